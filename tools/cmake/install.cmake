@@ -2,7 +2,7 @@
 #
 # The library is static, the very objects of the program, so nothing has to be compiled twice or as
 # position-independent code. Its schedules register themselves, and a linker drops such objects from an
-# archive; bubblescope::bubblescope therefore links it as a whole.
+# archive; bubblescope::bubblescope, defined in bubblescope-config.cmake, therefore links it as a whole.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS sim/*.h schedules/*.h traces/*.h exec/*.h)
 
 add_library(bubblescope_archive STATIC)
@@ -13,13 +13,8 @@ set_target_properties(bubblescope_archive PROPERTIES
   OUTPUT_NAME bubblescope EXPORT_NAME archive LINKER_LANGUAGE CXX
   VERIFY_INTERFACE_HEADER_SETS ON)
 
-add_library(bubblescope_library INTERFACE)
-set_target_properties(bubblescope_library PROPERTIES EXPORT_NAME bubblescope)
-target_link_libraries(bubblescope_library INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,bubblescope_archive>)
-add_library(bubblescope::bubblescope ALIAS bubblescope_library)
-
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bubblescope)
-install(TARGETS bubblescope_archive bubblescope_library EXPORT bubblescope
+install(TARGETS bubblescope_archive EXPORT bubblescope
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope)
 install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir})
 if(TARGET bubblescope)

@@ -1,0 +1,78 @@
+// The BubbleReport: what a schedule costs and where its bubbles come from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// Why a rank was idle. Over the causes, idle time adds up exactly.
+enum class IdleCause : std::uint8_t {
+  kWarmup,         ///< before the rank's first op: the pipeline fills
+  kImbalance,      ///< waiting that no order removes: the busiest rank has that much more work
+  kDependency,     ///< waiting for an op of another rank
+  kCommunication,  ///< waiting while the awaited message is on its way
+  kMemory,         ///< waiting for memory to be free
+  kDrain,          ///< after the rank's last op: the pipeline empties
+  kSync,           ///< waiting for a collective or the optimizer's barrier
+};
+inline constexpr int kIdleCauses = 7;
+
+std::string_view name(IdleCause cause);
+
+/// What a rank was busy with. "send" is time that messages occupy the rank itself.
+enum class BusyKind : std::uint8_t { kF, kI, kW, kB, kR, kSend, kOptimizer };
+inline constexpr int kBusyKinds = 7;
+
+std::string_view name(BusyKind kind);
+
+/// The highest point of a rank's memory, and the op that reaches it.
+struct Peak {
+  double chunks = 0;       ///< stage chunks whose activations are held
+  double activations = 0;  ///< the same in micro-batches of the rank's whole share
+  double units = 0;        ///< in the unit of --mem
+  std::optional<Bytes> bytes;
+  std::optional<InstructionId> at;  ///< the instruction at which `chunks` is first reached
+};
+
+struct RankReport {
+  Nanos busy = 0;
+  Nanos idle = 0;  ///< busy + idle = makespan, on every rank
+  Nanos first_start = 0;
+  Nanos last_end = 0;
+  std::int64_t sends = 0;
+  Peak peak;
+  std::array<Nanos, kBusyKinds> busy_by_kind{};
+  std::array<Nanos, kIdleCauses> idle_by_cause{};
+};
+
+/// The bubble under each of its published names; docs/bubble.md defines them.
+struct Bubble {
+  double ratio = 0;      ///< 1 - sum(busy) / (ranks * makespan)
+  double overhead = 0;   ///< (makespan - ideal) / ideal
+  double span_rate = 0;  ///< (max_span - ideal) / max_span: the zero-bubble papers' rate
+  Nanos time = 0;        ///< makespan - ideal
+};
+
+struct BubbleReport {
+  std::string source;  ///< of the Timeline
+  std::string schedule;
+  Shape shape;
+  Nanos makespan = 0;  ///< first start anywhere to last end anywhere
+  Nanos max_span = 0;  ///< largest, over ranks, of own last end minus own first start
+  Nanos ideal = 0;     ///< busy time of the busiest rank
+  Bubble bubble;
+  std::vector<RankReport> ranks;
+  std::vector<InstructionId> critical_path;  ///< in time order
+  std::vector<Nanos> slack;  ///< per instruction: how much later it could end for free
+  Nanos lower_bound = 0;     ///< no order of these ops on these ranks is faster
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,20 @@
+// The dataflow pass: the dry run of the executor, in one loop over the Program.
+#pragma once
+
+#include <span>
+
+#include "sim/ir/program.h"
+#include "sim/ir/timeline.h"
+#include "sim/model/cost_model.h"
+
+namespace bubblescope {
+
+/// Starts every instruction when it heads its lane and its dependencies have ended.
+/// O(instructions + dependencies); no clock, no heap.
+Timeline simulate(const Program& program, std::span<const Nanos> durations);
+
+inline Timeline simulate(const Program& program, const CostModel& costs) {
+  return simulate(program, price(program, costs));
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,48 @@
+// The data flow of a training step.
+#include "sim/ir/depend.h"
+
+namespace bubblescope {
+
+Product product_of(OpKind compute_kind) {
+  if (compute_kind == OpKind::kForward) return Product::kActivation;
+  if (compute_kind == OpKind::kWeightGrad) return Product::kWeightGradient;
+  if (compute_kind == OpKind::kRecompute) return Product::kRecomputed;
+  return Product::kGradient;
+}
+
+namespace {
+
+Needs needs_of_forward(const Schedule& schedule, const Op& op) {
+  Needs needs;
+  if (!schedule.is_first(op.stage))
+    needs.add({Product::kActivation, op.stage - 1, op.microbatch, op.slice});
+  if (op.slice > 0)
+    needs.add({Product::kActivation, op.stage, op.microbatch,
+               static_cast<std::int16_t>(op.slice - 1)});
+  return needs;
+}
+
+Needs needs_of_gradient(const Schedule& schedule, const Op& op) {
+  Needs needs;
+  needs.add({Product::kActivation, op.stage, op.microbatch, op.slice});
+  if (!schedule.is_last(op.stage))
+    needs.add({Product::kGradient, op.stage + 1, op.microbatch, op.slice});
+  if (op.slice + 1 < schedule.shape.slices)
+    needs.add({Product::kGradient, op.stage, op.microbatch,
+               static_cast<std::int16_t>(op.slice + 1)});
+  return needs;
+}
+
+}  // namespace
+
+Needs needs_of(const Schedule& schedule, const Op& op) {
+  if (op.kind == OpKind::kForward) return needs_of_forward(schedule, op);
+  if (gives_input_grad(op.kind)) return needs_of_gradient(schedule, op);
+  Needs needs;
+  const Product own =
+      op.kind == OpKind::kWeightGrad ? Product::kGradient : Product::kActivation;
+  needs.add({own, op.stage, op.microbatch, op.slice});
+  return needs;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,77 @@
+// What every op waits for. The one statement of the data flow of a training step; validate, lower
+// and the message lists all ask here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// What an op makes. A full backward and an input gradient make the same thing: the gradient that
+/// the previous stage waits for.
+enum class Product : std::uint8_t { kActivation, kGradient, kWeightGradient, kRecomputed };
+inline constexpr int kProducts = 4;
+
+Product product_of(OpKind compute_kind);
+
+/// One thing that was made, and where in the model.
+struct Made {
+  Product product = Product::kActivation;
+  std::int32_t stage = 0;
+  std::int32_t microbatch = 0;
+  std::int16_t slice = 0;
+};
+
+/// The few things that one op needs.
+class Needs {
+ public:
+  void add(Made made) { made_[count_++] = made; }
+  const Made* begin() const { return made_.data(); }
+  const Made* end() const { return made_.data() + count_; }
+
+ private:
+  std::array<Made, 4> made_;
+  std::size_t count_ = 0;
+};
+
+/// What a compute op needs before it can run:
+///   F(s,i,q)  the activations of F(s-1,i,q) and, for attention, of F(s,i,q-1)
+///   B, I      its own F, the gradient of stage s+1 and of slice q+1; a recomputation, where one is
+///   W         its own gradient
+///   R         its own F
+/// The recomputation is left to the caller, who knows whether the schedule has one.
+Needs needs_of(const Schedule& schedule, const Op& op);
+
+/// Numbers everything that a schedule's ops make from 0, without gaps: an index for flat tables.
+class MadeIndex {
+ public:
+  explicit MadeIndex(const Schedule& schedule)
+      : stages_(schedule.stages()),
+        microbatches_(schedule.shape.microbatches),
+        slices_(schedule.shape.slices) {}
+
+  std::size_t size() const { return kProducts * row(stages_); }
+  std::size_t operator()(const Made& made) const {
+    const std::size_t stage_row = static_cast<std::size_t>(made.product) * row(stages_);
+    return stage_row + row(made.stage) +
+           static_cast<std::size_t>(std::int64_t{made.microbatch} * slices_ + made.slice);
+  }
+  std::size_t operator()(const Op& op) const {
+    return (*this)(Made{product_of(op.kind), op.stage, op.microbatch, op.slice});
+  }
+
+ private:
+  std::size_t row(std::int64_t stages) const {
+    return static_cast<std::size_t>(stages * microbatches_ * slices_);
+  }
+
+  std::int64_t stages_;
+  std::int64_t microbatches_;
+  std::int64_t slices_;
+};
+
+}  // namespace bubblescope

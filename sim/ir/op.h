@@ -1,0 +1,76 @@
+// One operation of a pipeline schedule, in PyTorch's grammar: `2F0` is the forward of micro-batch 0
+// through stage 2.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bubblescope {
+
+/// What an op does. The first five compute; the next four move messages; the last four only stand
+/// in the lists that frameworks write.
+enum class OpKind : std::uint8_t {
+  kForward,       ///< F
+  kBackward,      ///< B: the full backward, input and weight gradient in one
+  kInputGrad,     ///< I: the gradient that the previous stage waits for
+  kWeightGrad,    ///< W: the gradient that only this stage's optimizer needs
+  kRecompute,     ///< R: the forward again, from the saved input
+  kSendForward,   ///< SEND_F: an activation leaves for the next stage
+  kRecvForward,   ///< RECV_F: an activation arrives from the previous stage
+  kSendBackward,  ///< SEND_B: a gradient leaves for the previous stage
+  kRecvBackward,  ///< RECV_B: a gradient arrives from the next stage
+  kUnshard,       ///< UNSHARD: gather the stage's parameters (no micro-batch)
+  kReshard,       ///< RESHARD: drop the gathered parameters (no micro-batch)
+  kReduceGrad,    ///< REDUCE_GRAD: reduce the stage's gradients (no micro-batch)
+  kIdle,          ///< an empty cell of a written grid
+};
+inline constexpr int kOpKinds = 13;
+inline constexpr int kComputeKinds = 5;
+
+/// Whether an op runs alone or as half of an overlapped forward-backward pair.
+enum class Pairing : std::uint8_t { kAlone, kFirst, kSecond };
+
+/// An op is a small value: schedules hold millions of them.
+struct Op {
+  std::int32_t stage = 0;
+  std::int32_t microbatch = 0;
+  std::int16_t slice = 0;  ///< which cut of the sequence; 0 when sequences are whole
+  OpKind kind = OpKind::kForward;
+  Pairing pairing = Pairing::kAlone;
+
+  bool operator==(const Op&) const = default;
+};
+
+inline Op forward(std::int32_t stage, std::int32_t microbatch) { return {stage, microbatch}; }
+inline Op backward(std::int32_t stage, std::int32_t microbatch) {
+  return {stage, microbatch, 0, OpKind::kBackward};
+}
+inline Op input_grad(std::int32_t stage, std::int32_t microbatch) {
+  return {stage, microbatch, 0, OpKind::kInputGrad};
+}
+inline Op weight_grad(std::int32_t stage, std::int32_t microbatch) {
+  return {stage, microbatch, 0, OpKind::kWeightGrad};
+}
+
+inline bool is_compute(OpKind kind) { return kind <= OpKind::kRecompute; }
+inline bool is_send(OpKind kind) {
+  return kind == OpKind::kSendForward || kind == OpKind::kSendBackward;
+}
+inline bool is_recv(OpKind kind) {
+  return kind == OpKind::kRecvForward || kind == OpKind::kRecvBackward;
+}
+inline bool is_message(OpKind kind) { return is_send(kind) || is_recv(kind); }
+inline bool has_microbatch(OpKind kind) { return kind <= OpKind::kRecvBackward; }
+/// True for B and I: the ops whose end lets the previous stage go on backward.
+inline bool gives_input_grad(OpKind kind) {
+  return kind == OpKind::kBackward || kind == OpKind::kInputGrad;
+}
+
+/// The letters of the text form: "F", "I", "SEND_F".
+std::string_view code(OpKind kind);
+
+/// `2F0`, `0SEND_F1`, `3UNSHARD`; with slices `2F0.1`; an idle cell is empty. Pairing is not shown: it belongs to two ops.
+std::string to_string(const Op& op);
+
+}  // namespace bubblescope

@@ -1,0 +1,17 @@
+// A deadlock in words.
+#include "sim/ir/program.h"
+
+namespace bubblescope {
+
+std::string to_string(const Deadlock& deadlock) {
+  std::string text;
+  for (const Wait& wait : deadlock) {
+    if (!text.empty()) text += "; ";
+    text += "rank " + std::to_string(wait.rank) + " at " + to_string(wait.op) + " waits for " +
+            to_string(wait.awaited);
+    if (wait.awaited_rank != wait.rank) text += " of rank " + std::to_string(wait.awaited_rank);
+  }
+  return text;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,38 @@
+// A ProgramDraft collects instructions and dependencies in any order; finish() sorts them into a
+// Program, or says in which cycle they would wait for ever.
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "sim/ir/program.h"
+
+namespace bubblescope {
+
+class ProgramDraft {
+ public:
+  ProgramDraft(std::int32_t ranks, std::size_t expected_instructions);
+
+  /// Adds a lane and returns its index. The compute lanes 0..ranks-1 are there already.
+  std::uint32_t add_lane(Lane lane);
+
+  /// Adds an instruction at the end of its lane and returns its draft id: 0, 1, 2, ...
+  InstructionId add(const Instruction& instruction);
+
+  /// The last added instruction waits for this one, which may be added later.
+  void wait_for(InstructionId draft_id) { dependencies_.push_back(draft_id); }
+
+  InstructionId size() const { return static_cast<InstructionId>(instructions_.size()); }
+
+  /// Sorts by who waits for whom. Linear in instructions and dependencies; uses up the draft.
+  std::variant<Program, Deadlock> finish() &&;
+
+ private:
+  std::int32_t ranks_;
+  std::vector<Lane> lanes_;
+  std::vector<Instruction> instructions_;
+  std::vector<std::uint32_t> dependency_begin_;
+  std::vector<InstructionId> dependencies_;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,67 @@
+// A Schedule: per rank, the order of compute ops, and which rank holds which stage. No time, no
+// messages.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/op.h"
+
+namespace bubblescope {
+
+/// How large a pipeline is. In formulas: p = ranks, v = chunks, m = microbatches, n = slices.
+struct Shape {
+  std::int32_t ranks = 1;
+  std::int32_t chunks = 1;  ///< stages that one micro-batch crosses on one rank
+  std::int32_t microbatches = 1;
+  std::int32_t slices = 1;                 ///< cuts of a sequence
+  std::optional<std::int32_t> group_size;  ///< micro-batches per virtual-stage group (interleaved)
+
+  bool operator==(const Shape&) const = default;
+};
+
+/// The ops of one rank, in the order in which it runs them.
+using RankOrder = std::vector<Op>;
+
+/// Stages are numbered along the model; where a schedule runs several pipelines (a bidirectional
+/// one has two), the second pipeline's replicas of the stages follow the first's.
+struct Schedule {
+  std::string name;
+  Shape shape;
+  std::int32_t pipelines = 1;               ///< 2 for bidirectional schedules
+  bool forward_only = false;                ///< inference: no backward is expected
+  std::vector<std::int32_t> rank_of_stage;  ///< the placement: one entry per stage
+  std::vector<RankOrder> order;             ///< [rank], compute ops only
+  /// [rank], the cells as a file wrote them: computes, messages, idle slots. Empty where `order`
+  /// says all there is.
+  std::vector<RankOrder> posted;
+
+  std::int32_t stages() const { return static_cast<std::int32_t>(rank_of_stage.size()); }
+  std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
+  bool is_first(std::int32_t stage) const { return stage % stages_per_pipeline() == 0; }
+  bool is_last(std::int32_t stage) const { return is_first(stage + 1); }
+  /// Micro-batches are dealt to pipelines in equal runs: the first half goes through the first.
+  std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {
+    return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
+  }
+  std::int64_t op_count() const;
+};
+
+/// Stage s on rank s mod p: one pass around the ranks per chunk.
+std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks);
+
+/// Down the ranks, up again, and so on: chunk c turns where chunk c-1 ended.
+std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chunks);
+
+/// Two replicas in opposite directions: stage s on rank s, stage p+s on rank p-1-s.
+std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
+
+/// Which of its rank's stages a stage is, counted in stage order from 0.
+std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);
+
+/// Puts the two ops of an overlapped pair at the end of an order, marked as one.
+void append_pair(RankOrder& order, Op first, Op second);
+
+}  // namespace bubblescope

@@ -1,0 +1,19 @@
+// A Timeline: when every instruction of a Program started and ended, and who says so.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// Parallel to Program::instructions. Times count from the start of the step.
+struct Timeline {
+  std::string source = "simulated";  ///< "simulated", "cpu", "cuda", "nccl", "kineto", ...
+  std::vector<Nanos> start;
+  std::vector<Nanos> end;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,22 @@
+// Is a schedule legal? Every problem is returned, not only the first.
+#pragma once
+
+#include "sim/ir/error.h"
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// Looks for: stages without rank; ops out of range, on the wrong rank, duplicate or missing; W
+/// before I, B or I before F; B mixed with I and W; broken pairs; orders that wait for each other
+/// across ranks (a deadlock); and, where a file posts messages, SEND and RECV without partner, too
+/// early, too late or in another order than the peer's.
+/// Problems come in rank and position order. Empty: lower() succeeds.
+Problems validate(const Schedule& schedule);
+
+/// The same without the search for a deadlock, for callers that lower anyway.
+Problems validate_ops(const Schedule& schedule);
+
+/// The messages of `posted` alone; needs a schedule whose ops are sound.
+Problems validate_messages(const Schedule& schedule);
+
+}  // namespace bubblescope

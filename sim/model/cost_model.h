@@ -1,0 +1,59 @@
+// The cost model: how long every op and every message takes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// Durations of the ops of one stage (one slice of it, where sequences are cut).
+struct StageCost {
+  Nanos forward = 0;
+  Nanos backward = 0;  ///< the full backward
+  Nanos input_grad = 0;
+  Nanos weight_grad = 0;
+  Nanos recompute = 0;
+  /// An overlapped pair whose forward is on this stage; forward + the other's backward unless set.
+  std::optional<Nanos> overlapped_pair;
+};
+
+struct CostModel {
+  std::int32_t slices = 1;
+  std::vector<StageCost> stages;  ///< [stage * slices + slice]
+  Nanos message = 0;              ///< one message between two ranks
+  /// [from * ranks + to]; where given, it replaces `message`.
+  std::vector<Nanos> message_between;
+
+  const StageCost& stage_cost(const Op& op) const {
+    return stages[static_cast<std::size_t>(std::int64_t{op.stage} * slices + op.slice)];
+  }
+};
+
+/// The cost flags of the command line: one micro-batch through one rank's whole share, or through
+/// one chunk, or through one slice of a chunk.
+struct UniformCost {
+  enum class Per : std::uint8_t { kRank, kChunk, kSlice };
+
+  Nanos forward = 1'000'000;
+  Nanos input_grad = 1'000'000;
+  Nanos weight_grad = 1'000'000;
+  std::optional<Nanos> backward;  ///< input_grad + weight_grad unless set
+  Nanos message = 0;
+  Per per = Per::kRank;
+
+  Nanos full_backward() const { return backward.value_or(input_grad + weight_grad); }
+};
+
+/// Spreads uniform costs over a schedule's stages: a share is cut into chunks (and slices), the
+/// first `share mod parts` of which are one nanosecond longer, so that nothing is lost.
+CostModel spread(const UniformCost& cost, const Schedule& schedule);
+
+/// Duration of every instruction of a Program, in its order.
+/// Throws Error when the model does not cover the Program's stages.
+std::vector<Nanos> price(const Program& program, const CostModel& costs);
+
+}  // namespace bubblescope

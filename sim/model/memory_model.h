@@ -1,0 +1,49 @@
+// The memory model: what every op adds to its rank's memory and when it is given back.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/ir/op.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// When a chunk's activations are released; the full backward always releases them all.
+enum class Release : std::uint8_t {
+  kWeightGrad,  ///< at W's end
+  kInputGrad,   ///< at I's end
+  kHalf,        ///< half at I's end, half at W's
+};
+
+/// What an op of each kind adds, in exact integers of some unit; over F, I and W it sums to 0.
+struct MemoryDelta {
+  std::int64_t forward = 1;
+  std::int64_t input_grad = 0;
+  std::int64_t weight_grad = -1;
+
+  std::int64_t operator()(OpKind kind) const {
+    if (kind == OpKind::kForward) return forward;
+    if (kind == OpKind::kBackward) return input_grad + weight_grad;
+    if (kind == OpKind::kInputGrad) return input_grad;
+    if (kind == OpKind::kWeightGrad) return weight_grad;
+    return 0;
+  }
+};
+
+/// A chunk's activations in half chunks, so that every release rule is an integer.
+MemoryDelta half_chunks(Release release);
+
+struct MemoryModel {
+  Release release = Release::kWeightGrad;
+  /// In the user's own unit, in millionths of it, per chunk times `unit_parts`.
+  MemoryDelta unit{1'000'000, 0, -1'000'000};
+  std::int32_t unit_parts = 1;                  ///< chunks that share one unit (--costs-per rank)
+  std::vector<MemoryDelta> activation_bytes;    ///< [stage]; empty where no cost file gives bytes
+  std::vector<Bytes> static_bytes;              ///< [rank]: weights, gradients, optimizer
+  std::vector<std::int64_t> cap;                ///< [rank], in millionths of the unit; empty: none
+};
+
+}  // namespace bubblescope

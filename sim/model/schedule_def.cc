@@ -1,0 +1,61 @@
+// Finding and building registered schedules.
+#include "sim/model/schedule_def.h"
+
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+std::vector<std::string> refuse_shape(const ScheduleDef& def, const Shape& shape) {
+  std::vector<std::string> reasons;
+  if (shape.ranks < 1) reasons.push_back("--pp must be at least 1");
+  if (shape.chunks < 1) reasons.push_back("--vpp must be at least 1");
+  if (shape.microbatches < 1) reasons.push_back("-m must be at least 1");
+  if (shape.slices < 1) reasons.push_back("--slices must be at least 1");
+  if (def.implied_chunks && shape.chunks != *def.implied_chunks)
+    reasons.push_back(def.name + " always has " + std::to_string(*def.implied_chunks) +
+                      " chunk(s) per rank; leave --vpp out");
+  return reasons;
+}
+
+}  // namespace
+
+const ScheduleDef& find_schedule(const std::string& name) {
+  const auto& registry = Registry<ScheduleDef>::instance();
+  if (const ScheduleDef* def = registry.find(name)) return *def;
+  const std::string nearest = registry.nearest(name);
+  throw Error("no schedule is called '" + name + "'" +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+              " ('bubblescope list schedules' shows them all)");
+}
+
+Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
+  std::vector<std::string> reasons = refuse_shape(def, request.shape);
+  if (reasons.empty()) reasons = def.refuse(request);
+  if (!reasons.empty()) {
+    std::string text = def.name + " cannot be built";
+    if (request.profile != Profile::kNone) text += " under --profile " + to_string(request.profile);
+    for (std::size_t at = 0; at < reasons.size(); ++at) text += (at == 0 ? ": " : "; ") + reasons[at];
+    throw Error(Fault::kProblem, text);
+  }
+  Schedule schedule = def.build(request);
+  schedule.name = def.name;
+  schedule.shape = request.shape;
+  return schedule;
+}
+
+std::string to_string(Profile profile) {
+  switch (profile) {
+    case Profile::kNone: return "";
+    case Profile::kPytorch: return "pytorch";
+    case Profile::kMegatron: return "megatron";
+    case Profile::kDeepspeed: return "deepspeed";
+    case Profile::kColossalai: return "colossalai";
+    case Profile::kDeepseek: return "deepseek";
+  }
+  return "";
+}
+
+}  // namespace bubblescope

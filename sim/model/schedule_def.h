@@ -1,0 +1,69 @@
+// What one schedule file registers: its name, its rules, its builder and the closed forms that it
+// claims. The claims are tested for every registered schedule over all small shapes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "sim/ir/registry.h"
+#include "sim/ir/schedule.h"
+#include "sim/model/cost_model.h"
+
+namespace bubblescope {
+
+/// Whose legality rules and details of the order hold; without one, the widest correct ones.
+enum class Profile : std::uint8_t {
+  kNone,
+  kPytorch,
+  kMegatron,
+  kDeepspeed,
+  kColossalai,
+  kDeepseek,
+};
+
+/// What a builder is given. Schedules that look for a good order also read the costs.
+struct ScheduleRequest {
+  Shape shape;
+  Profile profile = Profile::kNone;
+  UniformCost cost;
+};
+
+/// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
+struct Claims {
+  std::optional<Nanos> makespan;
+  std::optional<Nanos> max_span;
+  /// Per rank, in stage chunks held until W (or the full backward) ends.
+  std::vector<std::int64_t> peak_chunks;
+};
+
+struct ScheduleDef {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string summary;  ///< one line for `list`
+  std::string source;   ///< the paper or program that it comes from
+  /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
+  std::optional<std::int32_t> implied_chunks;
+  /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
+  std::function<std::vector<std::string>(const ScheduleRequest&)> refuse;
+  /// Only called for requests that are not refused.
+  std::function<Schedule(const ScheduleRequest&)> build;
+  std::function<Claims(const ScheduleRequest&)> claims;
+};
+
+using ScheduleRegistrar = Registrar<ScheduleDef>;
+
+/// The schedule of this name or alias. Throws Error with the nearest known name.
+const ScheduleDef& find_schedule(const std::string& name);
+
+/// Fills in the implied chunks, refuses what cannot be (Error, Fault::kProblem, with every reason)
+/// and builds the rest.
+Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
+
+/// "pytorch" and so on; empty for none.
+std::string to_string(Profile profile);
+
+}  // namespace bubblescope

@@ -1,0 +1,55 @@
+// Every byte that enters or leaves: one file per format, found by name through the registry.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/program.h"
+#include "sim/ir/registry.h"
+#include "sim/ir/schedule.h"
+#include "sim/ir/timeline.h"
+
+namespace bubblescope {
+
+/// All that is known of one step, for formats that show it.
+struct Recording {
+  const Schedule& schedule;
+  const Program& program;
+  const Timeline& timeline;
+  const BubbleReport& report;
+};
+
+/// A way to write a schedule: `convert --to NAME`.
+struct ScheduleFormat {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string summary;
+  std::function<std::string(const Schedule&)> write;
+  /// Reads it back; empty where a format is only written. Throws Error: file, row, column, text.
+  std::function<Schedule(std::string_view text, const std::string& file)> read;
+  /// Whether a file looks like this format, from its first bytes; empty where nothing is read.
+  std::function<bool(std::string_view text)> recognize;
+};
+
+/// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.
+struct TimelineFormat {
+  std::string name;  ///< the flag without its dashes
+  std::vector<std::string> aliases;
+  std::string summary;
+  std::function<std::string(const Recording&, const std::string& file)> write;
+};
+
+/// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.
+std::string read_file(const std::string& path);
+
+/// Writes a whole file through a temporary one and a rename, so that no reader sees half of it;
+/// "-" is stdout; names ending in .gz are packed. Throws Error (Fault::kMachine).
+void write_file(const std::string& path, std::string_view content);
+
+/// Reads a schedule file in whichever format it is in. Throws Error.
+Schedule read_schedule(const std::string& path);
+
+}  // namespace bubblescope

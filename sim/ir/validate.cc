@@ -193,6 +193,10 @@ class OpChecks {
   Problems problems_;
 };
 
+}  // namespace
+
+Problems validate_ops(const Schedule& schedule) { return OpChecks(schedule).run(); }
+
 Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
   const Wait& wait = deadlock.front();
   const RankOrder& ops = schedule.order[wait.rank];
@@ -204,10 +208,6 @@ Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
   if (at != ops.end()) problem.position = static_cast<std::int32_t>(at - ops.begin());
   return problem;
 }
-
-}  // namespace
-
-Problems validate_ops(const Schedule& schedule) { return OpChecks(schedule).run(); }
 
 Problems validate(const Schedule& schedule) {
   Problems problems = validate_ops(schedule);

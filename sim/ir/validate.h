@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/ir/error.h"
+#include "sim/ir/program.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
@@ -18,5 +19,8 @@ Problems validate_ops(const Schedule& schedule);
 
 /// The messages of `posted` alone; needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
+
+/// A deadlock as a problem, at the op at which its first rank stands.
+Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock);
 
 }  // namespace bubblescope

@@ -82,8 +82,10 @@ class Sorter {
     while (!runnable_.empty()) {
       const std::uint32_t waiter = runnable_.back();
       runnable_.pop_back();
-      if (waiter >= queues_.size()) try_to_place(waiter - queues_.size(), waiter);
-      else advance(waiter);
+      if (waiter >= queues_.size())
+        try_to_place(waiter - queues_.size(), waiter);
+      else
+        advance(waiter);
     }
   }
 
@@ -164,8 +166,8 @@ std::variant<Program, Deadlock> ProgramDraft::finish() && {
   if (!sorter.complete()) {
     Deadlock deadlock;
     for (const auto& [id, awaited] : sorter.find_cycle())
-      deadlock.push_back({instructions_[id].rank, instructions_[id].op,
-                          instructions_[awaited].rank, instructions_[awaited].op});
+      deadlock.push_back({instructions_[id].rank, instructions_[id].op, instructions_[awaited].rank,
+                          instructions_[awaited].op});
     return deadlock;
   }
   Program program;

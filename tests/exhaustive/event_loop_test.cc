@@ -18,8 +18,7 @@ class EventLoop {
   EventLoop(const Program& program, const std::vector<Nanos>& durations)
       : program_(program), durations_(durations), queues_(program.lanes.size()) {
     for (InstructionId id = 0; id < program.size(); ++id)
-      if (program.instructions[id].lane != kNoLane)
-        queues_[program.instructions[id].lane].push(id);
+      if (program.instructions[id].lane != kNoLane) queues_[program.instructions[id].lane].push(id);
     busy_.resize(queues_.size(), false);
     started_.resize(program.size(), false);
     ended_.resize(program.size(), false);

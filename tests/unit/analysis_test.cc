@@ -31,8 +31,7 @@ Analyzed analyze_text(const char* text, Nanos message, const std::vector<Nanos>&
     model.stages[stage].backward *= stage_factor[stage];
   }
   Analyzed analyzed{std::get<Program>(lower(schedule)), {}};
-  analyzed.report =
-      analyze(schedule, analyzed.program, simulate(analyzed.program, model), memory);
+  analyzed.report = analyze(schedule, analyzed.program, simulate(analyzed.program, model), memory);
   return analyzed;
 }
 

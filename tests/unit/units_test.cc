@@ -27,8 +27,10 @@ TEST(ParseDuration, RoundsToTheNearestNanosecond) {
 }
 
 TEST(ParseDuration, RefusesWhatIsNoDuration) {
-  for (const char* text : {"", " ", "ms", "-1", "+1", "1 ms", "1m", "1h", "1.2.3", "nan", "inf", "0x1",
-                           "1e", "1e+", "1e999", "99999999999999999999", "101e5s", ".", "1ms ", "1,5"})
+  for (const char* text :
+       {"",       " ",   "ms",   "-1",  "+1", "1 ms", "1m",    "1h",
+        "1.2.3",  "nan", "inf",  "0x1", "1e", "1e+",  "1e999", "99999999999999999999",
+        "101e5s", ".",   "1ms ", "1,5"})
     EXPECT_THROW(parse_duration(text), Error) << "'" << text << "'";
 }
 

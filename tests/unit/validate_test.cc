@@ -40,7 +40,8 @@ TEST(Validate, FindsEachKindOfProblem) {
       {"op on the wrong rank", "0F0 0F1 0B0 0B1 1F0 | 1B0 1F1 1B1", 0, 4, "move it there"},
       {"weight gradient first", "0F0 0F1 0W0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 2, "before its 0I0"},
       {"backward first", "0F0 0F1 0B0 0B1 | 1B0 1F0 1F1 1B1", 1, 0, "before its forward 1F0"},
-      {"full and split backward", "0F0 0F1 0B0 0W0 0B1 | 1F0 1B0 1F1 1B1", 0, 3, "repeats what 0B0"},
+      {"full and split backward", "0F0 0F1 0B0 0W0 0B1 | 1F0 1B0 1F1 1B1", 0, 3,
+       "repeats what 0B0"},
       {"B and I of one", "0F0 0F1 0B0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 3, "B as well as I"},
       // PyTorch's own validator counts I=W=1, B=1 for micro-batch 0 and is content with none for 1.
       {"counts that cancel", "0F0 0F1 0B0 0I0 0W0 | 1F0 1B0 1F1 1B1", 0, {}, "0B1 is missing"},
@@ -53,8 +54,8 @@ TEST(Validate, FindsEachKindOfProblem) {
       return problem.rank == test.rank && problem.position == test.position &&
              problem.message.find(test.says) != std::string::npos;
     });
-    EXPECT_NE(found, problems.end()) << test.name << ": "
-                                     << (problems.empty() ? "no problem" : problems[0].message);
+    EXPECT_NE(found, problems.end())
+        << test.name << ": " << (problems.empty() ? "no problem" : problems[0].message);
   }
 }
 
@@ -104,26 +105,42 @@ struct MessageCase {
 
 TEST(ValidateMessages, FindsEachKindOfProblem) {
   const MessageCase cases[] = {
-      {"sound", "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1", ""},
-      {"send missing", "0F0 0SEND_F0 0F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1", "0SEND_F1 is missing"},
-      {"receive missing", "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                          "1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1", "1RECV_F0 is missing"},
-      {"sent before it is made", "0SEND_F0 0F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                                 "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+      {"sound",
+       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+       ""},
+      {"send missing",
+       "0F0 0SEND_F0 0F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+       "0SEND_F1 is missing"},
+      {"receive missing",
+       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+       "1RECV_F0 is missing"},
+      {"sent before it is made",
+       "0SEND_F0 0F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
        "before what it sends is made"},
-      {"received after its use", "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                                 "1F0 1RECV_F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+      {"received after its use",
+       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1F0 1RECV_F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
        "which needs it"},
-      {"another order", "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                        "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1", "order both alike"},
-      {"twice", "0F0 0SEND_F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1", "posted twice"},
-      {"no neighbour", "0F0 0SEND_F0 0SEND_B0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1", "no neighbour"},
-      {"on the wrong rank", "0F0 0SEND_F0 0F1 0SEND_F1 1RECV_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-                            "1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1", "belongs to rank 1"},
+      {"another order",
+       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1",
+       "order both alike"},
+      {"twice",
+       "0F0 0SEND_F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+       "posted twice"},
+      {"no neighbour",
+       "0F0 0SEND_F0 0SEND_B0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
+       "no neighbour"},
+      {"on the wrong rank",
+       "0F0 0SEND_F0 0F1 0SEND_F1 1RECV_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+       "1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1",
+       "belongs to rank 1"},
   };
   for (const MessageCase& test : cases) {
     const Problems problems = validate(two_by_two(test.posted));
@@ -132,7 +149,8 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
     const bool said = std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
       return problem.message.find(test.says) != std::string::npos;
     });
-    EXPECT_TRUE(sound || said) << test.name << ": " << (problems.empty() ? "" : problems[0].message);
+    EXPECT_TRUE(sound || said) << test.name << ": "
+                               << (problems.empty() ? "" : problems[0].message);
   }
 }
 

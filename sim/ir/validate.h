@@ -16,7 +16,7 @@ Problems validate(const Schedule& schedule);
 /// The same without the search for a deadlock, for callers that lower anyway.
 Problems validate_ops(const Schedule& schedule);
 
-/// The messages of `posted` alone; needs a schedule whose ops are sound.
+/// The messages of `posted` alone; none posted is no problem. Needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -10,13 +10,14 @@
 
 namespace bubblescope {
 
-/// What PyTorch's lowering makes of an order: in passes over the ranks, each rank puts down its next
-/// cell when what it needs has been made and, where the result goes to another rank, a SEND behind
-/// it and at once the matching RECV at the end of the other rank's list. An idle cell of `posted`
-/// lets its rank sit out one pass and is dropped. A schedule that was read with messages keeps them.
+/// What PyTorch's lowering makes of an order: in passes over the ranks, each rank puts down its
+/// next cell when what it needs has been made and, where the result goes to another rank, a SEND
+/// behind it and at once the matching RECV at the end of the other rank's list. An idle cell of
+/// `posted` lets its rank sit out one pass and is dropped. A schedule that was read with messages
+/// keeps them.
 ///
-/// The ops must be sound (validate_ops). Throws Error, with where every rank stands, for orders that
-/// wait for each other.
+/// The ops must be sound (validate_ops). Throws Error, with where every rank stands, for orders
+/// that wait for each other.
 std::vector<RankOrder> post_messages(const Schedule& schedule);
 
 }  // namespace bubblescope

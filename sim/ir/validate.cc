@@ -13,12 +13,15 @@ namespace bubblescope {
 
 namespace {
 
-/// Where something is made, in its rank's order; `full` marks a full backward.
+/// Where something is made, in its rank's order; `full` marks a full backward. One word: there is
+/// one for everything that a step makes.
 struct Place {
-  std::int32_t position = 0;
-  bool made = false;
-  bool full = false;
+  std::uint32_t position : 30 = 0;
+  std::uint32_t made : 1 = 0;
+  std::uint32_t full : 1 = 0;
 };
+
+std::int32_t position_of(const Place& place) { return static_cast<std::int32_t>(place.position); }
 
 std::string range_text(std::int32_t count) { return "0.." + std::to_string(count - 1); }
 
@@ -121,10 +124,10 @@ class OpChecks {
     Place& place = places_[index_(op)];
     const bool full = op.kind == OpKind::kBackward;
     if (!place.made) {
-      place = {at, true, full};
-    } else if (place.full == full) {
+      place = {static_cast<std::uint32_t>(at) & 0x3fffffffu, 1u, full ? 1u : 0u};
+    } else if ((place.full != 0) == full) {
       report(rank, at, to_string(op) + " runs twice; the first is at position " +
-                           std::to_string(place.position) + ", remove one");
+                           std::to_string(position_of(place)) + ", remove one");
     } else {
       report(rank, at, "stage " + std::to_string(op.stage) + ", micro-batch " +
                            std::to_string(op.microbatch) + " has B as well as I; keep one of them");
@@ -148,7 +151,7 @@ class OpChecks {
       check_backward(rank, op, gradient, weights);
       check_recompute(rank, op, forward, gradient);
       if (forward.made && gradient.made && gradient.position < forward.position)
-        report(rank, gradient.position, text(op, gradient) + " runs before its forward " +
+        report(rank, position_of(gradient), text(op, gradient) + " runs before its forward " +
                                             to_string(op) + "; move it behind");
     }
   }
@@ -167,13 +170,13 @@ class OpChecks {
     if (!gradient.made && !weights.made)
       report(rank, {}, text(op, OpKind::kBackward) + " is missing, and so are I and W; add B, or I and W");
     else if (!gradient.made)
-      report(rank, weights.position, weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
+      report(rank, position_of(weights), weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
     else if (gradient.full && weights.made)
-      report(rank, weights.position, weight_text + " repeats what " + text(op, gradient) + " does; write I for B, or remove W");
+      report(rank, position_of(weights), weight_text + " repeats what " + text(op, gradient) + " does; write I for B, or remove W");
     else if (!gradient.full && !weights.made)
       report(rank, {}, weight_text + " is missing; add it after " + text(op, gradient));
     else if (weights.made && weights.position < gradient.position)
-      report(rank, weights.position, weight_text + " runs before its " + text(op, gradient) + "; move it behind");
+      report(rank, position_of(weights), weight_text + " runs before its " + text(op, gradient) + "; move it behind");
   }
 
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
@@ -182,9 +185,9 @@ class OpChecks {
     if (!again.made) return;
     const std::string again_text = text(op, OpKind::kRecompute);
     if (forward.made && again.position < forward.position)
-      report(rank, again.position, again_text + " runs before its forward; move it behind");
+      report(rank, position_of(again), again_text + " runs before its forward; move it behind");
     if (gradient.made && gradient.position < again.position)
-      report(rank, again.position, again_text + " runs after its backward, which needs it; move it before");
+      report(rank, position_of(again), again_text + " runs after its backward, which needs it; move it before");
   }
 
   const Schedule& schedule_;

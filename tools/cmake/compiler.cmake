@@ -1,0 +1,36 @@
+# How everything is compiled: the targets bubblescope_build (all of ours) and bubblescope_warnings.
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Precompiled headers need the sloppiness; the base directory lets several checkouts share the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE})
+endif()
+
+add_library(bubblescope_warnings INTERFACE)
+target_compile_options(bubblescope_warnings INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wpedantic
+  $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-sign-conversion>  # gcc's -Wconversion leaves it out too
+  $<$<BOOL:${BUBBLESCOPE_WERROR}>:-Werror>)
+
+add_library(bubblescope_build INTERFACE)
+target_compile_features(bubblescope_build INTERFACE cxx_std_20)
+target_include_directories(bubblescope_build INTERFACE ${PROJECT_SOURCE_DIR})
+target_link_libraries(bubblescope_build INTERFACE $<BUILD_INTERFACE:bubblescope_warnings>)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)  # lets ccache see into precompiled headers
+endif()
+if(BUBBLESCOPE_SANITIZE)
+  add_compile_options(-fsanitize=${BUBBLESCOPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BUBBLESCOPE_SANITIZE})
+endif()
+if(BUBBLESCOPE_STATIC_RUNTIME)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX "-static-libstdc++;-static-libgcc" BUBBLESCOPE_HAS_STATIC_RUNTIME)
+  if(BUBBLESCOPE_HAS_STATIC_RUNTIME)
+    add_link_options(-static-libstdc++ -static-libgcc)
+  endif()
+endif()

@@ -17,7 +17,7 @@ target_compile_options(bubblescope_warnings INTERFACE
 add_library(bubblescope_build INTERFACE)
 target_compile_features(bubblescope_build INTERFACE cxx_std_20)
 target_include_directories(bubblescope_build INTERFACE ${PROJECT_SOURCE_DIR})
-target_link_libraries(bubblescope_build INTERFACE $<BUILD_INTERFACE:bubblescope_warnings>)
+target_link_libraries(bubblescope_build INTERFACE bubblescope_warnings bubblescope_fmt)
 set(CMAKE_CXX_EXTENSIONS OFF)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

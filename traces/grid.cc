@@ -54,8 +54,6 @@ public:
   }
 
 private:
-  static constexpr int kEllipsis = 2; ///< columns of "… "
-
   std::int32_t rank_count() const {
     return static_cast<std::int32_t>(rows_.size());
   }

@@ -26,10 +26,10 @@ struct Lane {
 };
 
 struct Instruction {
-  Op op;                      ///< for a message: the SEND of what its producer made
-  std::uint32_t lane = 0;     ///< index into Program::lanes, or kNoLane
-  std::int32_t rank = 0;      ///< the rank that runs it; for a message, the sender
-  std::int32_t peer = 0;      ///< for a message, the receiver; else the rank itself
+  Op op;                   ///< for a message: the SEND of what its producer made
+  std::uint32_t lane = 0;  ///< index into Program::lanes, or kNoLane
+  std::int32_t rank = 0;   ///< the rank that runs it; for a message, the sender
+  std::int32_t peer = 0;   ///< for a message, the receiver; else the rank itself
 };
 
 /// Flat, because millions of instructions must fit and stream.

@@ -22,6 +22,9 @@ class ProgramDraft {
   /// The last added instruction waits for this one, which may be added later.
   void wait_for(InstructionId draft_id) { dependencies_.push_back(draft_id); }
 
+  /// What was added under a draft id. The reference holds until the next add().
+  const Instruction& instruction(InstructionId draft_id) const { return instructions_[draft_id]; }
+
   InstructionId size() const { return static_cast<InstructionId>(instructions_.size()); }
 
   /// Sorts by who waits for whom. Linear in instructions and dependencies; uses up the draft.

@@ -2,10 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace bubblescope {
 
 using Nanos = std::int64_t;  ///< time and durations, in nanoseconds
 using Bytes = std::int64_t;  ///< memory and message sizes, in bytes
+
+/// "18.522us", "3ms", "2" (milliseconds, like every bare number), "1e-3s": exact, to the nearest
+/// nanosecond. Throws Error for anything else: negative, empty, another unit, over 100 days.
+Nanos parse_duration(std::string_view text);
+
+/// "-1.25" in millionths: -1250000. Exact to the millionth; throws Error for anything else.
+std::int64_t parse_millionths(std::string_view text);
+
+/// "27 ms", "1.234 ms", "18.522 us": the shortest exact form in the largest unit that fits.
+std::string to_text(Nanos duration);
 
 }  // namespace bubblescope

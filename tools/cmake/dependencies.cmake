@@ -9,9 +9,16 @@ if(NOT ZLIB_FOUND)  # no static zlib on this system
   find_package(ZLIB REQUIRED)
 endif()
 
-# Header-only: libfmt.so would be one more library to load at start.
-add_library(bubblescope_fmt INTERFACE)
-target_link_libraries(bubblescope_fmt INTERFACE fmt::fmt-header-only)
+# Our own static build of fmt where we know how; see fmt.cc.
+if(fmt_VERSION VERSION_LESS 10)
+  add_library(bubblescope_fmt OBJECT ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
+  target_include_directories(bubblescope_fmt SYSTEM PUBLIC
+                             $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_features(bubblescope_fmt PUBLIC cxx_std_20)
+else()
+  add_library(bubblescope_fmt INTERFACE)
+  target_link_libraries(bubblescope_fmt INTERFACE fmt::fmt)
+endif()
 
 # Finishes one optional dependency: a status line, or an error where it was asked for by ON.
 function(report_optional name found detail effect)

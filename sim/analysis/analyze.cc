@@ -1,0 +1,54 @@
+// Putting a BubbleReport together.
+#include "sim/analysis/analyze.h"
+
+#include <algorithm>
+
+#include "sim/analysis/critical_path.h"
+#include "sim/analysis/idle.h"
+#include "sim/analysis/lower_bound.h"
+#include "sim/analysis/memory_curve.h"
+
+namespace bubblescope {
+
+namespace {
+
+double fraction(Nanos part, Nanos whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+Bubble measure_bubble(const BubbleReport& report) {
+  Nanos idle = 0;
+  for (const RankReport& rank : report.ranks) idle += rank.idle;
+  Bubble bubble;
+  bubble.ratio = fraction(idle, report.makespan * static_cast<Nanos>(report.ranks.size()));
+  bubble.overhead = fraction(report.makespan - report.ideal, report.ideal);
+  bubble.span_rate = fraction(report.max_span - report.ideal, report.max_span);
+  bubble.time = report.makespan - report.ideal;
+  return bubble;
+}
+
+}  // namespace
+
+BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
+                     const MemoryModel& memory) {
+  BubbleReport report;
+  report.source = timeline.source;
+  report.schedule = schedule.name;
+  report.shape = schedule.shape;
+  report.ranks = account_for_time(program, timeline);
+  const StepBounds bounds = step_bounds(timeline);
+  report.makespan = bounds.end - bounds.start;
+  for (const RankReport& rank : report.ranks) {
+    report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
+    report.ideal = std::max(report.ideal, rank.busy);
+  }
+  report.bubble = measure_bubble(report);
+  const std::vector<Peak> peaks = find_peaks(schedule, program, memory);
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
+  report.critical_path = find_critical_path(program, timeline);
+  report.slack = compute_slack(program, timeline);
+  report.lower_bound = lower_bound(program, timeline);
+  return report;
+}
+
+}  // namespace bubblescope

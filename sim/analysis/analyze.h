@@ -1,0 +1,15 @@
+// From a Timeline to a BubbleReport. Works alike on predicted, measured and imported timelines.
+#pragma once
+
+#include "sim/analysis/report.h"
+#include "sim/ir/schedule.h"
+#include "sim/ir/timeline.h"
+#include "sim/model/memory_model.h"
+
+namespace bubblescope {
+
+/// The whole report. Linear in the Program; all times are exact integers.
+BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
+                     const MemoryModel& memory = {});
+
+}  // namespace bubblescope

@@ -1,0 +1,125 @@
+// Busy by kind, idle by cause: integers that add up.
+#include "sim/analysis/idle.h"
+
+#include <algorithm>
+
+namespace bubblescope {
+
+std::string_view name(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kWarmup: return "warmup";
+    case IdleCause::kImbalance: return "imbalance";
+    case IdleCause::kDependency: return "dependency";
+    case IdleCause::kCommunication: return "communication";
+    case IdleCause::kMemory: return "memory";
+    case IdleCause::kDrain: return "drain";
+    case IdleCause::kSync: return "sync";
+  }
+  return "?";
+}
+
+std::string_view name(BusyKind kind) {
+  switch (kind) {
+    case BusyKind::kF: return "F";
+    case BusyKind::kI: return "I";
+    case BusyKind::kW: return "W";
+    case BusyKind::kB: return "B";
+    case BusyKind::kR: return "R";
+    case BusyKind::kSend: return "send";
+    case BusyKind::kOptimizer: return "opt";
+  }
+  return "?";
+}
+
+namespace {
+
+BusyKind busy_kind(OpKind kind) {
+  switch (kind) {
+    case OpKind::kForward: return BusyKind::kF;
+    case OpKind::kBackward: return BusyKind::kB;
+    case OpKind::kInputGrad: return BusyKind::kI;
+    case OpKind::kWeightGrad: return BusyKind::kW;
+    case OpKind::kRecompute: return BusyKind::kR;
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return BusyKind::kSend;
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kIdle: return BusyKind::kOptimizer;
+  }
+  return BusyKind::kOptimizer;
+}
+
+Nanos& at(RankReport& rank, IdleCause cause) {
+  return rank.idle_by_cause[static_cast<std::size_t>(cause)];
+}
+Nanos& at(RankReport& rank, BusyKind kind) {
+  return rank.busy_by_kind[static_cast<std::size_t>(kind)];
+}
+
+/// How much of the gap before an instruction its last message was on its way.
+Nanos time_on_the_way(const Program& program, const Timeline& timeline, InstructionId id,
+                      Nanos gap_start) {
+  const auto dependencies = program.dependencies_of(id);
+  if (dependencies.empty()) return 0;
+  const InstructionId last = *std::max_element(
+      dependencies.begin(), dependencies.end(),
+      [&](InstructionId a, InstructionId b) { return timeline.end[a] < timeline.end[b]; });
+  if (!is_message(program.instructions[last])) return 0;
+  const Nanos from = std::max(gap_start, timeline.start[last]);
+  const Nanos to = std::min(timeline.start[id], timeline.end[last]);
+  return std::max<Nanos>(0, to - from);
+}
+
+void move_imbalance(RankReport& rank, Nanos busiest) {
+  const Nanos imbalance = std::min(busiest - rank.busy, at(rank, IdleCause::kDependency));
+  at(rank, IdleCause::kDependency) -= imbalance;
+  at(rank, IdleCause::kImbalance) += imbalance;
+}
+
+}  // namespace
+
+StepBounds step_bounds(const Timeline& timeline) {
+  if (timeline.start.empty()) return {};
+  return {*std::min_element(timeline.start.begin(), timeline.start.end()),
+          *std::max_element(timeline.end.begin(), timeline.end.end())};
+}
+
+std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
+  const StepBounds bounds = step_bounds(timeline);
+  std::vector<RankReport> ranks(program.ranks);
+  std::vector<bool> started(program.ranks, false);
+  for (RankReport& rank : ranks) rank.first_start = rank.last_end = bounds.start;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    RankReport& rank = ranks[instruction.rank];
+    if (is_send(instruction.op.kind)) ++rank.sends;
+    if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
+    const Nanos gap = timeline.start[id] - rank.last_end;
+    if (!started[instruction.rank]) {
+      started[instruction.rank] = true;
+      rank.first_start = timeline.start[id];
+      at(rank, IdleCause::kWarmup) = gap;
+    } else if (gap > 0) {
+      const Nanos communication = time_on_the_way(program, timeline, id, rank.last_end);
+      at(rank, IdleCause::kCommunication) += communication;
+      at(rank, IdleCause::kDependency) += gap - communication;
+    }
+    rank.last_end = timeline.end[id];
+    const Nanos duration = timeline.end[id] - timeline.start[id];
+    rank.busy += duration;
+    at(rank, busy_kind(instruction.op.kind)) += duration;
+  }
+  Nanos busiest = 0;
+  for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
+  for (RankReport& rank : ranks) {
+    rank.idle = bounds.end - bounds.start - rank.busy;
+    at(rank, IdleCause::kDrain) = bounds.end - rank.last_end;
+    move_imbalance(rank, busiest);
+  }
+  return ranks;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,123 @@
+// Exact decimal parsing: no floating point between what is typed and what is computed.
+#include "sim/ir/units.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr int kMaxDigits = 17;
+constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'000;
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// digits * 10^exponent.
+struct Decimal {
+  std::int64_t digits = 0;
+  int exponent = 0;
+};
+
+/// Takes a decimal number off the front of `text`: digits, an optional fraction and exponent.
+std::optional<Decimal> take_decimal(std::string_view& text) {
+  Decimal decimal;
+  int count = 0;
+  bool fraction = false;
+  std::size_t at = 0;
+  for (; at < text.size() && (is_digit(text[at]) || (text[at] == '.' && !fraction)); ++at) {
+    if (text[at] == '.') {
+      fraction = true;
+      continue;
+    }
+    decimal.digits = decimal.digits * 10 + (text[at] - '0');
+    if (fraction) --decimal.exponent;
+    if (decimal.digits > 0) ++count;
+    if (count > kMaxDigits) return {};
+  }
+  if (at == 0 || (fraction && at == 1)) return {};
+  if (at + 1 < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    const bool minus = text[at + 1] == '-';
+    std::size_t digit = at + 1 + (minus || text[at + 1] == '+' ? 1 : 0);
+    if (digit >= text.size() || !is_digit(text[digit])) return {};
+    int exponent = 0;
+    for (; digit < text.size() && is_digit(text[digit]); ++digit) {
+      exponent = exponent * 10 + (text[digit] - '0');
+      if (exponent > 99) return {};
+    }
+    decimal.exponent += minus ? -exponent : exponent;
+    at = digit;
+  }
+  text.remove_prefix(at);
+  return decimal;
+}
+
+/// digits * 10^exponent, rounded to the nearest integer; empty where it exceeds `limit`.
+std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit) {
+  std::int64_t value = decimal.digits;
+  for (; decimal.exponent > 0 && value != 0; --decimal.exponent) {
+    if (value > limit / 10) return {};
+    value *= 10;
+  }
+  std::int64_t remainder = 0;
+  for (; decimal.exponent < 0 && value != 0; ++decimal.exponent) {
+    remainder = value % 10;
+    value /= 10;
+  }
+  if (decimal.exponent == 0 && remainder >= 5) ++value;
+  if (value > limit) return {};
+  return value;
+}
+
+}  // namespace
+
+Nanos parse_duration(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, int>, 5> kUnits{
+      {{"", 6}, {"ns", 0}, {"us", 3}, {"ms", 6}, {"s", 9}}};
+  std::string_view rest = text;
+  if (std::optional<Decimal> decimal = take_decimal(rest)) {
+    for (const auto& [unit, exponent] : kUnits)
+      if (rest == unit) {
+        decimal->exponent += exponent;
+        if (const auto nanos = to_integer(*decimal, kMaxDuration)) return *nanos;
+        throw Error("'" + std::string(text) + "' is longer than 100 days");
+      }
+  }
+  throw Error("'" + std::string(text) +
+              "' is no duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
+              "number is ms)");
+}
+
+std::int64_t parse_millionths(std::string_view text) {
+  std::string_view rest = text;
+  const bool minus = !rest.empty() && rest.front() == '-';
+  if (minus) rest.remove_prefix(1);
+  std::optional<Decimal> decimal = take_decimal(rest);
+  if (decimal && rest.empty()) {
+    decimal->exponent += 6;
+    if (const auto value = to_integer(*decimal, std::int64_t{1} << 52))
+      return minus ? -*value : *value;
+  }
+  throw Error("'" + std::string(text) + "' is no amount; write a plain number, such as 2 or -0.5");
+}
+
+std::string to_text(Nanos duration) {
+  if (duration < 0) return "-" + to_text(-duration);
+  static constexpr std::array<std::pair<Nanos, std::string_view>, 4> kUnits{
+      {{1'000'000'000, " s"}, {1'000'000, " ms"}, {1'000, " us"}, {1, " ns"}}};
+  if (duration == 0) return "0 ms";
+  for (const auto& [size, unit] : kUnits) {
+    if (duration < size) continue;
+    std::string text = std::to_string(duration / size);
+    std::string fraction = std::to_string(size + duration % size).substr(1);
+    while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
+    if (!fraction.empty()) text += "." + fraction;
+    return text + std::string(unit);
+  }
+  return "0 ms";
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,115 @@
+"""Fails on an #include that crosses a room's border.
+
+    check_layers.py ROOT         prints every forbidden include in the tree, exit 1 if there is any
+    check_layers.py --self-test  plants includes and sees to it that exactly the bad ones are found
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+# Who may include whom.
+FOLDERS = {
+    "sim": ["sim"],
+    "schedules": ["sim", "schedules"],
+    "traces": ["sim", "traces"],
+    "exec": ["sim", "exec"],
+    "tools": ["sim", "schedules", "traces", "exec", "tools"],
+    "tests": ["sim", "schedules", "traces", "exec", "tools", "tests"],
+}
+SIM = {
+    "ir": ["ir"],
+    "model": ["ir", "model"],
+    "engine": ["ir", "model", "engine"],
+    "analysis": ["ir", "model", "engine", "analysis"],
+}
+# Headers that stay in their room: what is included, and the files that may.
+ROOMS = [
+    (r"nlohmann/", r"(traces|tools|tests)/"),
+    (r"CLI/", r"(tools|tests)/"),
+    (r"graphviz/", r"traces/graphviz"),
+    (r"zlib\.h$", r"(traces|tests)/"),
+    (r"(gtest|gmock|benchmark)/", r"tests/"),
+    (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/(cuda|nccl)_"),
+    (r"nccl\.h$", r"exec/.*\.cuh?$|exec/(cuda|nccl)_"),
+    (r"mpi\.h$", r"exec/mpi_"),
+]
+# The simulator is pure: no file, no thread, no clock.
+SIM_FORBIDDEN = re.compile(
+    r"(thread|mutex|shared_mutex|condition_variable|future|atomic|semaphore|chrono|ctime|time\.h|fstream"
+    r"|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/.*)$"
+)
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def fault(path, quote, header):
+    """Why the file at `path` may not include `header`, or None."""
+    own, target = path.split("/"), header.split("/")
+    if quote == '"' and target[0] not in FOLDERS:
+        return "our includes start at the repository's root"
+    if target[0] in FOLDERS:
+        if target[0] not in FOLDERS[own[0]]:
+            return f"{own[0]} may include only {', '.join(FOLDERS[own[0]])}"
+        if own[0] == "sim" and target[1] not in SIM.get(own[1], []):
+            return f"sim/{own[1]} may include only {', '.join(SIM.get(own[1], []))}"
+        return None
+    for pattern, allowed in ROOMS:
+        if re.match(pattern, header) and not re.match(allowed, path):
+            return f"belongs to files that match {allowed}"
+    if own[0] == "sim" and SIM_FORBIDDEN.match(header):
+        return "sim has no files, threads or clocks"
+    return None
+
+
+def check(root):
+    """(files read, faults as text) of the tree at `root`."""
+    faults = []
+    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        for quote, header in INCLUDE.findall(file.read_text()):
+            reason = fault(path, quote, header)
+            if reason:
+                faults.append(f"{path}: includes {header}; {reason}")
+    return len(files), faults
+
+
+BAD = """
+sim/ir/a.cc "sim/engine/a.h" | sim/model/a.cc "sim/engine/a.h" | sim/engine/a.h "sim/analysis/a.h"
+sim/ir/a.h "schedules/a.h" | sim/analysis/a.cc "traces/a.h" | schedules/a.cc "traces/a.h" | schedules/a.h "tools/a.h"
+traces/a.cc "schedules/a.h" | traces/a.cc "exec/a.h" | exec/a.cc "traces/a.h" | exec/a.cu "schedules/a.h"
+tools/a.cc "tests/a.h" | sim/ir/a.cc "op.h" | sim/engine/a.cc <thread> | sim/ir/a.cc <fstream> | sim/ir/a.cc <chrono>
+sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp>
+exec/cpu_backend.cc <cuda_runtime.h> | exec/launch.cc <nccl.h> | exec/nccl_launch.cc <mpi.h> | tools/a.cc <mpi.h>
+traces/svg.cc <graphviz/gvc.h> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
+"""
+GOOD = """
+sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
+schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
+tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | tools/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
+exec/cuda_a.h <cuda.h> | exec/a.cu <nccl.h> | exec/mpi_a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
+"""
+
+
+def self_test():
+    for cases, expected in ((BAD, 1), (GOOD, 0)):
+        for case in cases.replace("\n", "|").split("|"):
+            if not case.strip():
+                continue
+            path, header = case.split()
+            with tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder, path)
+                file.parent.mkdir(parents=True)
+                file.write_text(f"#include {header}\n")
+                assert len(check(pathlib.Path(folder))[1]) == expected, f"{case}: expected {expected} fault(s)"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+    else:
+        count, found = check(pathlib.Path(sys.argv[1]))
+        print("\n".join(found) or f"{count} files keep to their rooms")
+        sys.exit(bool(found) or count == 0)

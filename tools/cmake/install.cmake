@@ -1,0 +1,30 @@
+# What `cmake --install` puts in place: the program, its module, the headers and a library for other projects.
+#
+# The library is static, the very objects of the program, so nothing has to be compiled twice or as
+# position-independent code. Its schedules register themselves, and a linker drops such objects from an
+# archive; bubblescope::bubblescope, defined in bubblescope-config.cmake, therefore links it as a whole.
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS sim/*.h schedules/*.h traces/*.h exec/*.h)
+
+add_library(bubblescope_archive STATIC)
+target_link_libraries(bubblescope_archive PRIVATE $<BUILD_INTERFACE:bubblescope_all> ZLIB::ZLIB ${CMAKE_DL_LIBS})
+target_compile_features(bubblescope_archive PUBLIC cxx_std_20)
+target_sources(bubblescope_archive PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+set_target_properties(bubblescope_archive PROPERTIES
+  OUTPUT_NAME bubblescope EXPORT_NAME archive LINKER_LANGUAGE CXX)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bubblescope)
+install(TARGETS bubblescope_archive EXPORT bubblescope
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope)
+install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir})
+if(TARGET bubblescope)
+  install(TARGETS bubblescope)
+endif()
+if(TARGET bubblescope_graphviz)
+  install(TARGETS bubblescope_graphviz DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
+endif()
+
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/bubblescope-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES tools/cmake/bubblescope-config.cmake ${PROJECT_BINARY_DIR}/bubblescope-config-version.cmake
+        DESTINATION ${package_dir})

@@ -13,7 +13,8 @@ std::int64_t Schedule::op_count() const {
 
 bool posts_messages(const Schedule& schedule) {
   return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
-    return std::any_of(cells.begin(), cells.end(), [](const Op& op) { return is_message(op.kind); });
+    return std::any_of(cells.begin(), cells.end(),
+                       [](const Op& op) { return is_message(op.kind); });
   });
 }
 

@@ -50,8 +50,7 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options) {
     verdict.problems.push_back(deadlock_problem(schedule, *deadlock));
     return verdict;
   }
-  verdict.peaks =
-      find_peaks(schedule, std::get<Program>(lowered), load_memory(schedule, options));
+  verdict.peaks = find_peaks(schedule, std::get<Program>(lowered), load_memory(schedule, options));
   return verdict;
 }
 
@@ -79,8 +78,10 @@ void print_text(const Verdict& verdict, const Schedule* schedule) {
                verdict.name);
   } else {
     fmt::print("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
-    if (schedule != nullptr) fmt::print("{}", draw_grid(*schedule, verdict.problems));
-    else fmt::print("  {}\n", verdict.problems[0].message);
+    if (schedule != nullptr)
+      fmt::print("{}", draw_grid(*schedule, verdict.problems));
+    else
+      fmt::print("  {}\n", verdict.problems[0].message);
   }
   if (verdict.peaks.empty()) return;
   fmt::print("  activations held at the peak, rank by rank:");
@@ -106,8 +107,10 @@ int run_check(const Arguments& arguments) {
     const auto* schedule = std::get_if<Schedule>(&loaded);
     const Verdict verdict =
         schedule != nullptr ? examine(*schedule, options) : std::get<Verdict>(loaded);
-    if (format == "json") fmt::print("{}", json_of(verdict));
-    else print_text(verdict, schedule);
+    if (format == "json")
+      fmt::print("{}", json_of(verdict));
+    else
+      print_text(verdict, schedule);
     legal = legal && verdict.legal();
   }
   return legal ? 0 : 1;

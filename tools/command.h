@@ -11,7 +11,7 @@ using Arguments = std::vector<std::string>;
 
 struct Command {
   std::string name;
-  std::string summary;               ///< one line for `bubblescope --help`
+  std::string summary;                     ///< one line for `bubblescope --help`
   int (*run)(const Arguments& arguments);  ///< returns the exit status; throws Error
 };
 

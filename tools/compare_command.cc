@@ -62,30 +62,35 @@ std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fract
 void print_text(const std::vector<Row>& rows) {
   Nanos best = 0;
   for (const Row& row : rows)
-    if (row.step && (best == 0 || row.step->report.makespan < best)) best = row.step->report.makespan;
+    if (row.step && (best == 0 || row.step->report.makespan < best))
+      best = row.step->report.makespan;
   fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", "makespan", "vs best",
              "bubble", "span rate", "over bound", "peak act", "sends");
   for (const Row& row : rows) {
     if (!row.step) continue;
     const BubbleReport& report = row.step->report;
     const auto relative = [&](Nanos base) {
-      return base == 0 ? 0.0 : static_cast<double>(report.makespan - base) / static_cast<double>(base);
+      return base == 0 ? 0.0
+                       : static_cast<double>(report.makespan - base) / static_cast<double>(base);
     };
     fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name,
-               to_text(report.makespan), "+" + percent(relative(best)), percent(report.bubble.ratio),
-               percent(report.bubble.span_rate), "+" + percent(relative(report.lower_bound)),
-               highest_peak(report), most_sends(report));
+               to_text(report.makespan), "+" + percent(relative(best)),
+               percent(report.bubble.ratio), percent(report.bubble.span_rate),
+               "+" + percent(relative(report.lower_bound)), highest_peak(report),
+               most_sends(report));
   }
   for (const Row& row : rows)
     if (!row.step) fmt::print("{:<16}{}\n", row.name, row.refusal);
-  fmt::print("\npeak act: activations held on the fullest rank, in micro-batches of its whole share; "
-             "sends: messages of the\nbusiest sender; bubble: idle share of all ranks' time; span "
-             "rate: the zero-bubble papers' rate\n");
+  fmt::print(
+      "\npeak act: activations held on the fullest rank, in micro-batches of its whole share; "
+      "sends: messages of the\nbusiest sender; bubble: idle share of all ranks' time; span "
+      "rate: the zero-bubble papers' rate\n");
 }
 
 void print_csv(const std::vector<Row>& rows) {
-  fmt::print("schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
-             "bubble_span_rate,peak_activations,sends,refused\n");
+  fmt::print(
+      "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
+      "bubble_span_rate,peak_activations,sends,refused\n");
   for (const Row& row : rows) {
     if (!row.step) {
       std::string quoted = row.refusal;
@@ -134,9 +139,12 @@ int run_compare(const Arguments& arguments) {
     rows.push_back(predict_row(name, options));
     refused = refused || !rows.back().step;
   }
-  if (format == "json") print_json(rows);
-  else if (format == "csv") print_csv(rows);
-  else print_text(rows);
+  if (format == "json")
+    print_json(rows);
+  else if (format == "csv")
+    print_csv(rows);
+  else
+    print_text(rows);
   return refused && !all ? 1 : 0;
 }
 

@@ -23,7 +23,8 @@ constexpr const char* kBash = R"(_bubblescope() {{
   else
     COMPREPLY=($(compgen -W "$(bubblescope list schedules --format names)" -- "$word") $(compgen -f -- "$word"))
   fi
-}}
+}
+}
 complete -F _bubblescope bubblescope
 )";
 
@@ -34,10 +35,12 @@ _bubblescope() {{
   elif [[ $words[CURRENT] == -* ]]; then
     compadd -- ${{(f)"$(bubblescope $words[2] --help 2>/dev/null | grep -oE -- '--[a-z0-9-]+')"}}
   else
-    compadd -- ${{(f)"$(bubblescope list schedules --format names)"}}
-    _files
-  fi
-}}
+    compadd -- ${
+  { (f) "$(bubblescope list schedules --format names)" }
+}
+_files fi
+}
+}
 compdef _bubblescope bubblescope
 )";
 
@@ -54,10 +57,14 @@ int run_completion(const Arguments& arguments) {
   app.add_option("SHELL", shell, "bash, zsh or fish")->required();
   app.footer("example: completion in this bash\n  source <(bubblescope completion bash)\n");
   if (!parse(app, arguments)) return 0;
-  if (shell == "bash") fmt::print(kBash, command_names());
-  else if (shell == "zsh") fmt::print(kZsh, command_names());
-  else if (shell == "fish") fmt::print(kFish, command_names());
-  else throw Error("no completion is known for '" + shell + "'; there is one for bash, zsh and fish");
+  if (shell == "bash")
+    fmt::print(kBash, command_names());
+  else if (shell == "zsh")
+    fmt::print(kZsh, command_names());
+  else if (shell == "fish")
+    fmt::print(kFish, command_names());
+  else
+    throw Error("no completion is known for '" + shell + "'; there is one for bash, zsh and fish");
   return 0;
 }
 

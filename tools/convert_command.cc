@@ -29,9 +29,13 @@ int run_convert(const Arguments& arguments) {
   std::string format;
   std::string output = "-";
   PredictOptions options;
-  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")->required();
-  app.add_option("--to", format, "the format ('bubblescope list formats')")->required()->type_name("FORMAT");
-  app.add_option("-o,--output", output, "the file to write (default: -, stdout)")->type_name("FILE");
+  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  app.add_option("--to", format, "the format ('bubblescope list formats')")
+      ->required()
+      ->type_name("FORMAT");
+  app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
+      ->type_name("FILE");
   add_predict_options(app, options);
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;

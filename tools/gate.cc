@@ -37,8 +37,9 @@ Condition parse_condition(const std::string& text) {
     if (limit.empty() || *end != '\0') break;
     return {text, packed.substr(0, at), comparison, value};
   }
-  throw Error("--fail-if: '" + text +
-              "' is no condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
+  throw Error(
+      "--fail-if: '" + text +
+      "' is no condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
 }
 
 }  // namespace

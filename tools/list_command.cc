@@ -84,7 +84,8 @@ int run_list(const Arguments& arguments) {
   std::string format;
   app.add_option("WHAT", what, "schedules, formats, profiles, models, gpus or backends");
   add_format_option(app, format, {"text", "json", "names"});
-  app.footer("example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
+  app.footer(
+      "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
   if (!parse(app, arguments)) return 0;
   const std::vector<Entry> entries = entries_of(what);
   if (format == "json") {

@@ -26,8 +26,8 @@ bool is_path(const std::string& name) {
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
   if (value) return *value;
-  throw Error(fmt::format("{} needs {}; for example 'bubblescope simulate {} --pp 4 -m 8'", schedule,
-                          flag, schedule));
+  throw Error(fmt::format("{} needs {}; for example 'bubblescope simulate {} --pp 4 -m 8'",
+                          schedule, flag, schedule));
 }
 
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
@@ -43,9 +43,10 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)
-    throw Error(fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
-                            "micro-batches, ranks or chunks",
-                            ops, kMaxOps));
+    throw Error(
+        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
+                    "micro-batches, ranks or chunks",
+                    ops, kMaxOps));
   return request;
 }
 
@@ -97,7 +98,8 @@ MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options)
   memory.release = options.memory.release;
   memory.unit = options.memory.unit;
   const Per per = options.cost.uniform.per;
-  memory.unit_parts = (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.memory.cap;
   if (memory.cap.size() == 1) memory.cap.resize(shape.ranks, memory.cap[0]);
   if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
@@ -141,8 +143,10 @@ Problems over_cap(const BubbleReport& report, const MemoryModel& memory) {
     const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
     const double held = report.ranks[rank].peak.units;
     if (held > cap * (1 + 1e-9))
-      problems.push_back({static_cast<std::int32_t>(rank), {},
-                          fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
+      problems.push_back(
+          {static_cast<std::int32_t>(rank),
+           {},
+           fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
   }
   return problems;
 }

@@ -26,13 +26,15 @@ std::string print_report(const Step& step, const std::string& format, const Draw
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
-  CLI::App app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path", "simulate"};
+  CLI::App app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
+               "simulate"};
   std::string schedule;
   std::string format;
   PredictOptions options;
   ExportOptions exports;
   std::vector<std::string> conditions;
-  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")->required();
+  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
   add_predict_options(app, options);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);

@@ -64,11 +64,9 @@ Nanos time_on_the_way(const Program& program, const Timeline& timeline, Instruct
                       Nanos gap_start) {
   const auto dependencies = program.dependencies_of(id);
   if (dependencies.empty()) return 0;
-  const InstructionId last =
-      *std::max_element(dependencies.begin(), dependencies.end(),
-                        [&](InstructionId a, InstructionId b) {
-                          return timeline.end[a] < timeline.end[b];
-                        });
+  const InstructionId last = *std::max_element(
+      dependencies.begin(), dependencies.end(),
+      [&](InstructionId a, InstructionId b) { return timeline.end[a] < timeline.end[b]; });
   if (!is_message(program.instructions[last])) return 0;
   const Nanos from = std::max(gap_start, timeline.start[last]);
   const Nanos to = std::min(timeline.start[id], timeline.end[last]);

@@ -27,8 +27,8 @@ Chains longest_chains(const Program& program, const Timeline& timeline) {
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId from : program.dependencies_of(id))
       if (is_data_edge(program, from, program.instructions[id]))
-        chains.head[id] = std::max(chains.head[id], chains.head[from] + timeline.end[from] -
-                                                        timeline.start[from]);
+        chains.head[id] = std::max(chains.head[id],
+                                   chains.head[from] + timeline.end[from] - timeline.start[from]);
   for (InstructionId id = program.size(); id-- > 0;) {
     const Nanos with_me = chains.tail[id] + timeline.end[id] - timeline.start[id];
     for (const InstructionId from : program.dependencies_of(id))

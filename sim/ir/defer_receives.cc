@@ -74,8 +74,8 @@ class Deferral {
   void release_for(const Op& op) {
     for (const Made& made : needs_of(schedule_, op)) {
       if (made.stage == op.stage) continue;
-      const OpKind kind = made.product == Product::kActivation ? OpKind::kRecvForward
-                                                               : OpKind::kRecvBackward;
+      const OpKind kind =
+          made.product == Product::kActivation ? OpKind::kRecvForward : OpKind::kRecvBackward;
       release({op.stage, made.microbatch, made.slice, kind, Pairing::kAlone});
     }
   }

@@ -70,8 +70,10 @@ class HostLowering {
 
   void add_wait(const PostedStep& step) {
     const InstructionId wait = add(step, Role::kWait);
-    if (mode_ == P2pMode::kHostSend) send_wait_[step.id] = wait;
-    else draft_.wait_for(step.id);
+    if (mode_ == P2pMode::kHostSend)
+      send_wait_[step.id] = wait;
+    else
+      draft_.wait_for(step.id);
   }
 
   InstructionId add(const PostedStep& step, Role role) {
@@ -88,8 +90,8 @@ class HostLowering {
   const Program& dataflow_;
   P2pMode mode_;
   std::uint32_t lane_ = 0;
-  InstructionId last_compute_ = kNothing;  ///< before the next post, if nothing stands between
-  InstructionId last_in_host_ = kNothing;  ///< before the next compute op, likewise
+  InstructionId last_compute_ = kNothing;    ///< before the next post, if nothing stands between
+  InstructionId last_in_host_ = kNothing;    ///< before the next compute op, likewise
   std::vector<InstructionId> send_wait_;     ///< by message
   std::vector<InstructionId> receive_post_;  ///< by message
   ProgramDraft draft_;
@@ -98,8 +100,7 @@ class HostLowering {
 }  // namespace
 
 std::variant<Program, Deadlock> lower_to_host(const Program& dataflow,
-                                              const std::vector<PostedSteps>& steps,
-                                              P2pMode mode) {
+                                              const std::vector<PostedSteps>& steps, P2pMode mode) {
   return HostLowering(dataflow, mode).run(steps);
 }
 

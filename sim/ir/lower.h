@@ -69,8 +69,8 @@ std::string to_string(P2pMode mode, std::int32_t eager_slots);
 /// posted at both ends: validate() tells that, and more, without throwing.
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options = {});
 
-/// The posted lists that lower() follows: those of the schedule where it has messages, else those of
-/// the given lowering.
+/// The posted lists that lower() follows: those of the schedule where it has messages, else those
+/// of the given lowering.
 std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting);
 
 }  // namespace bubblescope

@@ -25,8 +25,10 @@ class StepSearch {
         posted_ends_(dataflow.size(), 0) {
     for (InstructionId id = 0; id < dataflow.size(); ++id) {
       const Instruction& instruction = dataflow.instructions[id];
-      if (is_compute(instruction.op.kind)) maker_[index_(instruction.op)] = id;
-      else if (is_message(instruction)) message_[index_(*carried_by(schedule, instruction.op))] = id;
+      if (is_compute(instruction.op.kind))
+        maker_[index_(instruction.op)] = id;
+      else if (is_message(instruction))
+        message_[index_(*carried_by(schedule, instruction.op))] = id;
     }
   }
 
@@ -34,8 +36,10 @@ class StepSearch {
     PostedSteps steps;
     steps.reserve(posted.size());
     for (const Op& op : posted) {
-      if (is_compute(op.kind)) steps.push_back({op, find_compute(rank, op)});
-      else if (is_message(op.kind)) steps.push_back({op, find_message(rank, op)});
+      if (is_compute(op.kind))
+        steps.push_back({op, find_compute(rank, op)});
+      else if (is_message(op.kind))
+        steps.push_back({op, find_message(rank, op)});
     }
     return steps;
   }

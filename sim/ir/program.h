@@ -34,11 +34,11 @@ enum class Role : std::uint8_t {
 };
 
 struct Instruction {
-  Op op;                      ///< for a message: the SEND of what its producer made
-  std::uint32_t lane = 0;     ///< index into Program::lanes, or kNoLane
-  std::int32_t rank = 0;      ///< the rank that runs it; for a message, the sender
-  std::int32_t peer = 0;      ///< for a message, the receiver; for its posts and waits, the other
-                              ///< end; else the rank itself
+  Op op;                   ///< for a message: the SEND of what its producer made
+  std::uint32_t lane = 0;  ///< index into Program::lanes, or kNoLane
+  std::int32_t rank = 0;   ///< the rank that runs it; for a message, the sender
+  std::int32_t peer = 0;   ///< for a message, the receiver; for its posts and waits, the other
+                           ///< end; else the rank itself
   Role role = Role::kWork;
 };
 

@@ -82,8 +82,10 @@ class Sorter {
     while (!runnable_.empty()) {
       const std::uint32_t waiter = runnable_.back();
       runnable_.pop_back();
-      if (waiter >= queues_.size()) try_to_place(waiter - queues_.size(), waiter);
-      else advance(waiter);
+      if (waiter >= queues_.size())
+        try_to_place(waiter - queues_.size(), waiter);
+      else
+        advance(waiter);
     }
   }
 
@@ -146,8 +148,8 @@ Deadlock deadlock_of(const std::vector<std::pair<InstructionId, InstructionId>>&
     const Instruction& stuck = instructions[cycle[at].first];
     if (stuck.lane == kNoLane) continue;
     const auto [next, next_awaited] = cycle[(at + 1) % cycle.size()];
-    if (stuck.role == Role::kPost && next == cycle[at].second && instructions[next].lane != kNoLane &&
-        instructions[next].rank == stuck.rank)
+    if (stuck.role == Role::kPost && next == cycle[at].second &&
+        instructions[next].lane != kNoLane && instructions[next].rank == stuck.rank)
       continue;
     const bool through = instructions[next].lane == kNoLane;
     const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];

@@ -38,8 +38,10 @@ class QueueLowering {
   void add_queue(std::int32_t rank, const PostedSteps& steps) {
     const std::uint32_t lane = draft_.add_lane({rank, "communication"});
     for (const PostedStep& step : steps) {
-      if (is_send(step.op.kind)) add_send(step, lane);
-      else if (is_recv(step.op.kind)) add_receive(step, lane);
+      if (is_send(step.op.kind))
+        add_send(step, lane);
+      else if (is_recv(step.op.kind))
+        add_receive(step, lane);
     }
   }
 
@@ -87,9 +89,9 @@ class QueueLowering {
 
   const Program& dataflow_;
   Slots slots_;
-  std::vector<InstructionId> send_post_;     ///< by message
-  std::vector<InstructionId> receive_post_;  ///< by message
-  std::vector<InstructionId> receive_wait_;  ///< by message
+  std::vector<InstructionId> send_post_;                               ///< by message
+  std::vector<InstructionId> receive_post_;                            ///< by message
+  std::vector<InstructionId> receive_wait_;                            ///< by message
   std::map<std::pair<std::int32_t, std::int32_t>, Channel> channels_;  ///< by source, destination
   ProgramDraft draft_;
 };

@@ -33,8 +33,7 @@ std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks) {
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule) {
   std::vector<std::int32_t> seen(schedule.order.size(), 0);
   std::vector<std::int32_t> chunk;
-  for (const std::int32_t rank : schedule.rank_of_stage)
-    chunk.push_back(seen[rank]++);
+  for (const std::int32_t rank : schedule.rank_of_stage) chunk.push_back(seen[rank]++);
   return chunk;
 }
 

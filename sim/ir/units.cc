@@ -87,7 +87,8 @@ Nanos parse_duration(std::string_view text) {
       }
   }
   throw Error("'" + std::string(text) +
-              "' is no duration; write a number with ns, us, ms or s, such as 18.5us (a bare number is ms)");
+              "' is no duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
+              "number is ms)");
 }
 
 std::int64_t parse_millionths(std::string_view text) {
@@ -97,7 +98,8 @@ std::int64_t parse_millionths(std::string_view text) {
   std::optional<Decimal> decimal = take_decimal(rest);
   if (decimal && rest.empty()) {
     decimal->exponent += 6;
-    if (const auto value = to_integer(*decimal, std::int64_t{1} << 52)) return minus ? -*value : *value;
+    if (const auto value = to_integer(*decimal, std::int64_t{1} << 52))
+      return minus ? -*value : *value;
   }
   throw Error("'" + std::string(text) + "' is no amount; write a plain number, such as 2 or -0.5");
 }

@@ -40,8 +40,10 @@ class MessageChecks {
     const RankOrder& cells = schedule_.posted[rank];
     for (std::int32_t at = 0; at < static_cast<std::int32_t>(cells.size()); ++at) {
       const Op& op = cells[at];
-      if (is_compute(op.kind)) ends_[index_(op)].made = at;
-      else if (is_message(op.kind)) record_message(rank, at);
+      if (is_compute(op.kind))
+        ends_[index_(op)].made = at;
+      else if (is_message(op.kind))
+        record_message(rank, at);
     }
   }
 
@@ -53,9 +55,11 @@ class MessageChecks {
     const std::int32_t to = schedule_.rank_of_stage[*receiving_stage(schedule_, *made)];
     const std::int32_t home = is_send(op.kind) ? from : to;
     if (from == to)
-      return report(rank, at, to_string(op) + " stays on rank " + std::to_string(from) + "; remove it");
+      return report(rank, at,
+                    to_string(op) + " stays on rank " + std::to_string(from) + "; remove it");
     if (home != rank)
-      return report(rank, at, to_string(op) + " belongs to rank " + std::to_string(home) + "; move it there");
+      return report(rank, at,
+                    to_string(op) + " belongs to rank " + std::to_string(home) + "; move it there");
     Ends& ends = ends_[index_(*made)];
     std::optional<std::int32_t>& end = is_send(op.kind) ? ends.send : ends.recv;
     if (end) return report(rank, at, to_string(op) + " is posted twice; remove one");
@@ -77,10 +81,16 @@ class MessageChecks {
                     forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone};
       const Op recv{op.stage, made.microbatch, made.slice,
                     forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
-      if (!ends.send) report(from, {}, to_string(send) + " is missing; " + to_string(op) + " of rank " + std::to_string(rank) + " waits for it");
-      if (!ends.recv) report(rank, {}, to_string(recv) + " is missing; add it before " + to_string(op));
+      if (!ends.send)
+        report(from, {},
+               to_string(send) + " is missing; " + to_string(op) + " of rank " +
+                   std::to_string(rank) + " waits for it");
+      if (!ends.recv)
+        report(rank, {}, to_string(recv) + " is missing; add it before " + to_string(op));
       if (ends.recv && user && *user < *ends.recv)
-        report(rank, ends.recv, to_string(recv) + " is posted after " + to_string(op) + ", which needs it; move it before");
+        report(rank, ends.recv,
+               to_string(recv) + " is posted after " + to_string(op) +
+                   ", which needs it; move it before");
     }
   }
 
@@ -93,7 +103,8 @@ class MessageChecks {
         const Op& expected = schedule_.posted[link.second][recvs[at].second];
         report(link.second, recvs[at].second,
                to_string(expected) + " is message " + std::to_string(at) + " expected from rank " +
-                   std::to_string(link.first) + ", which sends " + to_string(sent) + " there; order both alike");
+                   std::to_string(link.first) + ", which sends " + to_string(sent) +
+                   " there; order both alike");
         break;
       }
     }

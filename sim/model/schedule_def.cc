@@ -37,7 +37,8 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   if (!reasons.empty()) {
     std::string text = def.name + " cannot be built";
     if (request.profile != Profile::kNone) text += " under --profile " + to_string(request.profile);
-    for (std::size_t at = 0; at < reasons.size(); ++at) text += (at == 0 ? ": " : "; ") + reasons[at];
+    for (std::size_t at = 0; at < reasons.size(); ++at)
+      text += (at == 0 ? ": " : "; ") + reasons[at];
     throw Error(Fault::kProblem, text);
   }
   Schedule schedule = def.build(request);

@@ -43,7 +43,7 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options) {
   verdict.name = schedule.name;
   verdict.problems = validate_ops(schedule);
   if (!verdict.legal()) return verdict;
-  if (!schedule.posted.empty()) verdict.problems = validate_messages(schedule);
+  verdict.problems = validate_messages(schedule);
   const auto lowered = lower(schedule, options.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
     verdict.dataflow_deadlock = true;

@@ -110,7 +110,7 @@ MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options)
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
-  if (problems.empty() && !schedule.posted.empty()) problems = validate_messages(schedule);
+  if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))

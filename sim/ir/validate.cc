@@ -232,7 +232,7 @@ Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
 Problems validate(const Schedule& schedule) {
   Problems problems = validate_ops(schedule);
   if (!problems.empty()) return problems;
-  if (!schedule.posted.empty()) problems = validate_messages(schedule);
+  problems = validate_messages(schedule);
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     problems.push_back(deadlock_problem(schedule, *deadlock));

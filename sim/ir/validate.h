@@ -17,7 +17,7 @@ Problems validate(const Schedule& schedule);
 /// The same without the search for a deadlock, for callers that lower anyway.
 Problems validate_ops(const Schedule& schedule);
 
-/// The messages of `posted` alone; needs a schedule whose ops are sound.
+/// The messages of `posted` alone; none posted is no problem. Needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
 
 /// A deadlock as a problem, at the op at which its first rank stands.

@@ -121,6 +121,9 @@ class MessageChecks {
 
 }  // namespace
 
-Problems validate_messages(const Schedule& schedule) { return MessageChecks(schedule).run(); }
+Problems validate_messages(const Schedule& schedule) {
+  if (!posts_messages(schedule)) return {};
+  return MessageChecks(schedule).run();
+}
 
 }  // namespace bubblescope

@@ -36,7 +36,7 @@ TEST(Validate, FindsEachKindOfProblem) {
       {"missing weight gradient", "0F0 0F1 0B0 0B1 | 1F0 1I0 1F1 1B1", 1, {}, "1W0 is missing"},
       {"duplicate", "0F0 0F1 0B0 0B1 0B0 | 1F0 1B0 1F1 1B1", 0, 4, "runs twice"},
       {"micro-batch out of range", "0F0 0F1 0B0 0B1 0F7 | 1F0 1B0 1F1 1B1", 0, 4, "micro-batch 7"},
-      {"stage out of range", "0F0 0F1 0B0 0B1 5F0 | 1F0 1B0 1F1 1B1", 0, 4, "stage 5"},
+      {"stage out of range", "0F0 0F1 0B0 0B1 2F0 | 1F0 1B0 1F1 1B1", 0, 4, "stage 2"},
       {"op on the wrong rank", "0F0 0F1 0B0 0B1 1F0 | 1B0 1F1 1B1", 0, 4, "move it there"},
       {"weight gradient first", "0F0 0F1 0W0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 2, "before its 0I0"},
       {"backward first", "0F0 0F1 0B0 0B1 | 1B0 1F0 1F1 1B1", 1, 0, "before its forward 1F0"},

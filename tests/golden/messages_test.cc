@@ -37,7 +37,6 @@ json read(const std::filesystem::path& path) {
   return file ? json::parse(file) : json();
 }
 
-
 /// Families of PyTorch schedules, with our name for each.
 struct Family {
   std::string file;
@@ -55,12 +54,16 @@ Schedule built(const std::string& name, const json& shape) {
   request.shape.chunks = name == "zb-v" ? 1 : shape["v"].get<std::int32_t>();
   request.shape.microbatches = shape["m"];
   Schedule schedule = build_schedule(find_schedule(name), request);
-  const std::int64_t p = request.shape.ranks, m = request.shape.microbatches, v = schedule.shape.chunks;
+  const std::int64_t p = request.shape.ranks, m = request.shape.microbatches,
+                     v = schedule.shape.chunks;
   const std::int64_t g = m / std::max<std::int64_t>(1, m / p);
   for (std::int64_t r = 0; r < p; ++r) {
     const RankOrder& ops = schedule.order[static_cast<std::size_t>(r)];
     IdleCells idle{r, 0, 0, std::ssize(ops)};
-    if (name == "bfs") { idle.warmup = m * v; idle.gap = 2 * (p - 1 - r); }
+    if (name == "bfs") {
+      idle.warmup = m * v;
+      idle.gap = 2 * (p - 1 - r);
+    }
     if (name == "interleaved") {
       idle.warmup = std::min(m * v, (v - 1) * g + 2 * (p - 1 - r));
       idle.gap = std::max<std::int64_t>(0, v * p + 2 * (p - 1 - r) - idle.warmup - r);
@@ -72,7 +75,9 @@ Schedule built(const std::string& name, const json& shape) {
     }
     schedule.posted.push_back(with_idle_cells(ops, idle));
   }
-  if (name == "interleaved-zb") schedule.posted = with_forwards_in_step(schedule.posted, static_cast<std::int32_t>(p * v), static_cast<std::int32_t>(m));
+  if (name == "interleaved-zb")
+    schedule.posted = with_forwards_in_step(schedule.posted, static_cast<std::int32_t>(p * v),
+                                            static_cast<std::int32_t>(m));
   return schedule;
 }
 

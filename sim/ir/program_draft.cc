@@ -140,7 +140,7 @@ class Sorter {
 };
 
 /// What has no lane is told as a link between two that have one. A post that stands behind the very
-/// op at which its own rank is stuck is left out: that op says more.
+/// op at which its own rank is stuck is left out: that op says more. The lowest rank comes first.
 Deadlock deadlock_of(const std::vector<std::pair<InstructionId, InstructionId>>& cycle,
                      const std::vector<Instruction>& instructions) {
   Deadlock deadlock;
@@ -155,6 +155,10 @@ Deadlock deadlock_of(const std::vector<std::pair<InstructionId, InstructionId>>&
     const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
     deadlock.push_back({stuck.rank, stuck.op, awaited.rank, awaited.op});
   }
+  std::rotate(deadlock.begin(),
+              std::min_element(deadlock.begin(), deadlock.end(),
+                               [](const Wait& a, const Wait& b) { return a.rank < b.rank; }),
+              deadlock.end());
   return deadlock;
 }
 

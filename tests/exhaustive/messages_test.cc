@@ -7,6 +7,7 @@
 #include <random>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/receive_order.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/depend.h"
@@ -219,6 +220,59 @@ std::vector<RankOrder> random_posting(std::mt19937& random, const Schedule& sche
     posted.push_back(list);
   }
   return posted;
+}
+
+TEST(Messages, SuggestedReceivesDeadlockInNoMode) {
+  constexpr unsigned kSeed = 7;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 300; ++round) {
+    const std::int32_t ranks = 2 + round % 4;
+    Schedule schedule =
+        random_schedule(random, empty_schedule(ranks, 1 + round % 3, 1 + round % 6));
+    schedule.posted = random_posting(random, schedule);
+    const CostModel costs = costs_of(schedule, round % 4);
+    const Program dataflow = std::get<Program>(lower(schedule));
+    schedule.posted =
+        order_receives(dataflow, simulate(dataflow, costs),
+                       find_steps(schedule, dataflow, schedule.posted), ReceiveTiming::kLast);
+    EXPECT_EQ(eager_slots_needed(schedule), 0) << "seed " << kSeed << ": " << text_of(schedule);
+    for (const ModeVerdict& verdict : check_modes(schedule))
+      EXPECT_FALSE(verdict.deadlock) << to_string(verdict.mode, 1) << ": " << text_of(schedule);
+  }
+}
+
+/// Every rank only receives from below and sends upward, each receive just before its use: nothing
+/// stands in a queue before something that could go earlier.
+TEST(Messages, WithoutHeadOfLineWaitsFifoIsDataflow) {
+  for (std::int32_t ranks = 1; ranks <= 5; ++ranks)
+    for (std::int32_t microbatches = 1; microbatches <= 6; ++microbatches)
+      for (const Nanos latency : {0, 1, 5}) {
+        Schedule schedule = empty_schedule(ranks, 1, microbatches);
+        schedule.forward_only = true;
+        for (std::int32_t rank = 0; rank < ranks; ++rank)
+          for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch)
+            schedule.order[rank].push_back(forward(rank, microbatch));
+        const CostModel costs = costs_of(schedule, latency);
+        const Starts dataflow = simulated_starts(schedule, {}, costs);
+        LowerOptions options{.mode = P2pMode::kFifo, .posting = Lowering::kDeferred};
+        EXPECT_EQ(simulated_starts(schedule, options, costs), dataflow);
+        options.mode = P2pMode::kEager;
+        options.eager_slots = microbatches;
+        EXPECT_EQ(simulated_starts(schedule, options, costs), dataflow);
+      }
+}
+
+TEST(Messages, EnoughSlotsAreUnlimitedBuffers) {
+  constexpr unsigned kSeed = 11;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 200; ++round) {
+    Schedule schedule = random_schedule(random, empty_schedule(2 + round % 3, 2, 1 + round % 5));
+    schedule.posted = random_posting(random, schedule);
+    const CostModel costs = costs_of(schedule, round % 3);
+    EXPECT_EQ(simulated_starts(schedule, {.mode = P2pMode::kEager, .eager_slots = 100}, costs),
+              simulated_starts(schedule, {.mode = P2pMode::kFifo}, costs))
+        << "seed " << kSeed << ": " << text_of(schedule);
+  }
 }
 
 TEST(Messages, RandomPostingsAgreeWithTheRules) {

@@ -25,6 +25,8 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   if (shape.chunks < 1) reasons.push_back("--vpp must be at least 1");
   if (shape.microbatches < 1) reasons.push_back("-m must be at least 1");
   if (shape.slices < 1) reasons.push_back("--slices must be at least 1");
+  if (shape.group_size.value_or(1) < 1)
+    reasons.push_back("--microbatch-group-size must be at least 1");
   if (shape.slices > 1 && !def.cuts_sequences)
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
   if (def.implied_chunks && shape.chunks != *def.implied_chunks)

@@ -1,0 +1,57 @@
+// A rank's work in columns of equal width: what terminals and small pictures
+// can show of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/ir/timeline.h"
+
+namespace bubblescope {
+
+/// Cuts [origin, origin + span) into equal columns.
+struct TimeGrid {
+  Nanos origin = 0;
+  Nanos span = 1;
+  int columns = 1;
+
+  /// Where a column starts, rounded down; column `columns` starts at the end.
+  Nanos start_of(int column) const {
+    return origin + span / columns * column + span % columns * column / columns;
+  }
+};
+
+/// Per column, the instruction that it stands for; none where the rank is idle
+/// for most of it.
+using PaintedRow = std::vector<std::optional<InstructionId>>;
+
+/// The instructions of each rank's compute lane, in order.
+std::vector<std::vector<InstructionId>> compute_lanes(const Program &program);
+
+/// First start to last end of everything on the compute lanes, cut into
+/// `columns`.
+TimeGrid whole_step(const Program &program, const Timeline &timeline,
+                    int columns);
+
+enum class Paint : std::uint8_t {
+  /// A column shows the kind (F, B, ..., or idle) that fills most of it; of
+  /// equals, the earlier. So
+  /// whatever is at least a column long is seen.
+  kMostTime,
+  /// For columns that hold many ops: what a column leaves out counts for the
+  /// next, so that every
+  /// kind fills as many columns as it fills time, and short idle times are seen
+  /// where they add up.
+  kInProportion,
+};
+
+/// Paints one lane. A kind is shown by its longest instruction in the column.
+/// Linear in the lane and the columns.
+PaintedRow paint(const Program &program, const Timeline &timeline,
+                 std::span<const InstructionId> lane, const TimeGrid &grid,
+                 Paint paint);
+
+} // namespace bubblescope

@@ -20,7 +20,7 @@ constexpr const char* kExample =
 std::string print_report(const Step& step, const std::string& format, const DrawOptions& draw) {
   if (format == "json") return write_report_json(step.report, step.program, step.timeline);
   if (format == "csv") return write_report_csv(step.report);
-  return write_text_report(step.recording(), draw);
+  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw);
 }
 
 }  // namespace

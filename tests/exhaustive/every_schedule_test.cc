@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -15,6 +16,10 @@
 #include "tests/support/measured_schedule.h"
 
 namespace bubblescope {
+
+/// For gtest, which would show the bytes.
+static void PrintTo(const ScheduleDef& def, std::ostream* out) { *out << def.name; }
+
 namespace {
 
 constexpr std::int32_t kMostRanks = 8;

@@ -14,8 +14,9 @@ class Tally {
     if (time <= 0) return;
     const auto known = std::find_if(shares_.begin(), shares_.end(),
                                     [&](const Share& share) { return share.kind == kind; });
-    Share& share = known == shares_.end() ? shares_.emplace_back(Share{kind, id, 0, 0}) : *known;
+    Share& share = known == shares_.end() ? shares_.emplace_back(Share{kind, id, 0, 0, 0}) : *known;
     share.time += time;
+    share.unseen = 0;
     if (time <= share.longest) return;
     share.longest = time;
     share.id = id;
@@ -33,7 +34,11 @@ class Tally {
       return id;
     }
     most->time -= column;
-    for (Share& share : shares_) share.longest = 0;
+    for (Share& share : shares_) {
+      share.longest = 0;
+      ++share.unseen;
+    }
+    std::erase_if(shares_, [](const Share& share) { return share.unseen > kKept; });
     return id;
   }
 
@@ -43,7 +48,12 @@ class Tally {
     std::optional<InstructionId> id;
     Nanos time;
     Nanos longest;
+    int unseen;  ///< for how many columns nothing was added
   };
+
+  /// What a column leaves out counts for this many more: later it would show in the wrong place.
+  static constexpr int kKept = 4;
+
   std::vector<Share> shares_;
 };
 

@@ -46,7 +46,8 @@ struct TimelineFormat {
 std::string read_file(const std::string& path);
 
 /// Writes a whole file through a temporary one and a rename, so that no reader sees half of it;
-/// "-" is stdout; names ending in .gz are packed. Throws Error (Fault::kMachine).
+/// "-" is stdout; names ending in .gz are packed. Throws Error: Fault::kUsage where the path cannot
+/// be created, Fault::kMachine where the content cannot be written (disk full).
 void write_file(const std::string& path, std::string_view content);
 
 /// Reads a schedule file in whichever format it is in. Throws Error.

@@ -15,23 +15,26 @@ struct Chains {
   std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
 };
 
-/// The edge that makes a pair start together is the order's own, not the data's.
-bool is_data_edge(const Instruction& from, const Instruction& to) {
-  if (to.op.kind != OpKind::kForward) return true;
-  return from.op.kind == OpKind::kForward || from.op.kind == OpKind::kSendForward;
+/// The edge that makes a pair start together is the order's own, not the data's; so are those of
+/// posts and waits.
+bool is_data_edge(const Program& program, InstructionId from, const Instruction& to) {
+  if (to.role != Role::kWork || program.instructions[from].role != Role::kWork) return false;
+  if (to.op.pairing != Pairing::kFirst || to.op.kind != OpKind::kForward) return true;
+  const OpKind kind = program.instructions[from].op.kind;
+  return kind == OpKind::kForward || kind == OpKind::kSendForward;
 }
 
 Chains longest_chains(const Program& program, const Timeline& timeline) {
   Chains chains{std::vector<Nanos>(program.size(), 0), std::vector<Nanos>(program.size(), 0)};
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId from : program.dependencies_of(id))
-      if (is_data_edge(program.instructions[from], program.instructions[id]))
-        chains.head[id] = std::max(chains.head[id], chains.head[from] + timeline.end[from] -
-                                                        timeline.start[from]);
+      if (is_data_edge(program, from, program.instructions[id]))
+        chains.head[id] = std::max(chains.head[id],
+                                   chains.head[from] + timeline.end[from] - timeline.start[from]);
   for (InstructionId id = program.size(); id-- > 0;) {
     const Nanos with_me = chains.tail[id] + timeline.end[id] - timeline.start[id];
     for (const InstructionId from : program.dependencies_of(id))
-      if (is_data_edge(program.instructions[from], program.instructions[id]))
+      if (is_data_edge(program, from, program.instructions[id]))
         chains.tail[from] = std::max(chains.tail[from], with_me);
   }
   return chains;

@@ -52,8 +52,8 @@ std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
     peak.units = static_cast<double>(level.unit.highest) / (1e6 * memory.unit_parts);
     peak.at = level.at;
     if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
-      peak.bytes = level.bytes.highest +
-                   (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
+      peak.bytes =
+          level.bytes.highest + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
   }
   return peaks;
 }

@@ -17,8 +17,8 @@ Needs needs_of_forward(const Schedule& schedule, const Op& op) {
   if (!schedule.is_first(op.stage))
     needs.add({Product::kActivation, op.stage - 1, op.microbatch, op.slice});
   if (op.slice > 0)
-    needs.add({Product::kActivation, op.stage, op.microbatch,
-               static_cast<std::int16_t>(op.slice - 1)});
+    needs.add(
+        {Product::kActivation, op.stage, op.microbatch, static_cast<std::int16_t>(op.slice - 1)});
   return needs;
 }
 
@@ -28,8 +28,8 @@ Needs needs_of_gradient(const Schedule& schedule, const Op& op) {
   if (!schedule.is_last(op.stage))
     needs.add({Product::kGradient, op.stage + 1, op.microbatch, op.slice});
   if (op.slice + 1 < schedule.shape.slices)
-    needs.add({Product::kGradient, op.stage, op.microbatch,
-               static_cast<std::int16_t>(op.slice + 1)});
+    needs.add(
+        {Product::kGradient, op.stage, op.microbatch, static_cast<std::int16_t>(op.slice + 1)});
   return needs;
 }
 
@@ -39,10 +39,29 @@ Needs needs_of(const Schedule& schedule, const Op& op) {
   if (op.kind == OpKind::kForward) return needs_of_forward(schedule, op);
   if (gives_input_grad(op.kind)) return needs_of_gradient(schedule, op);
   Needs needs;
-  const Product own =
-      op.kind == OpKind::kWeightGrad ? Product::kGradient : Product::kActivation;
+  const Product own = op.kind == OpKind::kWeightGrad ? Product::kGradient : Product::kActivation;
   needs.add({own, op.stage, op.microbatch, op.slice});
   return needs;
+}
+
+std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {
+  if (made.product == Product::kActivation && !schedule.is_last(made.stage)) return made.stage + 1;
+  if (made.product == Product::kGradient && !schedule.is_first(made.stage)) return made.stage - 1;
+  return std::nullopt;
+}
+
+std::optional<Made> carried_by(const Schedule& schedule, const Op& message) {
+  const bool forward = message.kind == OpKind::kSendForward || message.kind == OpKind::kRecvForward;
+  const std::int32_t step = forward ? 1 : -1;
+  const std::int32_t from = is_send(message.kind) ? message.stage : message.stage - step;
+  if (from < 0 || from >= schedule.stages()) return std::nullopt;
+  if (message.microbatch < 0 || message.microbatch >= schedule.shape.microbatches ||
+      message.slice >= schedule.shape.slices)
+    return std::nullopt;
+  const Made made{forward ? Product::kActivation : Product::kGradient, from, message.microbatch,
+                  message.slice};
+  if (!receiving_stage(schedule, made)) return std::nullopt;
+  return made;
 }
 
 }  // namespace bubblescope

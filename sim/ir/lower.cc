@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/defer_receives.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lower_messages.h"
+#include "sim/ir/post_messages.h"
 #include "sim/ir/program_draft.h"
 
 namespace bubblescope {
@@ -15,30 +18,31 @@ namespace {
 constexpr InstructionId kNobody = 0xffffffffu;
 
 /// Compute ops get draft ids 0..n-1 rank by rank, then come the messages in order of discovery.
-class Lowering {
+class DataflowLowering {
  public:
-  Lowering(const Schedule& schedule, const LowerOptions& options)
+  DataflowLowering(const Schedule& schedule, const LowerOptions& options)
       : schedule_(schedule),
         options_(options),
         made_index_(schedule),
         maker_(made_index_.size(), kNobody),
-        draft_(schedule.shape.ranks, 2 * static_cast<std::size_t>(schedule.op_count())) {}
+        draft_(schedule.shape.ranks, 2 * static_cast<std::size_t>(schedule.op_count())) {
+    messages_.reserve(static_cast<std::size_t>(schedule.op_count()));
+  }
 
   std::variant<Program, Deadlock> run() && {
     find_makers();
     for (const RankOrder& ops : schedule_.order)
       for (std::size_t at = 0; at < ops.size(); ++at) add_compute(ops, at);
-    for (const Message& message : messages_) {
-      draft_.add(message.instruction);
-      draft_.wait_for(message.maker);
-    }
+    for (const Message& message : messages_) add_message(message);
+    maker_ = {};
     return std::move(draft_).finish();
   }
 
  private:
+  /// Between two compute ops, by draft id; what it carries follows from who consumes it.
   struct Message {
-    Instruction instruction;
     InstructionId maker;
+    InstructionId consumer;
   };
 
   /// In a fused pair the second op's end makes both results.
@@ -57,45 +61,50 @@ class Lowering {
   void add_compute(const RankOrder& ops, std::size_t at) {
     const Op& op = ops[at];
     const std::int32_t rank = schedule_.rank_of_stage[op.stage];
-    const InstructionId id =
-        draft_.add({op, static_cast<std::uint32_t>(rank), rank, rank});
+    const InstructionId id = draft_.add({op, static_cast<std::uint32_t>(rank), rank, rank});
     const bool joint = op.pairing == Pairing::kFirst && options_.overlap != Overlap::kSerial;
-    wait_for_inputs(op, id);
-    if (joint) wait_for_inputs(ops[at + 1], id);
+    wait_for_inputs(op, id, id);
+    if (joint) wait_for_inputs(ops[at + 1], id + 1, id);
   }
 
-  /// `waiter` waits for what `op` needs, save for what its own pair makes.
-  void wait_for_inputs(const Op& op, InstructionId waiter) {
-    for (const Made& made : needs_of(schedule_, op)) wait_for(made, op, waiter);
+  /// `waiter` waits for what `op` needs: itself, or the first half of its pair for the second.
+  void wait_for_inputs(const Op& op, InstructionId id, InstructionId waiter) {
+    for (const Made& made : needs_of(schedule_, op)) wait_for(made, op, id, waiter);
     if (has_recompute_ && gives_input_grad(op.kind)) {
       const Made recomputed{Product::kRecomputed, op.stage, op.microbatch, op.slice};
-      if (maker_[made_index_(recomputed)] != kNobody) wait_for(recomputed, op, waiter);
+      if (maker_[made_index_(recomputed)] != kNobody) wait_for(recomputed, op, id, waiter);
     }
   }
 
-  void wait_for(const Made& made, const Op& op, InstructionId waiter) {
+  void wait_for(const Made& made, const Op& op, InstructionId id, InstructionId waiter) {
     const InstructionId maker = maker_[made_index_(made)];
     if (maker == kNobody)
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
                                        std::to_string(made.stage) + ", micro-batch " +
                                        std::to_string(made.microbatch) + ", which no rank runs");
-    if (op.pairing != Pairing::kAlone && (maker == waiter || maker == waiter + 1)) return;
-    const std::int32_t from = schedule_.rank_of_stage[made.stage];
-    const std::int32_t to = schedule_.rank_of_stage[op.stage];
-    draft_.wait_for(from == to ? maker : send(made, maker, from, to));
+    const bool within_pair = maker == waiter || maker == waiter + 1;
+    if (op.pairing != Pairing::kAlone && within_pair) return;
+    const bool local = schedule_.rank_of_stage[made.stage] == schedule_.rank_of_stage[op.stage];
+    draft_.wait_for(local ? maker : message_id(maker, id));
   }
 
-  /// One consumer for each product that crosses ranks, so no message is made twice: but the two
-  /// halves of a joint pair ask twice for the second half's inputs.
-  InstructionId send(const Made& made, InstructionId maker, std::int32_t from, std::int32_t to) {
-    const OpKind kind = made.product == Product::kActivation ? OpKind::kSendForward
-                                                             : OpKind::kSendBackward;
-    if (!messages_.empty() && messages_.back().maker == maker &&
-        messages_.back().instruction.op.kind == kind)
-      return computes_ + static_cast<InstructionId>(messages_.size()) - 1;
-    const Op op{made.stage, made.microbatch, made.slice, kind, Pairing::kAlone};
-    messages_.push_back({{op, kNoLane, from, to}, maker});
+  /// One consumer for each product that crosses ranks, so no message is made twice: but a joint
+  /// pair's second half asks for its inputs a second time.
+  InstructionId message_id(InstructionId maker, InstructionId consumer) {
+    const bool known = !messages_.empty() && messages_.back().consumer == consumer &&
+                       messages_.back().maker == maker;
+    if (!known) messages_.push_back({maker, consumer});
     return computes_ + static_cast<InstructionId>(messages_.size()) - 1;
+  }
+
+  void add_message(const Message& message) {
+    const Instruction& consumer = draft_.instruction(message.consumer);
+    Op op = consumer.op;
+    op.pairing = Pairing::kAlone;
+    op.stage += op.kind == OpKind::kForward ? -1 : 1;
+    op.kind = op.kind == OpKind::kForward ? OpKind::kSendForward : OpKind::kSendBackward;
+    draft_.add({op, kNoLane, schedule_.rank_of_stage[op.stage], consumer.rank});
+    draft_.wait_for(message.maker);
   }
 
   const Schedule& schedule_;
@@ -108,10 +117,47 @@ class Lowering {
   ProgramDraft draft_;
 };
 
+bool has_messages(const std::vector<RankOrder>& posted) {
+  for (const RankOrder& cells : posted)
+    for (const Op& op : cells)
+      if (is_message(op.kind)) return true;
+  return false;
+}
+
 }  // namespace
 
+std::string to_string(P2pMode mode, std::int32_t eager_slots) {
+  std::string text(kP2pModes[static_cast<std::size_t>(mode)].name);
+  if (mode == P2pMode::kEager) text += ":" + std::to_string(eager_slots);
+  return text;
+}
+
+std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting) {
+  if (posting == Lowering::kAsap || has_messages(schedule.posted)) return post_messages(schedule);
+  return defer_receives(schedule, post_messages(schedule));
+}
+
+std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
+                                               const std::vector<PostedSteps>& steps,
+                                               const LowerOptions& options) {
+  switch (options.mode) {
+    case P2pMode::kDataflow: return dataflow;
+    case P2pMode::kFifo: return lower_to_queues(dataflow, steps, std::nullopt);
+    case P2pMode::kEager: return lower_to_queues(dataflow, steps, options.eager_slots);
+    case P2pMode::kRendezvous: return lower_to_queues(dataflow, steps, 0);
+    case P2pMode::kHostRendezvous:
+    case P2pMode::kHostSend:
+    case P2pMode::kBatched: return lower_to_host(dataflow, steps, options.mode);
+  }
+  return dataflow;
+}
+
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options) {
-  return Lowering(schedule, options).run();
+  std::variant<Program, Deadlock> dataflow = DataflowLowering(schedule, options).run();
+  const auto* program = std::get_if<Program>(&dataflow);
+  if (options.mode == P2pMode::kDataflow || !program) return dataflow;
+  const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
+  return lower_messages(*program, find_steps(schedule, *program, posted), options);
 }
 
 }  // namespace bubblescope

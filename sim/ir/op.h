@@ -70,7 +70,8 @@ inline bool gives_input_grad(OpKind kind) {
 /// The letters of the text form: "F", "I", "SEND_F".
 std::string_view code(OpKind kind);
 
-/// `2F0`, `0SEND_F1`, `3UNSHARD`; with slices `2F0.1`; an idle cell is empty. Pairing is not shown: it belongs to two ops.
+/// `2F0`, `0SEND_F1`, `3UNSHARD`; with slices `2F0.1`; an idle cell is empty. Pairing is not shown:
+/// it belongs to two ops.
 std::string to_string(const Op& op);
 
 }  // namespace bubblescope

@@ -11,104 +11,102 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffu;
 
-/// The instructions of a draft as queues: one per lane, and one for each instruction without lane.
-struct Queues {
-  std::vector<std::uint32_t> begin;  ///< per queue, index into items; and the end
+/// The instructions of every lane, in order.
+struct LaneQueues {
+  std::vector<std::uint32_t> begin;  ///< per lane, index into items; and the end
   std::vector<InstructionId> items;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(begin.size() - 1); }
 };
 
-Queues queues_of(const std::vector<Instruction>& instructions, std::size_t lanes) {
-  Queues queues;
+LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t lanes) {
+  LaneQueues queues;
   queues.begin.assign(lanes + 1, 0);
-  std::size_t free_instructions = 0;
-  for (const Instruction& instruction : instructions) {
-    if (instruction.lane == kNoLane) ++free_instructions;
-    else ++queues.begin[instruction.lane + 1];
-  }
+  for (const Instruction& instruction : instructions)
+    if (instruction.lane != kNoLane) ++queues.begin[instruction.lane + 1];
   for (std::size_t lane = 0; lane < lanes; ++lane) queues.begin[lane + 1] += queues.begin[lane];
-  queues.items.resize(instructions.size());
-  queues.begin.reserve(lanes + 1 + free_instructions);
+  queues.items.resize(queues.begin.back());
   std::vector<std::uint32_t> next(queues.begin.begin(), queues.begin.end() - 1);
-  std::uint32_t free_item = queues.begin.back();
-  for (InstructionId id = 0; id < instructions.size(); ++id) {
-    const std::uint32_t lane = instructions[id].lane;
-    if (lane == kNoLane) {
-      queues.items[free_item++] = id;
-      queues.begin.push_back(free_item);
-    } else {
-      queues.items[next[lane]++] = id;
-    }
-  }
+  for (InstructionId id = 0; id < instructions.size(); ++id)
+    if (instructions[id].lane != kNoLane) queues.items[next[instructions[id].lane]++] = id;
   return queues;
 }
 
-/// Runs the queues without a clock. `sorted` is the order in which instructions could start.
+/// Runs a draft without a clock. What waits is a lane, or an instruction that has none: waiter w is
+/// lane w, or instruction w - lanes.
 class Sorter {
  public:
   Sorter(const std::vector<Instruction>& instructions, std::size_t lanes,
          const std::vector<std::uint32_t>& dependency_begin,
          const std::vector<InstructionId>& dependencies)
-      : dependency_begin_(dependency_begin),
+      : instructions_(instructions),
+        dependency_begin_(dependency_begin),
         dependencies_(dependencies),
         queues_(queues_of(instructions, lanes)),
         head_(queues_.begin.begin(), queues_.begin.end() - 1),
-        next_waiting_(queues_.size(), kNone),
+        next_waiting_(lanes + instructions.size(), kNone),
         first_waiting_(instructions.size(), kNone),
         place_(instructions.size(), kNone) {}
 
   void run() {
     sorted_.reserve(place_.size());
-    for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) {
-      runnable_.push_back(queue);
-      while (!runnable_.empty()) {
-        const std::uint32_t next = runnable_.back();
-        runnable_.pop_back();
-        advance(next);
-      }
-    }
+    for (InstructionId id = 0; id < instructions_.size(); ++id)
+      if (instructions_[id].lane == kNoLane) start(queues_.size() + id);
+    for (std::uint32_t lane = 0; lane < queues_.size(); ++lane) start(lane);
   }
 
   bool complete() const { return sorted_.size() == place_.size(); }
   const std::vector<InstructionId>& sorted() const { return sorted_; }
   InstructionId place(InstructionId draft_id) const { return place_[draft_id]; }
 
-  /// The queues of a cycle, by the instruction at which each stands.
+  /// The instructions of a cycle, each with the one it waits for, from a lane that is stuck.
   std::vector<std::pair<InstructionId, InstructionId>> find_cycle() const {
-    std::vector<std::uint32_t> queue_of(place_.size());
-    for (std::uint32_t queue = 0; queue < queues_.size(); ++queue)
-      for (std::uint32_t at = queues_.begin[queue]; at < queues_.begin[queue + 1]; ++at)
-        queue_of[queues_.items[at]] = queue;
-    std::uint32_t queue = 0;
-    while (head_[queue] == queues_.begin[queue + 1]) ++queue;
-    std::vector<bool> seen(queues_.size(), false);
-    for (; !seen[queue]; queue = queue_of[awaited(queue)]) seen[queue] = true;
+    std::vector<bool> seen(instructions_.size(), false);
+    InstructionId id = first_stuck();
+    while (!seen[id]) {
+      seen[id] = true;
+      id = front_of(first_missing(id));
+    }
     std::vector<std::pair<InstructionId, InstructionId>> cycle;
-    const std::uint32_t first = queue;
+    const InstructionId first = id;
     do {
-      cycle.emplace_back(queues_.items[head_[queue]], awaited(queue));
-      queue = queue_of[awaited(queue)];
-    } while (queue != first);
+      cycle.emplace_back(id, first_missing(id));
+      id = front_of(first_missing(id));
+    } while (id != first);
     return cycle;
   }
 
  private:
-  void advance(std::uint32_t queue) {
-    while (head_[queue] < queues_.begin[queue + 1]) {
-      const InstructionId id = queues_.items[head_[queue]];
-      const InstructionId missing = first_missing(id);
-      if (missing != kNone) {
-        next_waiting_[queue] = first_waiting_[missing];
-        first_waiting_[missing] = queue;
-        return;
-      }
-      place_[id] = static_cast<InstructionId>(sorted_.size());
-      sorted_.push_back(id);
-      ++head_[queue];
-      for (std::uint32_t woken = first_waiting_[id]; woken != kNone; woken = next_waiting_[woken])
-        runnable_.push_back(woken);
+  void start(std::uint32_t first) {
+    runnable_.push_back(first);
+    while (!runnable_.empty()) {
+      const std::uint32_t waiter = runnable_.back();
+      runnable_.pop_back();
+      if (waiter >= queues_.size())
+        try_to_place(waiter - queues_.size(), waiter);
+      else
+        advance(waiter);
     }
+  }
+
+  void advance(std::uint32_t lane) {
+    while (head_[lane] < queues_.begin[lane + 1] && try_to_place(queues_.items[head_[lane]], lane))
+      ++head_[lane];
+  }
+
+  /// Places an instruction and wakes its waiters, or hangs `waiter` on what it waits for.
+  bool try_to_place(InstructionId id, std::uint32_t waiter) {
+    const InstructionId missing = first_missing(id);
+    if (missing != kNone) {
+      next_waiting_[waiter] = first_waiting_[missing];
+      first_waiting_[missing] = waiter;
+      return false;
+    }
+    place_[id] = static_cast<InstructionId>(sorted_.size());
+    sorted_.push_back(id);
+    for (std::uint32_t woken = first_waiting_[id]; woken != kNone; woken = next_waiting_[woken])
+      runnable_.push_back(woken);
+    return true;
   }
 
   InstructionId first_missing(InstructionId id) const {
@@ -117,20 +115,52 @@ class Sorter {
     return kNone;
   }
 
-  InstructionId awaited(std::uint32_t queue) const {
-    return first_missing(queues_.items[head_[queue]]);
+  InstructionId first_stuck() const {
+    std::uint32_t lane = 0;
+    while (head_[lane] == queues_.begin[lane + 1]) ++lane;
+    return queues_.items[head_[lane]];
   }
 
+  /// The instruction at which the lane of a missing one stands: itself where it has no lane.
+  InstructionId front_of(InstructionId missing) const {
+    const std::uint32_t lane = instructions_[missing].lane;
+    return lane == kNoLane ? missing : queues_.items[head_[lane]];
+  }
+
+  const std::vector<Instruction>& instructions_;
   const std::vector<std::uint32_t>& dependency_begin_;
   const std::vector<InstructionId>& dependencies_;
-  Queues queues_;
-  std::vector<std::uint32_t> head_;           ///< per queue, index into items
-  std::vector<std::uint32_t> next_waiting_;   ///< per queue: the next one hung on the same id
-  std::vector<std::uint32_t> first_waiting_;  ///< per instruction
+  LaneQueues queues_;
+  std::vector<std::uint32_t> head_;           ///< per lane, index into items
+  std::vector<std::uint32_t> next_waiting_;   ///< per waiter: the next one hung on the same id
+  std::vector<std::uint32_t> first_waiting_;  ///< per instruction: the first waiter hung on it
   std::vector<InstructionId> place_;          ///< per instruction: its place in the sorted order
   std::vector<InstructionId> sorted_;
   std::vector<std::uint32_t> runnable_;
 };
+
+/// What has no lane is told as a link between two that have one. A post that stands behind the very
+/// op at which its own rank is stuck is left out: that op says more. The lowest rank comes first.
+Deadlock deadlock_of(const std::vector<std::pair<InstructionId, InstructionId>>& cycle,
+                     const std::vector<Instruction>& instructions) {
+  Deadlock deadlock;
+  for (std::size_t at = 0; at < cycle.size(); ++at) {
+    const Instruction& stuck = instructions[cycle[at].first];
+    if (stuck.lane == kNoLane) continue;
+    const auto [next, next_awaited] = cycle[(at + 1) % cycle.size()];
+    if (stuck.role == Role::kPost && next == cycle[at].second &&
+        instructions[next].lane != kNoLane && instructions[next].rank == stuck.rank)
+      continue;
+    const bool through = instructions[next].lane == kNoLane;
+    const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
+    deadlock.push_back({stuck.rank, stuck.op, awaited.rank, awaited.op});
+  }
+  std::rotate(deadlock.begin(),
+              std::min_element(deadlock.begin(), deadlock.end(),
+                               [](const Wait& a, const Wait& b) { return a.rank < b.rank; }),
+              deadlock.end());
+  return deadlock;
+}
 
 }  // namespace
 
@@ -140,6 +170,13 @@ ProgramDraft::ProgramDraft(std::int32_t ranks, std::size_t expected_instructions
   dependency_begin_.reserve(expected_instructions + 1);
   dependencies_.reserve(2 * expected_instructions);
 }
+
+ProgramDraft::ProgramDraft(const Program& program)
+    : ranks_(program.ranks),
+      lanes_(program.lanes),
+      instructions_(program.instructions),
+      dependency_begin_(program.dependency_begin.begin(), program.dependency_begin.end() - 1),
+      dependencies_(program.dependencies) {}
 
 std::uint32_t ProgramDraft::add_lane(Lane lane) {
   lanes_.push_back(std::move(lane));
@@ -152,17 +189,27 @@ InstructionId ProgramDraft::add(const Instruction& instruction) {
   return size() - 1;
 }
 
+void ProgramDraft::merge_added() {
+  std::vector<std::uint32_t> begin(instructions_.size() + 1, 0);
+  for (const auto& [waiter, awaited] : added_) ++begin[waiter + 1];
+  for (InstructionId id = 0; id < size(); ++id)
+    begin[id + 1] += begin[id] + dependency_begin_[id + 1] - dependency_begin_[id];
+  std::vector<InstructionId> merged(begin.back());
+  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+  for (const auto& [waiter, awaited] : added_) merged[next[waiter]++] = awaited;
+  for (InstructionId id = 0; id < size(); ++id)
+    std::copy(dependencies_.begin() + dependency_begin_[id],
+              dependencies_.begin() + dependency_begin_[id + 1], merged.begin() + next[id]);
+  dependency_begin_ = std::move(begin);
+  dependencies_ = std::move(merged);
+}
+
 std::variant<Program, Deadlock> ProgramDraft::finish() && {
   dependency_begin_.push_back(static_cast<std::uint32_t>(dependencies_.size()));
+  if (!added_.empty()) merge_added();
   Sorter sorter(instructions_, lanes_.size(), dependency_begin_, dependencies_);
   sorter.run();
-  if (!sorter.complete()) {
-    Deadlock deadlock;
-    for (const auto& [id, awaited] : sorter.find_cycle())
-      deadlock.push_back({instructions_[id].rank, instructions_[id].op,
-                          instructions_[awaited].rank, instructions_[awaited].op});
-    return deadlock;
-  }
+  if (!sorter.complete()) return deadlock_of(sorter.find_cycle(), instructions_);
   Program program;
   program.ranks = ranks_;
   program.lanes = std::move(lanes_);

@@ -28,8 +28,8 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 std::string normalize_name(std::string_view name) {
   std::string normal;
   for (const char letter : name)
-    normal += letter == '_' ? '-'
-                            : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    normal +=
+        letter == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return normal;
 }
 

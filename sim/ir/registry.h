@@ -27,9 +27,9 @@ class Registry {
   }
 
   void add(Def def) {
-    const auto after = std::upper_bound(
-        defs_.begin(), defs_.end(), def,
-        [](const Def& left, const Def& right) { return left.name < right.name; });
+    const auto after =
+        std::upper_bound(defs_.begin(), defs_.end(), def,
+                         [](const Def& left, const Def& right) { return left.name < right.name; });
     defs_.insert(after, std::move(def));
   }
 

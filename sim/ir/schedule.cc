@@ -1,12 +1,21 @@
 // Placements and small questions about schedules.
 #include "sim/ir/schedule.h"
 
+#include <algorithm>
+
 namespace bubblescope {
 
 std::int64_t Schedule::op_count() const {
   std::int64_t count = 0;
   for (const RankOrder& ops : order) count += static_cast<std::int64_t>(ops.size());
   return count;
+}
+
+bool posts_messages(const Schedule& schedule) {
+  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
+    return std::any_of(cells.begin(), cells.end(),
+                       [](const Op& op) { return is_message(op.kind); });
+  });
 }
 
 std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks) {
@@ -33,8 +42,7 @@ std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks) {
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule) {
   std::vector<std::int32_t> seen(schedule.order.size(), 0);
   std::vector<std::int32_t> chunk;
-  for (const std::int32_t rank : schedule.rank_of_stage)
-    chunk.push_back(seen[rank]++);
+  for (const std::int32_t rank : schedule.rank_of_stage) chunk.push_back(seen[rank]++);
   return chunk;
 }
 

@@ -47,7 +47,12 @@ struct Schedule {
     return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
   }
   std::int64_t op_count() const;
+
+  bool operator==(const Schedule&) const = default;
 };
+
+/// Whether `posted` says where messages are sent and received, not only where a rank idles.
+bool posts_messages(const Schedule& schedule);
 
 /// Stage s on rank s mod p: one pass around the ranks per chunk.
 std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks);

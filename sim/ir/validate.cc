@@ -1,4 +1,5 @@
-// The checks on the ops themselves: each op alone, then each (stage, micro-batch, slice) as a whole.
+// The checks on the ops themselves: each op alone, then each (stage, micro-batch, slice) as a
+// whole.
 #include "sim/ir/validate.h"
 
 #include <algorithm>
@@ -13,12 +14,15 @@ namespace bubblescope {
 
 namespace {
 
-/// Where something is made, in its rank's order; `full` marks a full backward.
+/// Where something is made, in its rank's order; `full` marks a full backward. One word: there is
+/// one for everything that a step makes.
 struct Place {
-  std::int32_t position = 0;
-  bool made = false;
-  bool full = false;
+  std::uint32_t position : 30 = 0;
+  std::uint32_t made : 1 = 0;
+  std::uint32_t full : 1 = 0;
 };
+
+std::int32_t position_of(const Place& place) { return static_cast<std::int32_t>(place.position); }
 
 std::string range_text(std::int32_t count) { return "0.." + std::to_string(count - 1); }
 
@@ -52,27 +56,29 @@ class OpChecks {
   }
 
   bool belongs(std::int32_t stage, std::int32_t microbatch) const {
-    return stage / schedule_.stages_per_pipeline() ==
-           schedule_.pipeline_of_microbatch(microbatch);
+    return stage / schedule_.stages_per_pipeline() == schedule_.pipeline_of_microbatch(microbatch);
   }
 
   bool check_placement() {
     const Shape& shape = schedule_.shape;
     const auto rows = static_cast<std::int32_t>(schedule_.order.size());
     if (shape.ranks < 1 || shape.microbatches < 1 || shape.slices < 1 || rows != shape.ranks)
-      report({}, {}, "the shape says " + std::to_string(shape.ranks) + " rank(s) and " +
-                         std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
-                         std::to_string(rows) + " row(s); they must agree and be at least 1");
+      report({}, {},
+             "the shape says " + std::to_string(shape.ranks) + " rank(s) and " +
+                 std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
+                 std::to_string(rows) + " row(s); they must agree and be at least 1");
     if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
         schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
-      report({}, {}, "the placement has " + std::to_string(schedule_.stages()) +
-                         " stage(s) for " + std::to_string(schedule_.pipelines) +
-                         " pipeline(s); each needs the same number, at least 1");
+      report({}, {},
+             "the placement has " + std::to_string(schedule_.stages()) + " stage(s) for " +
+                 std::to_string(schedule_.pipelines) +
+                 " pipeline(s); each needs the same number, at least 1");
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage) {
       const std::int32_t rank = schedule_.rank_of_stage[stage];
       if (rank < 0 || rank >= rows)
-        report({}, {}, "stage " + std::to_string(stage) + " has no rank: its placement says " +
-                           std::to_string(rank) + ", ranks are " + range_text(rows));
+        report({}, {},
+               "stage " + std::to_string(stage) + " has no rank: its placement says " +
+                   std::to_string(rank) + ", ranks are " + range_text(rows));
     }
     return problems_.empty();
   }
@@ -93,21 +99,26 @@ class OpChecks {
     if (!is_compute(op.kind)) {
       report(rank, at, to_string(op) + " is no compute op; messages belong to the posted lists");
     } else if (op.stage < 0 || op.stage >= schedule_.stages()) {
-      report(rank, at, to_string(op) + " is on stage " + std::to_string(op.stage) +
-                           ", stages are " + range_text(schedule_.stages()));
+      report(rank, at,
+             to_string(op) + " is on stage " + std::to_string(op.stage) + ", stages are " +
+                 range_text(schedule_.stages()));
     } else if (op.microbatch < 0 || op.microbatch >= shape.microbatches) {
-      report(rank, at, to_string(op) + " is of micro-batch " + std::to_string(op.microbatch) +
-                           ", micro-batches are " + range_text(shape.microbatches));
+      report(rank, at,
+             to_string(op) + " is of micro-batch " + std::to_string(op.microbatch) +
+                 ", micro-batches are " + range_text(shape.microbatches));
     } else if (op.slice < 0 || op.slice >= shape.slices) {
-      report(rank, at, to_string(op) + " is of slice " + std::to_string(op.slice) +
-                           ", slices are " + range_text(shape.slices));
+      report(rank, at,
+             to_string(op) + " is of slice " + std::to_string(op.slice) + ", slices are " +
+                 range_text(shape.slices));
     } else if (schedule_.rank_of_stage[op.stage] != rank) {
-      report(rank, at, to_string(op) + " stands on rank " + std::to_string(rank) + ", but stage " +
-                           std::to_string(op.stage) + " is on rank " +
-                           std::to_string(schedule_.rank_of_stage[op.stage]) + "; move it there");
+      report(rank, at,
+             to_string(op) + " stands on rank " + std::to_string(rank) + ", but stage " +
+                 std::to_string(op.stage) + " is on rank " +
+                 std::to_string(schedule_.rank_of_stage[op.stage]) + "; move it there");
     } else if (!belongs(op.stage, op.microbatch)) {
-      report(rank, at, to_string(op) + ": micro-batch " + std::to_string(op.microbatch) +
-                           " runs through the other pipeline's stages");
+      report(rank, at,
+             to_string(op) + ": micro-batch " + std::to_string(op.microbatch) +
+                 " runs through the other pipeline's stages");
     } else if (schedule_.forward_only && op.kind != OpKind::kForward) {
       report(rank, at, to_string(op) + " stands in a forward-only schedule");
     } else {
@@ -121,13 +132,15 @@ class OpChecks {
     Place& place = places_[index_(op)];
     const bool full = op.kind == OpKind::kBackward;
     if (!place.made) {
-      place = {at, true, full};
-    } else if (place.full == full) {
-      report(rank, at, to_string(op) + " runs twice; the first is at position " +
-                           std::to_string(place.position) + ", remove one");
+      place = {static_cast<std::uint32_t>(at) & 0x3fffffffu, 1u, full ? 1u : 0u};
+    } else if ((place.full != 0) == full) {
+      report(rank, at,
+             to_string(op) + " runs twice; the first is at position " +
+                 std::to_string(position_of(place)) + ", remove one");
     } else {
-      report(rank, at, "stage " + std::to_string(op.stage) + ", micro-batch " +
-                           std::to_string(op.microbatch) + " has B as well as I; keep one of them");
+      report(rank, at,
+             "stage " + std::to_string(op.stage) + ", micro-batch " +
+                 std::to_string(op.microbatch) + " has B as well as I; keep one of them");
     }
   }
 
@@ -148,8 +161,9 @@ class OpChecks {
       check_backward(rank, op, gradient, weights);
       check_recompute(rank, op, forward, gradient);
       if (forward.made && gradient.made && gradient.position < forward.position)
-        report(rank, gradient.position, text(op, gradient) + " runs before its forward " +
-                                            to_string(op) + "; move it behind");
+        report(
+            rank, position_of(gradient),
+            text(op, gradient) + " runs before its forward " + to_string(op) + "; move it behind");
     }
   }
 
@@ -165,15 +179,20 @@ class OpChecks {
                       const Place& weights) {
     const std::string weight_text = text(op, OpKind::kWeightGrad);
     if (!gradient.made && !weights.made)
-      report(rank, {}, text(op, OpKind::kBackward) + " is missing, and so are I and W; add B, or I and W");
+      report(rank, {},
+             text(op, OpKind::kBackward) + " is missing, and so are I and W; add B, or I and W");
     else if (!gradient.made)
-      report(rank, weights.position, weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
+      report(rank, position_of(weights),
+             weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
     else if (gradient.full && weights.made)
-      report(rank, weights.position, weight_text + " repeats what " + text(op, gradient) + " does; write I for B, or remove W");
+      report(rank, position_of(weights),
+             weight_text + " repeats what " + text(op, gradient) +
+                 " does; write I for B, or remove W");
     else if (!gradient.full && !weights.made)
       report(rank, {}, weight_text + " is missing; add it after " + text(op, gradient));
     else if (weights.made && weights.position < gradient.position)
-      report(rank, weights.position, weight_text + " runs before its " + text(op, gradient) + "; move it behind");
+      report(rank, position_of(weights),
+             weight_text + " runs before its " + text(op, gradient) + "; move it behind");
   }
 
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
@@ -182,9 +201,10 @@ class OpChecks {
     if (!again.made) return;
     const std::string again_text = text(op, OpKind::kRecompute);
     if (forward.made && again.position < forward.position)
-      report(rank, again.position, again_text + " runs before its forward; move it behind");
+      report(rank, position_of(again), again_text + " runs before its forward; move it behind");
     if (gradient.made && gradient.position < again.position)
-      report(rank, again.position, again_text + " runs after its backward, which needs it; move it before");
+      report(rank, position_of(again),
+             again_text + " runs after its backward, which needs it; move it before");
   }
 
   const Schedule& schedule_;
@@ -192,6 +212,10 @@ class OpChecks {
   std::vector<Place> places_;
   Problems problems_;
 };
+
+}  // namespace
+
+Problems validate_ops(const Schedule& schedule) { return OpChecks(schedule).run(); }
 
 Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
   const Wait& wait = deadlock.front();
@@ -205,14 +229,10 @@ Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
   return problem;
 }
 
-}  // namespace
-
-Problems validate_ops(const Schedule& schedule) { return OpChecks(schedule).run(); }
-
 Problems validate(const Schedule& schedule) {
   Problems problems = validate_ops(schedule);
   if (!problems.empty()) return problems;
-  if (!schedule.posted.empty()) problems = validate_messages(schedule);
+  problems = validate_messages(schedule);
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     problems.push_back(deadlock_problem(schedule, *deadlock));

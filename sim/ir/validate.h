@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/ir/error.h"
+#include "sim/ir/program.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
@@ -16,7 +17,10 @@ Problems validate(const Schedule& schedule);
 /// The same without the search for a deadlock, for callers that lower anyway.
 Problems validate_ops(const Schedule& schedule);
 
-/// The messages of `posted` alone; needs a schedule whose ops are sound.
+/// The messages of `posted` alone; none posted is no problem. Needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
+
+/// A deadlock as a problem, at the op at which its first rank stands.
+Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock);
 
 }  // namespace bubblescope

@@ -40,40 +40,26 @@ class MessageChecks {
     const RankOrder& cells = schedule_.posted[rank];
     for (std::int32_t at = 0; at < static_cast<std::int32_t>(cells.size()); ++at) {
       const Op& op = cells[at];
-      if (is_compute(op.kind)) ends_[index_(op)].made = at;
-      else if (is_message(op.kind)) record_message(rank, at);
+      if (is_compute(op.kind))
+        ends_[index_(op)].made = at;
+      else if (is_message(op.kind))
+        record_message(rank, at);
     }
-  }
-
-  /// A SEND_F of stage s and a RECV_F of stage s+1 carry the activations of stage s;
-  /// a SEND_B of stage s and a RECV_B of stage s-1 carry the gradient of stage s.
-  std::optional<Made> content(const Op& op) const {
-    const bool forward = op.kind == OpKind::kSendForward || op.kind == OpKind::kRecvForward;
-    const std::int32_t step = forward ? 1 : -1;
-    const std::int32_t from = is_send(op.kind) ? op.stage : op.stage - step;
-    const std::int32_t to = from + step;
-    const std::int32_t stages = schedule_.stages();
-    if (std::min(from, to) < 0 || std::max(from, to) >= stages) return {};
-    if (schedule_.is_first(std::max(from, to))) return {};  // the end of a pipeline
-    if (op.microbatch < 0 || op.microbatch >= schedule_.shape.microbatches) return {};
-    return Made{forward ? Product::kActivation : Product::kGradient, from, op.microbatch, op.slice};
-  }
-
-  std::int32_t receiver_stage(const Made& made) const {
-    return made.product == Product::kActivation ? made.stage + 1 : made.stage - 1;
   }
 
   void record_message(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.posted[rank][at];
-    const std::optional<Made> made = content(op);
+    const std::optional<Made> made = carried_by(schedule_, op);
     if (!made) return report(rank, at, to_string(op) + " has no neighbour stage or micro-batch");
     const std::int32_t from = schedule_.rank_of_stage[made->stage];
-    const std::int32_t to = schedule_.rank_of_stage[receiver_stage(*made)];
+    const std::int32_t to = schedule_.rank_of_stage[*receiving_stage(schedule_, *made)];
     const std::int32_t home = is_send(op.kind) ? from : to;
     if (from == to)
-      return report(rank, at, to_string(op) + " stays on rank " + std::to_string(from) + "; remove it");
+      return report(rank, at,
+                    to_string(op) + " stays on rank " + std::to_string(from) + "; remove it");
     if (home != rank)
-      return report(rank, at, to_string(op) + " belongs to rank " + std::to_string(home) + "; move it there");
+      return report(rank, at,
+                    to_string(op) + " belongs to rank " + std::to_string(home) + "; move it there");
     Ends& ends = ends_[index_(*made)];
     std::optional<std::int32_t>& end = is_send(op.kind) ? ends.send : ends.recv;
     if (end) return report(rank, at, to_string(op) + " is posted twice; remove one");
@@ -95,10 +81,16 @@ class MessageChecks {
                     forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone};
       const Op recv{op.stage, made.microbatch, made.slice,
                     forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
-      if (!ends.send) report(from, {}, to_string(send) + " is missing; " + to_string(op) + " of rank " + std::to_string(rank) + " waits for it");
-      if (!ends.recv) report(rank, {}, to_string(recv) + " is missing; add it before " + to_string(op));
+      if (!ends.send)
+        report(from, {},
+               to_string(send) + " is missing; " + to_string(op) + " of rank " +
+                   std::to_string(rank) + " waits for it");
+      if (!ends.recv)
+        report(rank, {}, to_string(recv) + " is missing; add it before " + to_string(op));
       if (ends.recv && user && *user < *ends.recv)
-        report(rank, ends.recv, to_string(recv) + " is posted after " + to_string(op) + ", which needs it; move it before");
+        report(rank, ends.recv,
+               to_string(recv) + " is posted after " + to_string(op) +
+                   ", which needs it; move it before");
     }
   }
 
@@ -111,7 +103,8 @@ class MessageChecks {
         const Op& expected = schedule_.posted[link.second][recvs[at].second];
         report(link.second, recvs[at].second,
                to_string(expected) + " is message " + std::to_string(at) + " expected from rank " +
-                   std::to_string(link.first) + ", which sends " + to_string(sent) + " there; order both alike");
+                   std::to_string(link.first) + ", which sends " + to_string(sent) +
+                   " there; order both alike");
         break;
       }
     }
@@ -128,6 +121,9 @@ class MessageChecks {
 
 }  // namespace
 
-Problems validate_messages(const Schedule& schedule) { return MessageChecks(schedule).run(); }
+Problems validate_messages(const Schedule& schedule) {
+  if (!posts_messages(schedule)) return {};
+  return MessageChecks(schedule).run();
+}
 
 }  // namespace bubblescope

@@ -40,10 +40,10 @@ struct MemoryModel {
   Release release = Release::kWeightGrad;
   /// In the user's own unit, in millionths of it, per chunk times `unit_parts`.
   MemoryDelta unit{1'000'000, 0, -1'000'000};
-  std::int32_t unit_parts = 1;                  ///< chunks that share one unit (--costs-per rank)
-  std::vector<MemoryDelta> activation_bytes;    ///< [stage]; empty where no cost file gives bytes
-  std::vector<Bytes> static_bytes;              ///< [rank]: weights, gradients, optimizer
-  std::vector<std::int64_t> cap;                ///< [rank], in millionths of the unit; empty: none
+  std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
+  std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty where no cost file gives bytes
+  std::vector<Bytes> static_bytes;            ///< [rank]: weights, gradients, optimizer
+  std::vector<std::int64_t> cap;              ///< [rank], in millionths of the unit; empty: none
 };
 
 }  // namespace bubblescope

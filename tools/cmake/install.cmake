@@ -10,8 +10,7 @@ target_link_libraries(bubblescope_archive PRIVATE $<BUILD_INTERFACE:bubblescope_
 target_compile_features(bubblescope_archive PUBLIC cxx_std_20)
 target_sources(bubblescope_archive PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
 set_target_properties(bubblescope_archive PROPERTIES
-  OUTPUT_NAME bubblescope EXPORT_NAME archive LINKER_LANGUAGE CXX
-  VERIFY_INTERFACE_HEADER_SETS ON)
+  OUTPUT_NAME bubblescope EXPORT_NAME archive LINKER_LANGUAGE CXX)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bubblescope)
 install(TARGETS bubblescope_archive EXPORT bubblescope

@@ -1,0 +1,121 @@
+// Passes over the ranks, as in PyTorch's _add_send_recv.
+#include "sim/ir/post_messages.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The stage that waits for what an op made; empty at the end of a pipeline and for what stays.
+std::optional<std::int32_t> consumer_stage(const Schedule& schedule, const Op& op) {
+  if (op.kind == OpKind::kForward && !schedule.is_last(op.stage)) return op.stage + 1;
+  if (gives_input_grad(op.kind) && !schedule.is_first(op.stage)) return op.stage - 1;
+  return {};
+}
+
+class Posting {
+ public:
+  Posting(const Schedule& schedule, const std::vector<RankOrder>& cells)
+      : schedule_(schedule),
+        cells_(cells),
+        index_(schedule),
+        made_(index_.size(), false),
+        next_(cells.size(), 0),
+        lists_(cells.size()) {}
+
+  std::vector<RankOrder> run() && {
+    for (std::size_t rank = 0; rank < cells_.size(); ++rank)
+      lists_[rank].reserve(3 * cells_[rank].size());
+    while (pass()) {
+    }
+    if (!done()) throw Error(Fault::kProblem, describe_standstill());
+    return std::move(lists_);
+  }
+
+ private:
+  bool pass() {
+    bool progress = false;
+    for (std::size_t rank = 0; rank < cells_.size(); ++rank)
+      if (step(rank)) progress = true;
+    return progress;
+  }
+
+  /// Puts down the rank's next cell, if there is one and it is ready.
+  bool step(std::size_t rank) {
+    const RankOrder& cells = cells_[rank];
+    const std::size_t begin = next_[rank];
+    if (begin == cells.size()) return false;
+    const std::size_t end = begin + (cells[begin].pairing == Pairing::kFirst ? 2 : 1);
+    for (std::size_t at = begin; at < end; ++at)
+      if (!is_ready(cells[at])) return false;
+    next_[rank] = end;
+    if (cells[begin].kind == OpKind::kIdle) return true;
+    for (std::size_t at = begin; at < end; ++at) lists_[rank].push_back(cells[at]);
+    for (std::size_t at = begin; at < end; ++at) deliver(rank, cells[at]);
+    return true;
+  }
+
+  bool is_ready(const Op& op) const {
+    if (!is_compute(op.kind)) return true;
+    for (const Made& made : needs_of(schedule_, op))
+      if (!made_[index_(made)]) return false;
+    return true;
+  }
+
+  void deliver(std::size_t rank, const Op& op) {
+    if (!is_compute(op.kind)) return;
+    made_[index_(op)] = true;
+    const std::optional<std::int32_t> consumer = consumer_stage(schedule_, op);
+    if (!consumer) return;
+    const auto peer = static_cast<std::size_t>(schedule_.rank_of_stage[*consumer]);
+    if (peer == rank) return;
+    const bool forward = op.kind == OpKind::kForward;
+    const OpKind send = forward ? OpKind::kSendForward : OpKind::kSendBackward;
+    const OpKind recv = forward ? OpKind::kRecvForward : OpKind::kRecvBackward;
+    lists_[rank].push_back({op.stage, op.microbatch, op.slice, send, Pairing::kAlone});
+    lists_[peer].push_back({*consumer, op.microbatch, op.slice, recv, Pairing::kAlone});
+  }
+
+  bool done() const {
+    for (std::size_t rank = 0; rank < cells_.size(); ++rank)
+      if (next_[rank] < cells_[rank].size()) return false;
+    return true;
+  }
+
+  std::string describe_standstill() const {
+    constexpr int kNamed = 8;
+    std::string text;
+    int waiting = 0;
+    for (std::size_t rank = 0; rank < cells_.size(); ++rank) {
+      if (next_[rank] == cells_[rank].size() || ++waiting > kNamed) continue;
+      text += (text.empty() ? "" : ", ") + std::string("rank ") + std::to_string(rank) + " at " +
+              to_string(cells_[rank][next_[rank]]);
+    }
+    if (waiting > kNamed) text += ", and " + std::to_string(waiting - kNamed) + " more";
+    return "the messages cannot be placed, for these ranks wait for each other: " + text +
+           "; reorder their ops ('bubblescope check' shows the cycle)";
+  }
+
+  const Schedule& schedule_;
+  const std::vector<RankOrder>& cells_;
+  MadeIndex index_;
+  std::vector<bool> made_;
+  std::vector<std::size_t> next_;
+  std::vector<RankOrder> lists_;
+};
+
+}  // namespace
+
+std::vector<RankOrder> post_messages(const Schedule& schedule) {
+  if (posts_messages(schedule)) return schedule.posted;
+  return Posting(schedule, schedule.posted.empty() ? schedule.order : schedule.posted).run();
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Configures and builds one preset, quietly: output is shown only where it fails or on a terminal.
+#   bash tools/build.sh PRESET [TARGET...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=$1
+shift
+
+mkdir -p "build/$preset"
+log=build/$preset/configure.log
+if ! cmake --preset "$preset" > "$log" 2>&1; then
+  tail -n 40 "$log" >&2
+  echo "build.sh: CMake could not configure the preset $preset; is everything installed that tools/dependencies.sh names?" >&2
+  exit 1
+fi
+quiet=()
+[ -t 1 ] || quiet=(--quiet)
+cmake --build --preset "$preset" --target "${@:-all}" -- "${quiet[@]}"

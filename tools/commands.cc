@@ -1,0 +1,19 @@
+// The command table: help, dispatch and completion all read it.
+#include "tools/command.h"
+
+namespace bubblescope {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"simulate", "time one schedule: drawing, bubbles, memory, critical path", run_simulate},
+      {"compare", "several schedules side by side", run_compare},
+      {"check", "is a schedule legal, can it deadlock, what memory does it need", run_check},
+      {"convert", "write a schedule in another format", run_convert},
+      {"diff", "two reports or timelines, op by op; a gate for CI", run_diff},
+      {"list", "the schedules, formats, profiles and message modes that are known", run_list},
+      {"completion", "print a completion script for bash, zsh or fish", run_completion},
+  };
+  return table;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,152 @@
+// compare: predictions side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tools/predict.h"
+#include "traces/report_json.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: what does splitting the backward buy, and what does it cost in memory?\n"
+    "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
+    "'all' stands for every schedule that accepts the shape.\n";
+
+/// One schedule's result, or why it has none.
+struct Row {
+  std::string name;
+  std::optional<Step> step;
+  std::string refusal;
+};
+
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> names;
+  if (normalize_name(list) == "all") {
+    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+      names.push_back(def.name);
+    return names;
+  }
+  for (const std::string& name : CLI::detail::split(list, ','))
+    if (!name.empty()) names.push_back(name);
+  if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
+  return names;
+}
+
+Row predict_row(const std::string& name, const PredictOptions& options) {
+  try {
+    return {name, predict(name, options), ""};
+  } catch (const Error& error) {
+    if (error.fault() != Fault::kProblem) throw;
+    return {name, {}, error.what()};
+  }
+}
+
+double highest_peak(const BubbleReport& report) {
+  double peak = 0;
+  for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
+  return peak;
+}
+
+std::int64_t most_sends(const BubbleReport& report) {
+  std::int64_t sends = 0;
+  for (const RankReport& rank : report.ranks) sends = std::max(sends, rank.sends);
+  return sends;
+}
+
+std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
+
+void print_text(const std::vector<Row>& rows) {
+  Nanos best = 0;
+  for (const Row& row : rows)
+    if (row.step && (best == 0 || row.step->report.makespan < best))
+      best = row.step->report.makespan;
+  fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", "makespan", "vs best",
+             "bubble", "span rate", "over bound", "peak act", "sends");
+  for (const Row& row : rows) {
+    if (!row.step) continue;
+    const BubbleReport& report = row.step->report;
+    const auto relative = [&](Nanos base) {
+      return base == 0 ? 0.0
+                       : static_cast<double>(report.makespan - base) / static_cast<double>(base);
+    };
+    fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name,
+               to_text(report.makespan), "+" + percent(relative(best)),
+               percent(report.bubble.ratio), percent(report.bubble.span_rate),
+               "+" + percent(relative(report.lower_bound)), highest_peak(report),
+               most_sends(report));
+  }
+  for (const Row& row : rows)
+    if (!row.step) fmt::print("{:<16}{}\n", row.name, row.refusal);
+  fmt::print(
+      "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
+      "bound:\n"
+      "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
+      "busiest\n");
+}
+
+void print_csv(const std::vector<Row>& rows) {
+  fmt::print(
+      "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
+      "bubble_span_rate,peak_activations,sends,refused\n");
+  for (const Row& row : rows) {
+    if (!row.step) {
+      std::string quoted = row.refusal;
+      std::replace(quoted.begin(), quoted.end(), '"', '\'');
+      fmt::print("{},,,,,,,,,,\"{}\"\n", row.name, quoted);
+      continue;
+    }
+    const BubbleReport& report = row.step->report;
+    fmt::print("{},{},{},{},{},{},{},{},{},{},\n", row.name, report.makespan, report.max_span,
+               report.ideal, report.lower_bound, report.bubble.ratio, report.bubble.overhead,
+               report.bubble.span_rate, highest_peak(report), most_sends(report));
+  }
+}
+
+void print_json(const std::vector<Row>& rows) {
+  std::string reports;
+  std::string refused;
+  for (const Row& row : rows) {
+    if (row.step)
+      reports += (reports.empty() ? "" : ",\n") +
+                 write_report_json(row.step->report, row.step->program, row.step->timeline);
+    else
+      refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
+                             json_string(row.name), json_string(row.refusal));
+  }
+  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]}}\n",
+             reports, refused);
+}
+
+}  // namespace
+
+int run_compare(const Arguments& arguments) {
+  CLI::App app{"Several schedules side by side, on one shape and one set of costs", "compare"};
+  std::string list;
+  std::string format;
+  PredictOptions options;
+  app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
+  add_predict_options(app, options);
+  add_format_option(app, format, {"text", "json", "csv"});
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const bool all = normalize_name(list) == "all";
+  std::vector<Row> rows;
+  bool refused = false;
+  for (const std::string& name : names_of(list)) {
+    rows.push_back(predict_row(name, options));
+    refused = refused || !rows.back().step;
+  }
+  if (format == "json")
+    print_json(rows);
+  else if (format == "csv")
+    print_csv(rows);
+  else
+    print_text(rows);
+  return refused && !all ? 1 : 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,47 @@
+// convert: a schedule in another format.
+#include <fmt/format.h>
+
+#include "tools/predict.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: a schedule for PyTorch's runtime, with its sends and receives\n"
+    "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch \\\n"
+    "      --to pytorch-csv-comms -o schedule.csv\n";
+
+const ScheduleFormat& find_format(const std::string& name) {
+  const auto& registry = Registry<ScheduleFormat>::instance();
+  if (const ScheduleFormat* format = registry.find(name)) return *format;
+  const std::string nearest = registry.nearest(name);
+  throw Error("no schedule format is called '" + name + "'" +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+              " ('bubblescope list formats' shows them all)");
+}
+
+}  // namespace
+
+int run_convert(const Arguments& arguments) {
+  CLI::App app{"Write a schedule in another format", "convert"};
+  std::string schedule;
+  std::string format;
+  std::string output = "-";
+  PredictOptions options;
+  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  app.add_option("--to", format, "the format ('bubblescope list formats')")
+      ->required()
+      ->type_name("FORMAT");
+  app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
+      ->type_name("FILE");
+  add_predict_options(app, options);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const ScheduleFormat& to = find_format(format);
+  write_file(output, to.write(load_schedule(schedule, options)));
+  return 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,97 @@
+// Conditions on reports.
+#include "tools/gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "sim/ir/error.h"
+#include "sim/ir/registry.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::array<const char*, 6> kComparisons{"<=", ">=", "==", "!=", "<", ">"};
+
+bool holds(const Condition& condition, double value) {
+  if (condition.comparison == "<") return value < condition.limit;
+  if (condition.comparison == "<=") return value <= condition.limit;
+  if (condition.comparison == ">") return value > condition.limit;
+  if (condition.comparison == ">=") return value >= condition.limit;
+  if (condition.comparison == "==") return value == condition.limit;
+  return value != condition.limit;
+}
+
+Condition parse_condition(const std::string& text) {
+  std::string packed = text;
+  packed.erase(std::remove(packed.begin(), packed.end(), ' '), packed.end());
+  for (const char* comparison : kComparisons) {
+    const std::size_t at = packed.find(comparison);
+    if (at == std::string::npos || at == 0) continue;
+    const std::string limit = packed.substr(at + std::string(comparison).size());
+    char* end = nullptr;
+    const double value = std::strtod(limit.c_str(), &end);
+    if (limit.empty() || *end != '\0') break;
+    return {text, packed.substr(0, at), comparison, value};
+  }
+  throw Error(
+      "--fail-if: '" + text +
+      "' is no condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
+}
+
+}  // namespace
+
+Metrics metrics_of(const BubbleReport& report) {
+  double peak = 0;
+  double memory = 0;
+  for (const RankReport& rank : report.ranks) {
+    peak = std::max(peak, rank.peak.activations);
+    memory = std::max(memory, static_cast<double>(rank.peak.bytes.value_or(0)));
+  }
+  return {{"makespan_ns", static_cast<double>(report.makespan)},
+          {"max_span_ns", static_cast<double>(report.max_span)},
+          {"ideal_ns", static_cast<double>(report.ideal)},
+          {"lower_bound_ns", static_cast<double>(report.lower_bound)},
+          {"bubble_ratio", report.bubble.ratio},
+          {"bubble_overhead", report.bubble.overhead},
+          {"bubble_span_rate", report.bubble.span_rate},
+          {"bubble_time_ns", static_cast<double>(report.bubble.time)},
+          {"peak_activations", peak},
+          {"peak_memory_bytes", memory}};
+}
+
+void add_gate_option(CLI::App& app, std::vector<std::string>& conditions) {
+  app.add_option("--fail-if", conditions, "exit 1 if this holds, e.g. 'bubble_ratio>0.1'")
+      ->type_name("CONDITION")
+      ->expected(1)
+      ->take_all();
+}
+
+std::vector<Condition> parse_conditions(const std::vector<std::string>& texts) {
+  std::vector<Condition> conditions;
+  for (const std::string& text : texts) conditions.push_back(parse_condition(text));
+  return conditions;
+}
+
+bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics) {
+  bool failed = false;
+  for (const Condition& condition : conditions) {
+    const auto found = metrics.find(condition.metric);
+    if (found == metrics.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : metrics) names.push_back(name);
+      throw Error(fmt::format("--fail-if: no number is called '{}'; there are {}", condition.metric,
+                              fmt::join(names, ", ")));
+    }
+    if (!holds(condition, found->second)) continue;
+    fmt::print(stderr, "bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric,
+               found->second);
+    failed = true;
+  }
+  return failed;
+}
+
+}  // namespace bubblescope

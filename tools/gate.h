@@ -1,0 +1,34 @@
+// Gates: conditions on the numbers of a report that turn a command's exit status into 1.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/report.h"
+
+namespace bubblescope {
+
+/// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...
+using Metrics = std::map<std::string, double>;
+Metrics metrics_of(const BubbleReport& report);
+
+/// `bubble_ratio>0.1`
+struct Condition {
+  std::string text;
+  std::string metric;
+  std::string comparison;  ///< one of < <= > >= == !=
+  double limit = 0;
+};
+
+/// Adds `--fail-if CONDITION`, which may be given several times.
+void add_gate_option(CLI::App& app, std::vector<std::string>& conditions);
+
+/// Throws Error for what is no condition; names are checked against the metrics later.
+std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
+
+/// Says on stderr which conditions hold; true if any does. Throws Error for an unknown metric.
+bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics);
+
+}  // namespace bubblescope

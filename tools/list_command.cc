@@ -1,0 +1,101 @@
+// list: what is known, one line each.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/options.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Entry {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string summary;
+  std::string source;
+};
+
+std::vector<Entry> list_schedules() {
+  std::vector<Entry> entries;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, def.source});
+  return entries;
+}
+
+std::vector<Entry> list_formats() {
+  std::vector<Entry> entries;
+  for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all())
+    entries.push_back({format.name, format.aliases, "schedule: " + format.summary, ""});
+  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+    entries.push_back({format.name, format.aliases,
+                       "timeline, --" + format.name + " FILE: " + format.summary, ""});
+  return entries;
+}
+
+std::vector<Entry> list_profiles() {
+  std::vector<Entry> entries;
+  for (const Profile profile : {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed,
+                                Profile::kColossalai, Profile::kDeepseek})
+    entries.push_back({to_string(profile), {}, "--profile " + to_string(profile), ""});
+  return entries;
+}
+
+std::vector<Entry> entries_of(const std::string& what) {
+  if (what == "schedules") return list_schedules();
+  if (what == "formats") return list_formats();
+  if (what == "profiles") return list_profiles();
+  if (what == "models" || what == "gpus" || what == "backends") {
+    fmt::print(stderr, "bubblescope: this version knows no {}\n", what);
+    return {};
+  }
+  const std::string nearest =
+      nearest_name(what, {"schedules", "formats", "profiles", "models", "gpus", "backends"});
+  throw Error("list shows schedules, formats, profiles, models, gpus or backends, not '" + what +
+              "'" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+void print_json(const std::vector<Entry>& entries) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Entry& entry : entries) {
+    nlohmann::ordered_json item{
+        {"name", entry.name}, {"aliases", entry.aliases}, {"summary", entry.summary}};
+    if (!entry.source.empty()) item["source"] = entry.source;
+    list.push_back(std::move(item));
+  }
+  fmt::print("{}\n", list.dump(1));
+}
+
+void print_text(const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    fmt::print("{:<15} {}\n", entry.name, entry.summary);
+    if (!entry.aliases.empty())
+      fmt::print("{:<15}   also: {}\n", "", fmt::join(entry.aliases, ", "));
+    if (!entry.source.empty()) fmt::print("{:<15}   from: {}\n", "", entry.source);
+  }
+}
+
+}  // namespace
+
+int run_list(const Arguments& arguments) {
+  CLI::App app{"What is known, one line each", "list"};
+  std::string what = "schedules";
+  std::string format;
+  app.add_option("WHAT", what, "schedules, formats, profiles, models, gpus or backends");
+  add_format_option(app, format, {"text", "json", "names"});
+  app.footer(
+      "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
+  if (!parse(app, arguments)) return 0;
+  const std::vector<Entry> entries = entries_of(what);
+  if (format == "json") {
+    print_json(entries);
+  } else if (format == "names") {
+    for (const Entry& entry : entries) fmt::print("{}\n", entry.name);
+  } else {
+    print_text(entries);
+  }
+  return 0;
+}
+
+}  // namespace bubblescope

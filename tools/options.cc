@@ -1,0 +1,193 @@
+// argv -> options.
+#include "tools/options.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/ir/registry.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int32_t kMaxRanks = 65'536;
+constexpr std::int32_t kMaxMicrobatches = 1 << 24;
+
+struct Flag {
+  std::string name;  ///< with its aliases, as CLI11 writes them
+  std::string help;
+  std::string type = "TIME";
+};
+
+/// A parser whose complaint begins with the flag it is about.
+void add_parsed(CLI::App& app, const Flag& flag,
+                const std::function<void(const std::string&)>& read) {
+  const auto read_or_complain = [name = flag.name, read](const std::string& text) {
+    try {
+      read(text);
+    } catch (const Error& error) {
+      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
+    }
+  };
+  app.add_option_function<std::string>(flag.name, read_or_complain, flag.help)
+      ->type_name(flag.type);
+}
+
+using SetDuration = std::function<void(UniformCost&, Nanos)>;
+
+void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const SetDuration& set) {
+  add_parsed(app, flag, [&options, set](const std::string& text) {
+    set(options.uniform, parse_duration(text));
+    options.any_uniform = true;
+  });
+}
+
+template <class Choice>
+using Choices = std::vector<std::pair<std::string, Choice>>;
+
+template <class Choice>
+void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
+                const std::function<void(Choice)>& set) {
+  std::vector<std::string> names;
+  for (const auto& [name, choice] : choices) names.push_back(name);
+  flag.type = CLI::detail::join(names, "|");
+  add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
+    for (const auto& [name, choice] : choices)
+      if (name == normalize_name(text)) return set(choice);
+    const std::string nearest = nearest_name(text, names);
+    throw Error("'" + text + "' is none of " + all +
+                (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  });
+}
+
+std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
+
+MemoryDelta parse_delta(const std::string& text) {
+  const std::vector<std::string> parts = split(text);
+  if (parts.size() != 3)
+    throw Error("'" + text + "' is not F,I,W: three amounts that add up to 0, such as 1,0,-1");
+  const MemoryDelta delta{parse_millionths(parts[0]), parse_millionths(parts[1]),
+                          parse_millionths(parts[2])};
+  if (delta.forward + delta.input_grad + delta.weight_grad != 0)
+    throw Error("'" + text + "' does not add up to 0: what F takes, I and W must give back");
+  return delta;
+}
+
+void complain_of_unknown(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining();
+  if (left.empty()) return;
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string word = left[0].substr(0, left[0].find('='));
+  const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
+  throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + " ('bubblescope " +
+              app.get_name() + " --help' shows them all)");
+}
+
+}  // namespace
+
+void add_shape_options(CLI::App& app, ShapeOptions& options) {
+  const CLI::Range microbatches(1, kMaxMicrobatches);
+  const CLI::Range ranks(1, kMaxRanks);
+  app.add_option("--pp,--pipeline-model-parallel-size", options.ranks, "ranks of the pipeline")
+      ->check(ranks);
+  app.add_option("-m,--microbatches,--num-microbatches", options.microbatches,
+                 "micro-batches of one step")
+      ->check(microbatches);
+  app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", options.chunks,
+                 "stages (chunks) per rank; schedules that imply theirs need it not")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--microbatch-group-size,--microbatch-group-size-per-vp-stage", options.group_size,
+                 "micro-batches that go through a chunk before the next one")
+      ->check(microbatches);
+  app.add_option("--slices", options.slices, "cuts of every sequence")->check(CLI::Range(1, 4096));
+  add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
+                      {{"pytorch", Profile::kPytorch},
+                       {"megatron", Profile::kMegatron},
+                       {"deepspeed", Profile::kDeepspeed},
+                       {"colossalai", Profile::kColossalai},
+                       {"deepseek", Profile::kDeepseek}},
+                      [&options](Profile profile) { options.profile = profile; });
+}
+
+void add_cost_options(CLI::App& app, CostOptions& options) {
+  add_duration(app, options, {"--f", "forward of one micro-batch (a bare number is ms; default 1)"},
+               [](UniformCost& cost, Nanos time) { cost.forward = time; });
+  add_duration(app, options, {"--i", "input gradient (default 1 ms)"},
+               [](UniformCost& cost, Nanos time) { cost.input_grad = time; });
+  add_duration(app, options, {"--w", "weight gradient (default 1 ms)"},
+               [](UniformCost& cost, Nanos time) { cost.weight_grad = time; });
+  add_duration(app, options, {"--b", "full backward (default: i + w)"},
+               [](UniformCost& cost, Nanos time) { cost.backward = time; });
+  add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.message = time; });
+  using Per = UniformCost::Per;
+  add_choice<Per>(app,
+                  {"--costs-per", "what the times are of: a rank's whole share, a chunk, a slice"},
+                  {{"rank", Per::kRank}, {"chunk", Per::kChunk}, {"slice", Per::kSlice}},
+                  [&options](Per per) { options.uniform.per = per; });
+  app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
+      ->type_name("FILE");
+  add_choice<Overlap>(
+      app, {"--overlap", "how an overlapped forward-backward pair runs"},
+      {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
+      [&options](Overlap overlap) { options.lower.overlap = overlap; });
+}
+
+void add_memory_options(CLI::App& app, MemoryOptions& options) {
+  add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
+             [&options](const std::string& text) { options.unit = parse_delta(text); });
+  add_parsed(
+      app, {"--cap", "the most that a rank may hold, in the unit of --mem (commas: per rank)", "X"},
+      [&options](const std::string& text) {
+        options.cap.clear();
+        for (const std::string& part : split(text)) options.cap.push_back(parse_millionths(part));
+      });
+  add_choice<Release>(
+      app, {"--release", "when activations are given back (default w)"},
+      {{"w", Release::kWeightGrad}, {"i", Release::kInputGrad}, {"half", Release::kHalf}},
+      [&options](Release release) { options.release = release; });
+}
+
+void add_predict_options(CLI::App& app, PredictOptions& options) {
+  add_shape_options(app, options.shape);
+  add_cost_options(app, options.cost);
+  add_memory_options(app, options.memory);
+}
+
+void add_export_options(CLI::App& app, ExportOptions& exports) {
+  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+    app.add_option("--" + format.name, exports[format.name], format.summary)->type_name("FILE");
+}
+
+void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names) {
+  format = names[0];
+  Choices<std::string> choices;
+  for (const std::string& name : names) choices.emplace_back(name, name);
+  add_choice<std::string>(app, {"--format", "how the result is printed"}, choices,
+                          [&format](const std::string& chosen) { format = chosen; });
+}
+
+bool parse(CLI::App& app, const Arguments& arguments) {
+  app.allow_extras();
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    complain_of_unknown(app);
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    throw Error(message + " ('bubblescope " + app.get_name() + " --help' explains)");
+  }
+  complain_of_unknown(app);
+  return true;
+}
+
+}  // namespace bubblescope

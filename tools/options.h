@@ -1,0 +1,65 @@
+// The flags of the command line, as strings and numbers: nothing is opened here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/lower.h"
+#include "sim/model/memory_model.h"
+#include "sim/model/schedule_def.h"
+#include "tools/command.h"
+
+namespace bubblescope {
+
+/// Which schedule, in which shape, by whose rules.
+struct ShapeOptions {
+  std::optional<std::int32_t> ranks;
+  std::optional<std::int32_t> chunks;
+  std::optional<std::int32_t> microbatches;
+  std::optional<std::int32_t> group_size;
+  std::optional<std::int32_t> slices;
+  Profile profile = Profile::kNone;
+};
+void add_shape_options(CLI::App& app, ShapeOptions& options);
+
+/// What ops and messages cost, and how they run.
+struct CostOptions {
+  UniformCost uniform;
+  bool any_uniform = false;  ///< whether a cost flag was given at all
+  std::string file;          ///< --costs; empty where not given
+  LowerOptions lower;
+};
+void add_cost_options(CLI::App& app, CostOptions& options);
+
+/// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
+struct MemoryOptions {
+  MemoryDelta unit{1'000'000, 0, -1'000'000};
+  std::vector<std::int64_t> cap;  ///< one for all ranks, or one per rank; empty: none
+  Release release = Release::kWeightGrad;
+};
+void add_memory_options(CLI::App& app, MemoryOptions& options);
+
+/// Everything that a prediction needs, in one piece.
+struct PredictOptions {
+  ShapeOptions shape;
+  CostOptions cost;
+  MemoryOptions memory;
+};
+void add_predict_options(CLI::App& app, PredictOptions& options);
+
+/// Files to write: timeline format name -> path.
+using ExportOptions = std::map<std::string, std::string>;
+void add_export_options(CLI::App& app, ExportOptions& exports);
+
+/// `--format`, one of the given names, the first of which is the default.
+void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names);
+
+/// Parses the words. Returns false when --help was asked for and printed.
+/// Throws Error that names the nearest known flag for an unknown one.
+bool parse(CLI::App& app, const Arguments& arguments);
+
+}  // namespace bubblescope

@@ -1,0 +1,48 @@
+// The walk of one prediction: name or file -> Schedule -> Program -> Timeline -> BubbleReport.
+#pragma once
+
+#include <string>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/schedule.h"
+#include "sim/ir/timeline.h"
+#include "tools/options.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+
+/// One step of training, predicted: each value made once, from the one before.
+struct Step {
+  Schedule schedule;
+  Program program;
+  Timeline timeline;
+  BubbleReport report;
+
+  Recording recording() const { return {schedule, program, timeline, report}; }
+};
+
+/// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
+/// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
+/// what a file says is not validated here.
+Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
+
+/// The costs of a schedule's stages: the cost file, or the flags spread over them.
+CostModel load_costs(const Schedule& schedule, const PredictOptions& options);
+
+/// The memory model of a schedule: flags, and the bytes of a cost file.
+MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options);
+
+/// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
+/// culprit marked, and Error (Fault::kProblem) is thrown.
+Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
+
+/// The whole walk.
+Step predict(const std::string& name_or_path, const PredictOptions& options);
+
+/// Writes the files that were asked for.
+void write_exports(const Step& step, const ExportOptions& exports);
+
+/// One line per rank that holds more than --cap allows; empty where all fit.
+Problems over_cap(const BubbleReport& report, const MemoryModel& memory);
+
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// simulate: one schedule, timed and explained.
+#include <fmt/format.h>
+
+#include "tools/gate.h"
+#include "tools/predict.h"
+#include "tools/terminal.h"
+#include "traces/report_csv.h"
+#include "traces/report_json.h"
+#include "traces/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: where do the bubbles of 1F1B go when the weight gradient is split off?\n"
+    "  bubblescope simulate 1f1b  --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4\n"
+    "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
+
+std::string print_report(const Step& step, const std::string& format, const DrawOptions& draw) {
+  if (format == "json") return write_report_json(step.report, step.program, step.timeline);
+  if (format == "csv") return write_report_csv(step.report);
+  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw);
+}
+
+}  // namespace
+
+int run_simulate(const Arguments& arguments) {
+  CLI::App app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
+               "simulate"};
+  std::string schedule;
+  std::string format;
+  PredictOptions options;
+  ExportOptions exports;
+  std::vector<std::string> conditions;
+  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  add_predict_options(app, options);
+  add_format_option(app, format, {"text", "json", "csv"});
+  add_export_options(app, exports);
+  add_gate_option(app, conditions);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  const Step step = predict(schedule, options);
+  write_exports(step, exports);
+  fmt::print("{}", print_report(step, format, terminal_draw_options()));
+  const Problems problems = over_cap(step.report, load_memory(step.schedule, options));
+  for (const Problem& problem : problems) fmt::print(stderr, "bubblescope: {}\n", problem.message);
+  const bool failed = report_failures(gate, metrics_of(step.report));
+  return problems.empty() && !failed ? 0 : 1;
+}
+
+}  // namespace bubblescope

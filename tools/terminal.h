@@ -1,0 +1,11 @@
+// What the terminal can show.
+#pragma once
+
+#include "traces/drawing.h"
+
+namespace bubblescope {
+
+/// Width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns elsewhere.
+DrawOptions terminal_draw_options();
+
+}  // namespace bubblescope

@@ -1,0 +1,219 @@
+// Reading and writing PyTorch's schedule CSV. Quoting is that of Python's csv module.
+#include "traces/pytorch_csv.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/error.h"
+#include "sim/ir/post_messages.h"
+#include "sim/ir/validate.h"
+#include "traces/cell.h"
+#include "traces/format.h"
+#include "traces/infer_schedule.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+std::string place_of(const std::string& file, std::size_t row, std::size_t column) {
+  return fmt::format("{}:{}:{}", file, row + 1, column + 1);
+}
+
+/// Takes cells off the front of the text and knows in which row and column it stands.
+class CsvCells {
+ public:
+  CsvCells(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
+
+  bool at_end() const { return rest_.empty(); }
+  bool at_empty_row() const { return rest_.starts_with('\n') || rest_.starts_with("\r\n"); }
+
+  /// One row; only called while there is one.
+  RankOrder take_row() {
+    if (at_empty_row())
+      refuse("this row is empty; remove it, or write \"\" for a rank that has only an idle slot");
+    RankOrder ops;
+    column_ = 0;
+    do {
+      const std::string_view text = strip(take_cell());
+      const Cell cell = parse_cell(text, CellGrammar::kPytorch);
+      if (!cell.sound()) refuse(fmt::format("{} {}", quote(text), cell.fault));
+      ops.insert(ops.end(), cell.ops.begin(),
+                 cell.ops.begin() + static_cast<std::ptrdiff_t>(cell.count));
+      ++column_;
+    } while (take_comma());
+    take_line_end();
+    ++row_;
+    return ops;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(fmt::format("{}: {}", place_of(file_, row_, column_), what));
+  }
+
+  std::string_view take_cell() {
+    if (rest_.starts_with('"')) return take_quoted();
+    const std::string_view cell = rest_.substr(0, rest_.find_first_of(",\r\n"));
+    rest_.remove_prefix(cell.size());
+    return cell;
+  }
+
+  std::string_view take_quoted() {
+    const std::size_t close = rest_.find_first_of("\"\r\n", 1);
+    if (close == rest_.npos || rest_[close] != '"')
+      refuse("a quote is opened and not closed in this row; close or remove it");
+    const std::string_view cell = rest_.substr(1, close - 1);
+    rest_.remove_prefix(close + 1);
+    if (!rest_.empty() && rest_.find_first_of(",\r\n") != 0)
+      refuse(fmt::format("the cell goes on behind its closing quote with {}; remove that",
+                         quote(rest_.substr(0, rest_.find_first_of(",\r\n")))));
+    return cell;
+  }
+
+  bool take_comma() {
+    if (!rest_.starts_with(',')) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  void take_line_end() {
+    if (rest_.empty()) return;
+    const bool carriage_return = rest_.starts_with('\r');
+    if (carriage_return && !rest_.starts_with("\r\n"))
+      refuse("a carriage return without a line feed ends this cell; end rows with LF or CR LF");
+    rest_.remove_prefix(carriage_return ? 2 : 1);
+  }
+
+  std::string_view rest_;
+  const std::string& file_;
+  std::size_t row_ = 0;
+  std::size_t column_ = 0;
+};
+
+/// Before PyTorch 2.6, B meant what I means now: then B and W of one micro-batch stand side by
+/// side.
+void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
+  const MadeIndex index(schedule);
+  std::vector<bool> has_full(index.size(), false);
+  std::vector<bool> has_split(index.size(), false);
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops) {
+      if (op.kind == OpKind::kBackward) has_full[index(op)] = true;
+      if (op.kind == OpKind::kInputGrad) has_split[index(op)] = true;
+    }
+  const std::vector<RankOrder>& lists = lists_of(schedule);
+  for (std::size_t rank = 0; rank < lists.size(); ++rank)
+    for (std::size_t at = 0; at < lists[rank].size(); ++at) {
+      const Op& op = lists[rank][at];
+      if (op.kind != OpKind::kWeightGrad) continue;
+      const Op input_gradient = input_grad(op.stage, op.microbatch);
+      const std::size_t gradient = index(input_gradient);
+      if (!has_full[gradient] || has_split[gradient]) continue;
+      throw Error(fmt::format(
+          "{}: '{}' stands beside {}, as before PyTorch 2.6, when B was the input gradient; "
+          "write {} for it",
+          place_of(file, rank, cell_count(lists[rank], at)), to_string(op),
+          to_string(backward(op.stage, op.microbatch)), to_string(input_gradient)));
+    }
+}
+
+void expect_expressible(const Schedule& schedule) {
+  if (schedule.shape.slices > 1)
+    throw Error(
+        fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "
+                    "for; convert it to native or text",
+                    schedule.name, schedule.shape.slices));
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      if (op.kind == OpKind::kRecompute)
+        throw Error(
+            fmt::format("{} recomputes ({}), which PyTorch's CSV has no words for; convert "
+                        "it to native or text",
+                        schedule.name, to_string(op)));
+}
+
+/// The lists without what lowering adds to them.
+std::vector<RankOrder> drop_lowered(std::vector<RankOrder> lists) {
+  for (RankOrder& list : lists)
+    std::erase_if(list,
+                  [](const Op& op) { return !is_compute(op.kind) && op.kind != OpKind::kIdle; });
+  return lists;
+}
+
+std::string write_rows(const std::vector<RankOrder>& lists) {
+  std::string out;
+  for (const RankOrder& list : lists) {
+    const std::size_t row_begin = out.size();
+    for (std::size_t at = 0; at < list.size();) {
+      if (at > 0) out += ',';
+      at = append_cell(out, list, at, CellGrammar::kPytorch);
+    }
+    if (out.size() == row_begin) out += "\"\"";  // csv's way to say one blank cell
+    out += '\n';
+  }
+  return out;
+}
+
+/// Whatever begins like no other format: its faults are then reported cell by cell.
+bool recognize_csv(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::string_view cells = strip(line.substr(0, line.find('#')));
+  if (cells.starts_with('{') || cells.starts_with('[') || line.starts_with('#')) return false;
+  return cells.find(',') != cells.npos || cells.find_first_of(" \t|_") == cells.npos;
+}
+
+const Registrar<ScheduleFormat> compute_only_registrar{
+    {"pytorch-csv",
+     {"csv", "compute-only"},
+     "PyTorch's schedule CSV: compute ops and idle slots",
+     write_pytorch_csv,
+     read_pytorch_csv,
+     recognize_csv}};
+
+const Registrar<ScheduleFormat> comms_registrar{
+    {"pytorch-csv-comms",
+     {"csv-comms", "compute-comms"},
+     "PyTorch's schedule CSV with sends and receives, placed as PyTorch places them",
+     write_pytorch_csv_comms,
+     read_pytorch_csv,
+     {}}};
+
+}  // namespace
+
+Schedule read_pytorch_csv(std::string_view text, const std::string& file) {
+  if (text.starts_with(kByteOrderMark))
+    throw Error(fmt::format("{} begins with a byte order mark; save it as plain UTF-8", file));
+  if (text.empty()) throw Error(fmt::format("{} is empty; write one row per rank", file));
+  CsvCells cells(text, file);
+  std::vector<RankOrder> lists;
+  while (!cells.at_end()) lists.push_back(cells.take_row());
+  Schedule schedule = infer_schedule(std::filesystem::path(file).stem().string(), std::move(lists),
+                                     [&](std::int32_t rank, std::size_t cell) {
+                                       return place_of(file, static_cast<std::size_t>(rank), cell);
+                                     });
+  refuse_old_grammar(schedule, file);
+  return schedule;
+}
+
+std::string write_pytorch_csv(const Schedule& schedule) {
+  expect_expressible(schedule);
+  const std::vector<RankOrder>& lists = lists_of(schedule);
+  return write_rows(posts_messages(schedule) ? drop_lowered(lists) : lists);
+}
+
+std::string write_pytorch_csv_comms(const Schedule& schedule) {
+  expect_expressible(schedule);
+  const Problems problems = validate_ops(schedule);
+  if (!problems.empty())
+    throw Error(Fault::kProblem, fmt::format("{} gets no messages, for it is not legal: {}",
+                                             schedule.name, problems[0].message));
+  return write_rows(post_messages(schedule));
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,28 @@
+// PyTorch's schedule CSV, as torch.distributed.pipelining loads and dumps it: one row per rank, one
+// cell per action, no header.
+//
+//   0F0,0F1,,1B0                               compute only; a blank cell is an idle slot
+//   0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0     with communications
+//   (0F7;7B3)OVERLAP_F_B                       an overlapped pair is one cell
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// Reads either kind, strictly: every cell must be a whole action. The schedule is named after the
+/// file. Throws Error: file, row, column and text of the first fault, and what to write instead.
+Schedule read_pytorch_csv(std::string_view text, const std::string& file);
+
+/// Compute ops and idle slots; messages are left out.
+/// Throws Error for what the grammar has no words for: slices and recomputation.
+std::string write_pytorch_csv(const Schedule& schedule);
+
+/// All messages, too: those of `posted`, or where it has none, PyTorch's own (post_messages).
+/// Throws Error as above, and for schedules that are not legal or wait for themselves.
+std::string write_pytorch_csv_comms(const Schedule& schedule);
+
+}  // namespace bubblescope

@@ -58,19 +58,35 @@ std::string escape_dot(std::string_view text) {
   return escaped;
 }
 
-/// A message that is drawn as an edge: it occupies no lane, and has one maker.
-struct Messages {
-  std::vector<bool> is_edge;
+/// How an instruction is drawn. A message is an edge where it occupies no lane, has one maker and
+/// is needed. Posts and waits are not drawn: what they wait for are other instructions.
+enum class Shown : std::uint8_t { kBox, kEdge, kNothing };
 
-  explicit Messages(const Program& program) : is_edge(program.size(), false) {
-    std::vector<bool> awaited(program.size(), false);
-    for (const InstructionId dependency : program.dependencies) awaited[dependency] = true;
-    for (InstructionId id = 0; id < program.size(); ++id)
-      is_edge[id] = is_message(program.instructions[id]) && awaited[id] &&
-                    program.instructions[id].lane == kNoLane &&
-                    program.dependencies_of(id).size() == 1;
+/// What made a message, if that is one instruction.
+std::optional<InstructionId> maker_of(const Program& program, InstructionId message) {
+  std::optional<InstructionId> maker;
+  for (const InstructionId dependency : program.dependencies_of(message)) {
+    if (program.instructions[dependency].role != Role::kWork) continue;
+    if (maker) return {};
+    maker = dependency;
   }
-};
+  return maker;
+}
+
+std::vector<Shown> choose_shown(const Program& program) {
+  std::vector<bool> needed(program.size(), false);
+  for (const InstructionId dependency : program.dependencies) needed[dependency] = true;
+  std::vector<Shown> shown(program.size(), Shown::kBox);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (instruction.role != Role::kWork)
+      shown[id] = Shown::kNothing;
+    else if (is_message(instruction) && instruction.lane == kNoLane && needed[id] &&
+             maker_of(program, id))
+      shown[id] = Shown::kEdge;
+  }
+  return shown;
+}
 
 class DotGraph {
  public:
@@ -79,10 +95,10 @@ class DotGraph {
         program_(recording.program),
         timeline_(recording.timeline),
         palette_(recording.schedule),
-        messages_(recording.program),
+        shown_(choose_shown(recording.program)),
         before_in_path_(recording.program.size()) {
     for (InstructionId id = 0; id < program_.size(); ++id)
-      if (!messages_.is_edge[id]) rows_[row_key(id)].push_back(id);
+      if (shown_[id] == Shown::kBox) rows_[row_key(id)].push_back(id);
     double y = 0;
     for (const auto& [key, ids] : rows_) {
       y_of_row_[key] = y;
@@ -104,7 +120,7 @@ class DotGraph {
     for (std::int32_t rank = 0; rank < program_.ranks; ++rank) write_rank(rank);
     write_lane_order();
     for (InstructionId id = 0; id < program_.size(); ++id)
-      if (!messages_.is_edge[id]) write_dependencies(id);
+      if (shown_[id] == Shown::kBox) write_dependencies(id);
     print("}}\n");
     return fmt::to_string(out_);
   }
@@ -147,7 +163,7 @@ class DotGraph {
     std::optional<InstructionId> before;
     for (const InstructionId id : recording_.report.critical_path) {
       critical_.insert(id);
-      if (messages_.is_edge[id]) continue;
+      if (shown_[id] != Shown::kBox) continue;
       before_in_path_[id] = before;
       before = id;
     }
@@ -206,14 +222,22 @@ class DotGraph {
   void write_dependencies(InstructionId id) {
     std::set<InstructionId> drawn;
     for (const InstructionId dependency : program_.dependencies_of(id)) {
-      const bool message = messages_.is_edge[dependency];
-      const InstructionId maker = message ? program_.dependencies_of(dependency)[0] : dependency;
+      if (shown_[dependency] == Shown::kNothing) continue;
+      const bool message = shown_[dependency] == Shown::kEdge;
+      const InstructionId maker = message ? *maker_of(program_, dependency) : dependency;
       if (!drawn.insert(maker).second) continue;
       if (message)
         write_message(dependency, maker, id);
       else
         write_edge(maker, id, "color=gray20 penwidth=0.8");
     }
+    const std::optional<InstructionId> before = before_in_path_[id];
+    if (before && !drawn.contains(*before) && !is_lane_order(*before, id))
+      write_edge(*before, id, "style=dotted tooltip=\"through a post\"");
+  }
+
+  bool is_lane_order(InstructionId from, InstructionId to) const {
+    return row_key(from) == row_key(to) && row_neighbours(from, to);
   }
 
   void write_message(InstructionId message, InstructionId maker, InstructionId user) {
@@ -267,7 +291,7 @@ class DotGraph {
   const Program& program_;
   const Timeline& timeline_;
   Palette palette_;
-  Messages messages_;
+  std::vector<Shown> shown_;
   std::map<RowKey, std::vector<InstructionId>> rows_;
   std::map<RowKey, double> y_of_row_;
   std::set<InstructionId> critical_;
@@ -282,9 +306,8 @@ class DotGraph {
 std::string write_dot(const Recording& recording) { return DotGraph(recording).write(); }
 
 std::size_t count_dot_nodes(const Program& program) {
-  const Messages messages(program);
-  return static_cast<std::size_t>(
-      std::count(messages.is_edge.begin(), messages.is_edge.end(), false));
+  const std::vector<Shown> shown = choose_shown(program);
+  return static_cast<std::size_t>(std::count(shown.begin(), shown.end(), Shown::kBox));
 }
 
 }  // namespace bubblescope

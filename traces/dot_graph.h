@@ -18,7 +18,8 @@ namespace bubblescope {
 ///
 /// Edges: black what an op waits for on its own rank, dashed a message to another rank (labelled
 /// with its latency where it has one), grey the order of a lane. A message that occupies a lane is
-/// a box of its own. Red and bold: the critical path. Tooltips tell times and slack.
+/// a box of its own. Red and bold: the critical path; dotted where it leads through a message that
+/// waited for its receive to be posted. Tooltips tell times and slack.
 /// Positions are in the file, so `dot -Tsvg` draws it as it is; `dot -Kdot` makes a layout of its
 /// own.
 std::string write_dot(const Recording& recording);

@@ -91,7 +91,8 @@ void expect_survival(const std::string& sound,
     } catch (const Error&) {
     }
   };
-  for (std::size_t length = 0; length < sound.size(); ++length) try_reading(sound.substr(0, length));
+  for (std::size_t length = 0; length < sound.size(); ++length)
+    try_reading(sound.substr(0, length));
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     std::string content = sound;

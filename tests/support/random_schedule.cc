@@ -46,8 +46,7 @@ class RandomWalk {
       schedule_.rank_of_stage.push_back(stage % shape.ranks);
     std::shuffle(schedule_.rank_of_stage.begin(), schedule_.rank_of_stage.end(), random_);
     if (schedule_.stages() % schedule_.pipelines != 0) schedule_.pipelines = 1;
-    shape.chunks =
-        std::max(1, (schedule_.stages_per_pipeline() + shape.ranks - 1) / shape.ranks);
+    shape.chunks = std::max(1, (schedule_.stages_per_pipeline() + shape.ranks - 1) / shape.ranks);
     schedule_.order.resize(shape.ranks);
     schedule_.name = "random";
     schedule_.forward_only = chance(10);
@@ -58,8 +57,7 @@ class RandomWalk {
     const bool recompute = traits_.recompute && !schedule_.forward_only;
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
       for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
-        if (stage / schedule_.stages_per_pipeline() !=
-            schedule_.pipeline_of_microbatch(microbatch))
+        if (stage / schedule_.stages_per_pipeline() != schedule_.pipeline_of_microbatch(microbatch))
           continue;
         const bool split = chance(50);
         for (std::int16_t slice = 0; slice < schedule_.shape.slices; ++slice) {

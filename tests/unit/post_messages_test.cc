@@ -38,11 +38,12 @@ TEST(PostMessages, NeedsNoneBetweenStagesOfOneRank) {
 }
 
 TEST(PostMessages, PutsBothSendsBehindAPair) {
-  EXPECT_EQ(posted("0F0 3F0 3B0 (0F1;0B0)OVERLAP_F_B 3F1 3B1 0B1 | 1F0 2F0 2B0 1B0 1F1 2F1 2B1 1B1"),
-            "0F0 0SEND_F0 3RECV_F0 3F0 3B0 3SEND_B0 0RECV_B0 (0F1;0B0)OVERLAP_F_B 0SEND_F1 3RECV_F1 "
-            "3F1 3B1 3SEND_B1 0RECV_B1 0B1\n"
-            "1RECV_F0 1F0 2F0 2SEND_F0 2RECV_B0 2B0 1B0 1SEND_B0 1RECV_F1 1F1 2F1 2SEND_F1 2RECV_B1 "
-            "2B1 1B1 1SEND_B1\n");
+  EXPECT_EQ(
+      posted("0F0 3F0 3B0 (0F1;0B0)OVERLAP_F_B 3F1 3B1 0B1 | 1F0 2F0 2B0 1B0 1F1 2F1 2B1 1B1"),
+      "0F0 0SEND_F0 3RECV_F0 3F0 3B0 3SEND_B0 0RECV_B0 (0F1;0B0)OVERLAP_F_B 0SEND_F1 3RECV_F1 "
+      "3F1 3B1 3SEND_B1 0RECV_B1 0B1\n"
+      "1RECV_F0 1F0 2F0 2SEND_F0 2RECV_B0 2B0 1B0 1SEND_B0 1RECV_F1 1F1 2F1 2SEND_F1 2RECV_B1 "
+      "2B1 1B1 1SEND_B1\n");
 }
 
 TEST(PostMessages, KeepsTheMessagesThatWereRead) {
@@ -60,9 +61,10 @@ TEST(PostMessages, NamesTheRanksThatWaitForEachOther) {
     post_messages(parse_schedule_text("0B0 0F0 | 1F0 1B0"));
     FAIL() << "an order that waits for itself was accepted";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "the messages cannot be placed, for these ranks wait for each other: rank 0 at 0B0, "
-                 "rank 1 at 1F0; reorder their ops ('bubblescope check' shows the cycle)");
+    EXPECT_STREQ(
+        error.what(),
+        "the messages cannot be placed, for these ranks wait for each other: rank 0 at 0B0, "
+        "rank 1 at 1F0; reorder their ops ('bubblescope check' shows the cycle)");
     EXPECT_EQ(error.fault(), Fault::kProblem);
   }
 }
@@ -126,10 +128,9 @@ class PlainPosting {
     const std::int32_t peer_stage = op.stage + (forward ? 1 : -1);
     const auto peer = static_cast<std::size_t>(schedule_.rank_of_stage[peer_stage]);
     if (peer == rank) return;
-    put(rank, {op.stage, op.microbatch, 0,
-               forward ? OpKind::kSendForward : OpKind::kSendBackward});
-    put(peer, {peer_stage, op.microbatch, 0,
-               forward ? OpKind::kRecvForward : OpKind::kRecvBackward});
+    put(rank, {op.stage, op.microbatch, 0, forward ? OpKind::kSendForward : OpKind::kSendBackward});
+    put(peer,
+        {peer_stage, op.microbatch, 0, forward ? OpKind::kRecvForward : OpKind::kRecvBackward});
   }
 
   const Schedule& schedule_;

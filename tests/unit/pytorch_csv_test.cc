@@ -129,9 +129,10 @@ TEST(PytorchCsv, WritesARankWithoutOpsAsOneIdleSlot) {
 }
 
 TEST(PytorchCsv, RefusesToWriteWhatTheGrammarLacks) {
-  EXPECT_EQ(error_of([] { write_pytorch_csv(parse_schedule_text("0F0.0 0F0.1")); }),
-            "text cuts its sequences into 2 slices, which PyTorch's CSV has no words for; convert it "
-            "to native or text");
+  EXPECT_EQ(
+      error_of([] { write_pytorch_csv(parse_schedule_text("0F0.0 0F0.1")); }),
+      "text cuts its sequences into 2 slices, which PyTorch's CSV has no words for; convert it "
+      "to native or text");
   EXPECT_EQ(error_of([] { write_pytorch_csv_comms(parse_schedule_text("0F0 0R0 0B0")); }),
             "text recomputes (0R0), which PyTorch's CSV has no words for; convert it to native or "
             "text");
@@ -144,8 +145,7 @@ TEST(PytorchCsv, RefusesToWriteWhatTheGrammarLacks) {
 class PytorchFiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(folder_))
-      GTEST_SKIP() << "PyTorch's files are not in " << folder_;
+    if (!std::filesystem::exists(folder_)) GTEST_SKIP() << "PyTorch's files are not in " << folder_;
   }
   std::string folder_ = std::string(BUBBLESCOPE_SHARED_DATA) + "/pytorch_csv/";
 };
@@ -165,8 +165,9 @@ TEST_F(PytorchFiles, RoundTripByteForByte) {
 TEST_F(PytorchFiles, OfTheOldGrammarAreRefusedWithAHint) {
   const std::string path = folder_ + "zb1p_2rank_2stagep_compute.oldgrammar.csv";
   EXPECT_EQ(error_of([&] { read_schedule(path); }),
-            path + ":1:7: '2W0' stands beside 2B0, as before PyTorch 2.6, when B was the input "
-                   "gradient; write 2I0 for it");
+            path +
+                ":1:7: '2W0' stands beside 2B0, as before PyTorch 2.6, when B was the input "
+                "gradient; write 2I0 for it");
 }
 
 }  // namespace

@@ -10,8 +10,7 @@ namespace {
 
 std::string refuse_profile(const ScheduleDef& def, Profile profile) {
   std::string others;
-  for (const Profile other : def.profiles)
-    others += (others.empty() ? "" : ", ") + to_string(other);
+  for (const Profile other : def.profiles) others += (others.empty() ? "" : ", ") + to_string(other);
   return to_string(profile) + " has no such schedule" +
          (others.empty() ? "; leave --profile out" : " (known in " + others + ")");
 }

@@ -47,9 +47,8 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
-  bool cuts_sequences = false;  ///< whether --slices above 1 means something to it
-  std::vector<Profile> profiles =
-      {};  ///< the frameworks that have it; --profile refuses the others
+  bool cuts_sequences = false;         ///< whether --slices above 1 means something to it
+  std::vector<Profile> profiles = {};  ///< the frameworks that have it; --profile refuses the others
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
   /// May be left out: then every shape can be built.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};

@@ -10,7 +10,8 @@ namespace {
 
 std::string refuse_profile(const ScheduleDef& def, Profile profile) {
   std::string others;
-  for (const Profile other : def.profiles) others += (others.empty() ? "" : ", ") + to_string(other);
+  for (const Profile other : def.profiles)
+    others += (others.empty() ? "" : ", ") + to_string(other);
   return to_string(profile) + " has no such schedule" +
          (others.empty() ? "; leave --profile out" : " (known in " + others + ")");
 }
@@ -29,6 +30,8 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
     reasons.push_back("--microbatch-group-size must be at least 1");
   if (shape.slices > 1 && !def.cuts_sequences)
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
+  if (request.moe_overlap && !def.overlaps_experts)
+    reasons.push_back(def.name + " has no turns to overlap; leave --moe-overlap out");
   if (def.implied_chunks && shape.chunks != *def.implied_chunks)
     reasons.push_back(def.name + " always has " + std::to_string(*def.implied_chunks) +
                       " chunk(s) per rank; leave --vpp out");

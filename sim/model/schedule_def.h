@@ -30,6 +30,9 @@ struct ScheduleRequest {
   Shape shape;
   Profile profile = Profile::kNone;
   UniformCost cost;
+  /// One forward more before the first backward, so that the two of a turn are independent and the
+  /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
+  bool moe_overlap = false;
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
@@ -47,8 +50,10 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
-  bool cuts_sequences = false;         ///< whether --slices above 1 means something to it
-  std::vector<Profile> profiles = {};  ///< the frameworks that have it; --profile refuses the others
+  bool cuts_sequences = false;    ///< whether --slices above 1 means something to it
+  bool overlaps_experts = false;  ///< whether --moe-overlap means something to it
+  std::vector<Profile> profiles =
+      {};  ///< the frameworks that have it; --profile refuses the others
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
   /// May be left out: then every shape can be built.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};

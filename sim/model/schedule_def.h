@@ -52,8 +52,8 @@ struct ScheduleDef {
   std::optional<std::int32_t> implied_chunks = {};
   bool cuts_sequences = false;    ///< whether --slices above 1 means something to it
   bool overlaps_experts = false;  ///< whether --moe-overlap means something to it
-  std::vector<Profile> profiles =
-      {};  ///< the frameworks that have it; --profile refuses the others
+  /// The frameworks that have it; --profile refuses the others.
+  std::vector<Profile> profiles = {};
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
   /// May be left out: then every shape can be built.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};

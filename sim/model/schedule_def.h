@@ -39,7 +39,8 @@ struct ScheduleRequest {
 struct Claims {
   std::optional<Nanos> makespan;
   std::optional<Nanos> max_span;
-  /// Per rank, in stage chunks held until W (or the full backward) ends.
+  /// Per rank, in stage chunks (in slices of them, where sequences are cut) held until W (or the
+  /// full backward) ends.
   std::vector<std::int64_t> peak_chunks;
 };
 

@@ -44,6 +44,7 @@ constexpr Nanos kMessages[] = {0, 6, 45, 600};
 
 /// The values of one flag that mean something to a schedule.
 std::vector<std::int32_t> chunks_of(const ScheduleDef& def) {
+  if (def.repeats_chunks) return {*def.implied_chunks, 2 * *def.implied_chunks};
   if (def.implied_chunks) return {*def.implied_chunks};
   return {1, 2, 3};
 }

@@ -138,6 +138,8 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
                  "micro-batches that go through a chunk before the next one")
       ->check(microbatches);
   app.add_option("--slices", options.slices, "cuts of every sequence")->check(CLI::Range(1, 4096));
+  app.add_flag("--moe-overlap", options.moe_overlap,
+               "one forward more before the first backward, to hide the experts' messages");
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
                       {{"pytorch", Profile::kPytorch},
                        {"megatron", Profile::kMegatron},

@@ -1,4 +1,6 @@
 // Fuzzes PyTorch's CSV: what is accepted must come back from what is written.
+#include "traces/pytorch_csv.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -6,7 +8,6 @@
 #include <string_view>
 
 #include "sim/ir/error.h"
-#include "traces/pytorch_csv.h"
 
 namespace {
 
@@ -24,8 +25,7 @@ void expect_round_trip(const Schedule& schedule) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    expect_round_trip(
-        read_pytorch_csv({reinterpret_cast<const char*>(data), size}, "fuzz.csv"));
+    expect_round_trip(read_pytorch_csv({reinterpret_cast<const char*>(data), size}, "fuzz.csv"));
   } catch (const Error&) {  // refused
   }
   return 0;

@@ -128,6 +128,8 @@ struct RefusedCases {
   GoldenFamily family;
 };
 
+void PrintTo(const RefusedCases& cases, std::ostream* out) { PrintTo(cases.family, out); }
+
 constexpr RefusedCases kRefused[] = {
     {"pt_1F1B", {"", "1f1b", Profile::kPytorch}},
     {"pt_Interleaved1F1B", {"", "interleaved", Profile::kPytorch}},

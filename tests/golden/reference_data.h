@@ -24,6 +24,7 @@ struct GoldenFamily {
   const char* file;
   const char* schedule;
   Profile profile;
+  bool moe_overlap = false;
 };
 
 /// The request that a golden case stands for: F = I = W = 10, B = 20 per chunk.

@@ -37,6 +37,7 @@ const ScheduleRegistrar registrar{{
     .summary = "1F1B without flushes, an update per batch: two versions of the weights",
     .source = "Narayanan et al. 2021",
     .implied_chunks = 1,
+    .groups_microbatches = true,
     .refuse = refuse,
     .build = build,
     .claims = [](const ScheduleRequest& request) { return find_schedule("1f1b").claims(request); },

@@ -152,7 +152,7 @@ class DotGraph {
       for (const InstructionId id : ids)
         if (timeline_.end[id] > timeline_.start[id])
           durations.push_back(timeline_.end[id] - timeline_.start[id]);
-    origin_ = whole_step(program_, timeline_, 1).origin;
+    origin_ = whole_step(recording_, 1).origin;
     if (durations.empty()) return;
     const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);
     std::nth_element(durations.begin(), quarter, durations.end());

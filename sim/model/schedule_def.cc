@@ -38,6 +38,8 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   if (shape.slices < 1) reasons.push_back("--slices must be at least 1");
   if (shape.group_size.value_or(1) < 1)
     reasons.push_back("--microbatch-group-size must be at least 1");
+  if (shape.group_size && !def.groups_microbatches)
+    reasons.push_back(def.name + " has no groups; leave --microbatch-group-size out");
   if (shape.slices > 1 && !def.cuts_sequences)
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
   if (request.moe_overlap && !def.overlaps_experts)

@@ -53,10 +53,11 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
-  bool repeats_chunks = false;     ///< whether --vpp may be any multiple of the implied chunks
-  bool cuts_sequences = false;     ///< whether --slices above 1 means something to it
-  bool overlaps_experts = false;   ///< whether --moe-overlap means something to it
-  bool replicates_stages = false;  ///< whether --replicas means something to it
+  bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
+  bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
+  bool cuts_sequences = false;       ///< whether --slices above 1 means something to it
+  bool overlaps_experts = false;     ///< whether --moe-overlap means something to it
+  bool replicates_stages = false;    ///< whether --replicas means something to it
   /// The frameworks that have it; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.

@@ -140,6 +140,10 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
   app.add_option("--slices", options.slices, "cuts of every sequence")->check(CLI::Range(1, 4096));
   app.add_flag("--moe-overlap", options.moe_overlap,
                "one forward more before the first backward, to hide the experts' messages");
+  app.add_option("--replicas", options.replicas, "ranks that share each stage, such as 2,1,1")
+      ->delimiter(',')
+      ->check(ranks)
+      ->type_name("N,N,...");
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
                       {{"pytorch", Profile::kPytorch},
                        {"megatron", Profile::kMegatron},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/ir/validate.h"
+#include "sim/model/schedule_def.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "traces/text_schedule.h"
@@ -25,6 +26,18 @@ TEST(NativeSchedule, IsWrittenAsDocumented) {
             " \"placement\":[0,1],\n"
             " \"order\":[\"0F0 0F1 0B0 0B1\",\n"
             "  \"1F0 1B0 1F1 1B1\"]}\n");
+}
+
+TEST(NativeSchedule, KeepsReplicasAndWeights) {
+  ScheduleRequest request;
+  request.shape.ranks = 3;
+  request.shape.microbatches = 4;
+  request.replicas = {2, 1};
+  const Schedule schedule = build_schedule(find_schedule("pipedream"), request);
+  const std::string text = write_native_schedule(schedule);
+  EXPECT_NE(text.find(" \"replicas\":[2,1],\n \"weights\":[\"0 0 0>1 0>2\","), std::string::npos)
+      << text;
+  EXPECT_TRUE(read(text) == schedule);
 }
 
 TEST(NativeSchedule, NeedsNoKeysThatHaveADefault) {

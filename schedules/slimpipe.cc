@@ -13,7 +13,6 @@ namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
-  if (shape.group_size) return {"slimpipe's groups are micro-batches; leave the group size out"};
   if (shape.slices % shape.ranks == 0) return {};
   return {"a micro-batch's slices must fill the ranks: --slices must be a multiple of --pp " +
           std::to_string(shape.ranks)};

@@ -33,6 +33,8 @@ struct ScheduleRequest {
   /// One forward more before the first backward, so that the two of a turn are independent and the
   /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;
+  /// Ranks that share each stage; empty: one rank for every stage.
+  std::vector<std::int32_t> replicas;
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
@@ -51,9 +53,11 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
-  bool repeats_chunks = false;    ///< whether --vpp may be any multiple of the implied chunks
-  bool cuts_sequences = false;    ///< whether --slices above 1 means something to it
-  bool overlaps_experts = false;  ///< whether --moe-overlap means something to it
+  bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
+  bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
+  bool cuts_sequences = false;       ///< whether --slices above 1 means something to it
+  bool overlaps_experts = false;     ///< whether --moe-overlap means something to it
+  bool replicates_stages = false;    ///< whether --replicas means something to it
   /// The frameworks that have it; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.

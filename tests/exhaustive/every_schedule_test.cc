@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -16,6 +17,10 @@
 #include "tests/support/measured_schedule.h"
 
 namespace bubblescope {
+
+/// For gtest, which would show the bytes.
+static void PrintTo(const ScheduleDef& def, std::ostream* out) { *out << def.name; }
+
 namespace {
 
 constexpr std::int32_t kMostRanks = 8;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,11 @@ struct GoldenFamily {
   const char* file;
   const char* schedule;
   Profile profile;
+  bool moe_overlap = false;
 };
+
+/// For gtest, which would show the bytes.
+inline void PrintTo(const GoldenFamily& family, std::ostream* out) { *out << family.schedule; }
 
 /// The request that a golden case stands for: F = I = W = 10, B = 20 per chunk.
 ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case);

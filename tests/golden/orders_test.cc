@@ -26,6 +26,7 @@ constexpr GoldenFamily kFamilies[] = {
     {"pytorch_DualPipeV", "dualpipev", Profile::kPytorch},
     {"megatron_1F1B", "1f1b", Profile::kMegatron},
     {"megatron_interleaved", "interleaved", Profile::kMegatron},
+    {"megatron_interleaved_moeoverlap", "interleaved", Profile::kMegatron, true},
     {"megatron_forward_only", "forward-only", Profile::kMegatron},
     {"deepspeed_train", "1f1b", Profile::kDeepspeed},
     {"dualpipe", "dualpipe", Profile::kDeepseek},

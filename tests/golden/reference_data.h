@@ -25,6 +25,7 @@ struct GoldenFamily {
   const char* file;
   const char* schedule;
   Profile profile;
+  bool moe_overlap = false;
 };
 
 /// For gtest, which would show the bytes.

@@ -54,7 +54,7 @@ struct PredictOptions {
 void add_predict_options(CLI::App& app, PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
-using ExportOptions = std::map<std::string, std::string>;
+using ExportOptions = std::map<std::string, std::optional<std::string>>;
 void add_export_options(CLI::App& app, ExportOptions& exports);
 
 /// `--format`, one of the given names, the first of which is the default.

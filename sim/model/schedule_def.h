@@ -12,6 +12,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
@@ -30,6 +31,8 @@ struct ScheduleRequest {
   Shape shape;
   Profile profile = Profile::kNone;
   UniformCost cost;
+  std::optional<CostModel> stage_costs;  ///< where given, instead of `cost`
+  MemoryModel memory;                    ///< its unit and caps bind the schedules that look for an order
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
@@ -48,6 +51,7 @@ struct ScheduleDef {
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
   bool cuts_sequences = false;         ///< whether --slices above 1 means something to it
+  bool reads_costs = false;            ///< whether the order depends on costs and memory
   std::vector<Profile> profiles = {};  ///< the frameworks that have it; --profile refuses the others
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
   /// May be left out: then every shape can be built.

@@ -69,6 +69,8 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.memory = uniform_memory(request.shape, options);
   if (def.reads_costs && !options.cost.file.empty())
     request.stage_costs = stage_costs(request.shape, options.cost.file);
+  request.moe_overlap = given.moe_overlap;
+  request.replicas = given.replicas;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)

@@ -27,6 +27,32 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           schedule, flag, schedule));
 }
 
+/// What the memory flags say for any schedule of this shape.
+MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
+  using Per = UniformCost::Per;
+  const Per per = options.cost.uniform.per;
+  MemoryModel memory;
+  memory.release = options.memory.release;
+  memory.unit = options.memory.unit;
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = options.memory.cap;
+  if (memory.cap.size() == 1)
+    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
+  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
+    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                            memory.cap.size(), shape.ranks));
+  return memory;
+}
+
+/// A cost file's stages, for a schedule that has no order yet.
+CostModel stage_costs(const Shape& shape, const std::string& path) {
+  Schedule unordered;
+  unordered.shape = shape;
+  unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  return cost_model(read_cost_file(path), unordered);
+}
+
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
   const ShapeOptions& given = options.shape;
   ScheduleRequest request;
@@ -37,6 +63,9 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
+  request.memory = uniform_memory(request.shape, options);
+  if (def.reads_costs && !options.cost.file.empty())
+    request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
@@ -122,21 +151,11 @@ CostModel load_costs(const Schedule& schedule, const PredictOptions& options) {
 }
 
 MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Shape& shape = schedule.shape;
-  MemoryModel memory;
-  if (!options.cost.file.empty())
-    memory = memory_model(read_cost_file(options.cost.file), schedule);
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  const Per per = options.cost.uniform.per;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1) memory.cap.resize(shape.ranks, memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
+  MemoryModel memory = uniform_memory(schedule.shape, options);
+  if (options.cost.file.empty()) return memory;
+  const MemoryModel bytes = memory_model(read_cost_file(options.cost.file), schedule);
+  memory.activation_bytes = bytes.activation_bytes;
+  memory.static_bytes = bytes.static_bytes;
   return memory;
 }
 

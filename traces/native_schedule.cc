@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -43,19 +45,72 @@ void read_placement(const JsonNode& node, Schedule& schedule) {
                             stages, schedule.pipelines));
 }
 
-/// One rank's ops: cells in the text form's words, with single blanks or more between them.
+void read_replicas(const JsonNode& node, Schedule& schedule) {
+  if (node.size() != schedule.rank_of_stage.size())
+    node.refuse(fmt::format("has {} entries for {} stages; give one per stage", node.size(),
+                            schedule.stages()));
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    schedule.replicas_of_stage.push_back(node[static_cast<std::size_t>(stage)].integer32(
+        1, schedule.shape.ranks - schedule.rank_of_stage[stage]));
+}
+
+/// Takes a word off the front of a string of words with blanks between them; empty at its end.
+std::string_view take_word(std::string_view& rest) {
+  rest = strip(rest);
+  const std::string_view word = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(word.size());
+  return word;
+}
+
+/// One rank's ops: cells in the text form's words.
 RankOrder read_ops(const JsonNode& node) {
-  std::string_view rest = strip(node.text());
+  std::string_view rest = node.text();
   RankOrder ops;
-  while (!rest.empty()) {
-    const std::string_view token = rest.substr(0, rest.find(' '));
-    const Cell cell = parse_cell(token, CellGrammar::kOwn);
-    if (!cell.sound()) node.refuse(fmt::format("{} {}", quote(token), cell.fault));
+  for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
+    const Cell cell = parse_cell(word, CellGrammar::kOwn);
+    if (!cell.sound()) node.refuse(fmt::format("{} {}", quote(word), cell.fault));
     ops.insert(ops.end(), cell.ops.begin(),
                cell.ops.begin() + static_cast<std::ptrdiff_t>(cell.count));
-    rest = strip(rest.substr(token.size()));
   }
   return ops;
+}
+
+std::optional<std::int32_t> parse_version(std::string_view digits) {
+  std::int32_t version = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, version);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || version < 0) return {};
+  return version;
+}
+
+/// "3" reads version 3 of the weights; "3>4" makes version 4 as well.
+std::optional<WeightUse> parse_weight_use(std::string_view word) {
+  const std::size_t arrow = word.find('>');
+  const auto read = parse_version(word.substr(0, arrow));
+  if (!read) return {};
+  if (arrow == word.npos) return WeightUse{*read, {}};
+  const auto written = parse_version(word.substr(arrow + 1));
+  if (!written) return {};
+  return WeightUse{*read, written};
+}
+
+void read_weights(const JsonNode& node, Schedule& schedule) {
+  if (node.size() != schedule.order.size())
+    node.refuse(fmt::format("has {} entries for {} ranks; give one string per rank", node.size(),
+                            schedule.order.size()));
+  for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
+    const JsonNode row = node[rank];
+    std::string_view rest = row.text();
+    std::vector<WeightUse>& uses = schedule.weights.emplace_back();
+    for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
+      const std::optional<WeightUse> use = parse_weight_use(word);
+      if (!use) row.refuse(fmt::format("{} is no version, such as 3 or 3>4", quote(word)));
+      uses.push_back(*use);
+    }
+    if (uses.size() != schedule.order[rank].size())
+      row.refuse(fmt::format("has {} versions for {} compute ops; give one per op", uses.size(),
+                             schedule.order[rank].size()));
+  }
 }
 
 std::vector<RankOrder> read_lists(const JsonNode& node, const Shape& shape) {
@@ -80,6 +135,20 @@ std::string write_lists(const std::vector<RankOrder>& lists) {
   return out + ']';
 }
 
+std::string write_weights(const std::vector<std::vector<WeightUse>>& weights) {
+  std::string out = "[";
+  for (std::size_t rank = 0; rank < weights.size(); ++rank) {
+    out += rank == 0 ? "\"" : ",\n  \"";
+    for (std::size_t at = 0; at < weights[rank].size(); ++at) {
+      const WeightUse& use = weights[rank][at];
+      fmt::format_to(std::back_inserter(out), "{}{}", at == 0 ? "" : " ", use.read);
+      if (use.written) fmt::format_to(std::back_inserter(out), ">{}", *use.written);
+    }
+    out += '"';
+  }
+  return out + ']';
+}
+
 bool recognize_native(std::string_view text) {
   const std::string_view content = strip(text.substr(0, 256));
   return content.starts_with('{') || content.starts_with('[');
@@ -96,7 +165,8 @@ const Registrar<ScheduleFormat> registrar{{"native",
 
 Schedule read_schedule_object(const JsonNode& node) {
   node.expect_format(kFormat);
-  node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order"});
+  node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
+                    "replicas", "weights"});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();
@@ -106,6 +176,8 @@ Schedule read_schedule_object(const JsonNode& node) {
   if (const auto forward_only = node.find("forward_only"))
     schedule.forward_only = forward_only->boolean();
   read_placement(node.at("placement"), schedule);
+  if (const auto replicas = node.find("replicas")) read_replicas(*replicas, schedule);
+  if (const auto weights = node.find("weights")) read_weights(*weights, schedule);
   if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);
   return schedule;
 }
@@ -124,7 +196,11 @@ std::string write_schedule_object(const Schedule& schedule) {
       std::back_inserter(out),
       "}},\n \"pipelines\":{},\n \"forward_only\":{},\n \"placement\":[{}],\n \"order\":",
       schedule.pipelines, schedule.forward_only, fmt::join(schedule.rank_of_stage, ","));
-  return out + write_lists(lists_of(schedule)) + '}';
+  out += write_lists(lists_of(schedule));
+  if (!schedule.replicas_of_stage.empty())
+    out += fmt::format(",\n \"replicas\":[{}]", fmt::join(schedule.replicas_of_stage, ","));
+  if (!schedule.weights.empty()) out += ",\n \"weights\":" + write_weights(schedule.weights);
+  return out + '}';
 }
 
 Schedule read_native_schedule(std::string_view text, const std::string& file) {

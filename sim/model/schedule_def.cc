@@ -1,18 +1,34 @@
 // Finding and building registered schedules.
 #include "sim/model/schedule_def.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace bubblescope {
 
 namespace {
 
-std::vector<std::string> refuse_shape(const ScheduleDef& def, const Shape& shape) {
+std::string refuse_profile(const ScheduleDef& def, Profile profile) {
+  std::string others;
+  for (const Profile other : def.profiles) others += (others.empty() ? "" : ", ") + to_string(other);
+  return to_string(profile) + " has no such schedule" +
+         (others.empty() ? "; leave --profile out" : " (known in " + others + ")");
+}
+
+std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
   std::vector<std::string> reasons;
+  if (request.profile != Profile::kNone &&
+      std::find(def.profiles.begin(), def.profiles.end(), request.profile) == def.profiles.end())
+    reasons.push_back(refuse_profile(def, request.profile));
   if (shape.ranks < 1) reasons.push_back("--pp must be at least 1");
   if (shape.chunks < 1) reasons.push_back("--vpp must be at least 1");
   if (shape.microbatches < 1) reasons.push_back("-m must be at least 1");
   if (shape.slices < 1) reasons.push_back("--slices must be at least 1");
+  if (shape.group_size.value_or(1) < 1)
+    reasons.push_back("--microbatch-group-size must be at least 1");
+  if (shape.slices > 1 && !def.cuts_sequences)
+    reasons.push_back(def.name + " does not cut sequences; leave --slices out");
   if (def.implied_chunks && shape.chunks != *def.implied_chunks)
     reasons.push_back(def.name + " always has " + std::to_string(*def.implied_chunks) +
                       " chunk(s) per rank; leave --vpp out");
@@ -32,8 +48,8 @@ const ScheduleDef& find_schedule(const std::string& name) {
 
 Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
-  std::vector<std::string> reasons = refuse_shape(def, request.shape);
-  if (reasons.empty()) reasons = def.refuse(request);
+  std::vector<std::string> reasons = refuse_shape(def, request);
+  if (reasons.empty() && def.refuse) reasons = def.refuse(request);
   if (!reasons.empty()) {
     std::string text = def.name + " cannot be built";
     if (request.profile != Profile::kNone) text += " under --profile " + to_string(request.profile);

@@ -42,13 +42,16 @@ struct Claims {
 
 struct ScheduleDef {
   std::string name;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
-  std::optional<std::int32_t> implied_chunks;
+  std::optional<std::int32_t> implied_chunks = {};
+  bool cuts_sequences = false;         ///< whether --slices above 1 means something to it
+  std::vector<Profile> profiles = {};  ///< the frameworks that have it; --profile refuses the others
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
-  std::function<std::vector<std::string>(const ScheduleRequest&)> refuse;
+  /// May be left out: then every shape can be built.
+  std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};
   /// Only called for requests that are not refused.
   std::function<Schedule(const ScheduleRequest&)> build;
   std::function<Claims(const ScheduleRequest&)> claims;

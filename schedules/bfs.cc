@@ -1,0 +1,57 @@
+// Looped BFS: all micro-batches through a chunk before the next chunk begins.
+// Lamy-Poirier, "Breadth-First Pipeline Parallelism", 2023.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/virtual_stages.h"
+
+namespace bubblescope {
+namespace {
+
+/// PyTorch drains each chunk from its newest micro-batch; the paper from its oldest.
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    Visits visits = virtual_visits(shape, shape.microbatches, rank);
+    if (request.profile == Profile::kPytorch)
+      visits.backward.assign(visits.forward.rbegin(), visits.forward.rend());
+    schedule.order.push_back(alternate(visits, std::ssize(visits.forward)));
+  }
+  return schedule;
+}
+
+/// Forwards cross the ranks v times, and so do backwards. A rank starts its next chunk when it has
+/// run all m ops of this one and the first of them is back from its round over the p ranks:
+///   T = t(F) + t(B),  t(X) = (v-1) max(m X, p (X+c)) + (m+p-1) X + (p-1) c
+Claims claim(const ScheduleRequest& request) {
+  const Nanos ranks = request.shape.ranks;
+  const Nanos microbatches = request.shape.microbatches;
+  const Nanos chunks = request.shape.chunks;
+  Claims claims;
+  claims.peak_chunks.assign(request.shape.ranks, microbatches * chunks);
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  if (!cost) return claims;
+  claims.makespan = 0;
+  for (const Nanos time : {cost->forward, cost->backward}) {
+    const Nanos round = std::max(microbatches * time, ranks * (time + cost->message));
+    *claims.makespan +=
+        (chunks - 1) * round + (microbatches + ranks - 1) * time + (ranks - 1) * cost->message;
+  }
+  claims.max_span = claims.makespan;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "bfs",
+    .aliases = {"LoopedBFS"},
+    .summary = "all micro-batches chunk by chunk: the interleaved bubble, patient with latency",
+    .source = "Lamy-Poirier 2023",
+    .profiles = {Profile::kPytorch},
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

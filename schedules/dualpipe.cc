@@ -1,0 +1,60 @@
+// DualPipe: micro-batches enter at both ends, and forwards one way overlap backwards the other way;
+// every rank holds two stages' weights. DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024.
+#include "schedules/dual_phases.h"
+
+namespace bubblescope {
+namespace {
+
+std::vector<std::string> refuse(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  std::vector<std::string> reasons;
+  if (shape.ranks % 2 != 0) reasons.push_back("both ways meet in the middle: --pp must be even");
+  if (shape.microbatches % 2 != 0) reasons.push_back("half go each way: -m must be even");
+  if (shape.microbatches < 2 * shape.ranks)
+    reasons.push_back("each way needs a micro-batch per rank: -m must be at least 2 * --pp = " +
+                      std::to_string(2 * shape.ranks));
+  return reasons;
+}
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.pipelines = 2;
+  schedule.rank_of_stage = bidirectional_placement(shape.ranks);
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    const std::int32_t mirrored = shape.ranks - 1 - rank;
+    const Stream down{rank, 0};
+    const Stream up{shape.ranks + mirrored, shape.microbatches / 2};
+    DualRank half{{down, up}, shape.microbatches / 2, shape.ranks / 2, rank};
+    if (mirrored < rank) half = {{up, down}, half.microbatches, half.depth, mirrored};
+    schedule.order.push_back(dual_order(half));
+  }
+  return schedule;
+}
+
+/// Every rank holds p+1 chunks at once. T: see dual_bubble.
+Claims claim(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Claims claims;
+  claims.peak_chunks.assign(shape.ranks, shape.ranks + 1);
+  const ChunkCost cost = *chunk_cost(request);
+  const std::optional<Nanos> bubble = dual_bubble(cost, shape.ranks / 2);
+  if (!bubble) return claims;
+  claims.max_span = shape.microbatches * (cost.forward + cost.backward) + *bubble;
+  claims.makespan = claims.max_span;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "dualpipe",
+    .summary = "both directions at once; forwards of one overlap backwards of the other",
+    .source = "DeepSeek-AI 2024 (DeepSeek-V3)",
+    .implied_chunks = 1,
+    .profiles = {Profile::kDeepseek},
+    .refuse = refuse,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

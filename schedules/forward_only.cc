@@ -1,0 +1,60 @@
+// Forward only: inference or evaluation, in the order of the interleaved schedule's forwards.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/virtual_stages.h"
+
+namespace bubblescope {
+namespace {
+
+std::vector<std::string> refuse(const ScheduleRequest& request) {
+  if (request.shape.chunks == 1) return {};  // any groups give the same order
+  if (request.profile == Profile::kPytorch || request.profile == Profile::kDeepspeed)
+    return {to_string(request.profile) + " evaluates one chunk per rank; leave --vpp out"};
+  return refuse_groups(request);
+}
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.forward_only = true;
+  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    RankOrder& ops = schedule.order.emplace_back();
+    const Visits visits = virtual_visits(shape, groups_of(request).size, rank);
+    for (const Visit& visit : visits.forward) ops.push_back(forward(visit.stage, visit.microbatch));
+  }
+  return schedule;
+}
+
+/// Every rank follows the one before, F+c later. A group of n micro-batches takes n F per chunk,
+/// but before the next chunk its first one must be back from its round over the p ranks:
+///   T = sum over groups of ((v-1) max(n F, p (F+c)) + n F)  +  (p-1) (F+c)
+Claims claim(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  if (!cost) return {};
+  const Nanos step = cost->forward + cost->message;
+  const auto group_time = [&](Nanos size) {
+    const Nanos round = std::max(size * cost->forward, shape.ranks * step);
+    return (shape.chunks - 1) * round + size * cost->forward;
+  };
+  const auto [size, last] = groups_of(request);
+  Claims claims;
+  claims.max_span = (shape.microbatches - last) / size * group_time(size) + group_time(last);
+  claims.makespan = *claims.max_span + (shape.ranks - 1) * step;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "forward-only",
+    .summary = "no backward: inference or evaluation",
+    .source = "Megatron-LM, DeepSpeed (InferenceSchedule)",
+    .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
+    .refuse = refuse,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,60 @@
+// Interleaved 1F1B: v chunks per rank cut the bubble by v, for v times the messages.
+// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/virtual_stages.h"
+
+namespace bubblescope {
+namespace {
+
+/// A micro-batch is on its way to the last rank and back: two steps for each rank in between.
+constexpr std::int32_t kSteps = 2;
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  const std::int32_t group_size = groups_of(request).size;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    schedule.order.push_back(
+        alternate(virtual_visits(shape, group_size, rank), virtual_warmup(request, rank, kSteps)));
+  return schedule;
+}
+
+/// With F and B of a chunk, g the size of the first group, h of the last:
+///   T = (mv+p-1) (F + B) + 2 (p-1) c + (v-1) ([p (F+c) - g F]+ + [p (B+c) - h B]+)
+/// for c <= F, B: messages cost time where the first group goes down and the last one comes up.
+Claims claim(const ScheduleRequest& request) {
+  const Nanos ranks = request.shape.ranks;
+  const Nanos chunks = request.shape.chunks;
+  const Nanos visits = request.shape.microbatches * chunks;
+  Claims claims;
+  for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
+    claims.peak_chunks.push_back(std::min(visits, virtual_warmup(request, rank, kSteps) + 1));
+  const Groups groups = groups_of(request);
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  if (!cost || !fill_loop(groups, request.shape)) return claims;
+  const auto [forward, backward, input_grad, weight_grad, message] = *cost;
+  if (message > std::min(forward, backward)) return claims;
+  const Nanos first_wait = at_least_zero(ranks * (forward + message) - groups.size * forward);
+  const Nanos last_wait = at_least_zero(ranks * (backward + message) - groups.last * backward);
+  claims.makespan = (visits + ranks - 1) * (forward + backward) + 2 * (ranks - 1) * message +
+                    (chunks - 1) * (first_wait + last_wait);
+  claims.max_span = claims.makespan;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "interleaved",
+    .aliases = {"Interleaved1F1B", "vpp"},
+    .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
+    .source = "Narayanan et al. 2021 (Megatron-LM)",
+    .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},
+    .refuse = refuse_groups,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

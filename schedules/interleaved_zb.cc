@@ -1,0 +1,60 @@
+// Interleaved zero bubble: interleaved 1F1B with the backward split, weight gradients fill the end.
+// PyTorch's ScheduleInterleavedZeroBubble (ZB1P), after "Zero Bubble Pipeline Parallelism", 2024.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/virtual_stages.h"
+#include "schedules/zero_bubble.h"
+
+namespace bubblescope {
+namespace {
+
+/// Half of interleaved 1F1B's: what is on its way back is I alone.
+constexpr std::int32_t kSteps = 1;
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  const std::int32_t group_size = groups_of(request).size;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    schedule.order.push_back(alternate_split(virtual_visits(shape, group_size, rank),
+                                             virtual_warmup(request, rank, kSteps), rank));
+  return schedule;
+}
+
+/// T = mv (F + I + W) + (p-1) max(F + 3c, I + 2c + [F + 2c - W]+) + (v-1) [p (F+c) - g F]+
+/// with F, I, W of a chunk and g the size of the first group; see bubble_of_one_high.
+Claims claim(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
+  Claims claims;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    claims.peak_chunks.push_back(
+        std::min(visits, virtual_warmup(request, rank, kSteps) + 1 + rank));
+  const Groups groups = groups_of(request);
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  const auto bubble = cost ? bubble_of_one_high(shape, *cost) : std::nullopt;
+  if (!bubble || !fill_loop(groups, shape)) return claims;
+  const Nanos first_wait =
+      at_least_zero(shape.ranks * (cost->forward + cost->message) - groups.size * cost->forward);
+  const Nanos work = visits * (cost->forward + cost->input_grad + cost->weight_grad) +
+                     (shape.chunks - 1) * first_wait;
+  claims.makespan = work + (shape.ranks - 1) * bubble->makespan;
+  claims.max_span = work + (shape.ranks - 1) * bubble->span;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "interleaved-zb",
+    .aliases = {"InterleavedZeroBubble", "ZB1P"},
+    .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
+    .source = "PyTorch (ScheduleInterleavedZeroBubble), after Qi et al. 2024",
+    .profiles = {Profile::kPytorch},
+    .refuse = refuse_groups,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,51 @@
+// Merging a rank's forwards and backwards into one order.
+#include "schedules/rank_order.h"
+
+#include <algorithm>
+
+namespace bubblescope {
+namespace {
+
+Op op_of(const Visit& visit, OpKind kind) { return {visit.stage, visit.microbatch, 0, kind}; }
+
+}  // namespace
+
+Visits visits_of_stage(std::int32_t stage, std::int32_t microbatches) {
+  Visits visits;
+  visits.forward.reserve(microbatches);
+  for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch)
+    visits.forward.push_back({stage, microbatch});
+  visits.backward = visits.forward;
+  return visits;
+}
+
+RankOrder alternate(const Visits& visits, std::int64_t warmup) {
+  const std::int64_t count = std::ssize(visits.forward);
+  warmup = std::min(warmup, count);
+  RankOrder ops;
+  ops.reserve(2 * count);
+  for (std::int64_t at = 0; at < count + warmup; ++at) {
+    if (at < count) ops.push_back(op_of(visits.forward[at], OpKind::kForward));
+    if (at >= warmup) ops.push_back(op_of(visits.backward[at - warmup], OpKind::kBackward));
+  }
+  return ops;
+}
+
+RankOrder alternate_split(const Visits& visits, std::int64_t warmup, std::int64_t lag) {
+  const std::int64_t count = std::ssize(visits.forward);
+  warmup = std::min(warmup, count);
+  lag = std::min(lag, count);
+  RankOrder ops;
+  ops.reserve(3 * count);
+  for (std::int64_t at = 0; at < count + warmup + lag; ++at) {
+    const std::int64_t input = at - warmup;
+    const std::int64_t weight = input - lag;
+    if (at < count) ops.push_back(op_of(visits.forward[at], OpKind::kForward));
+    if (input >= 0 && input < count)
+      ops.push_back(op_of(visits.backward[input], OpKind::kInputGrad));
+    if (weight >= 0) ops.push_back(op_of(visits.backward[weight], OpKind::kWeightGrad));
+  }
+  return ops;
+}
+
+}  // namespace bubblescope

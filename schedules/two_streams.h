@@ -1,0 +1,45 @@
+// Schedules in which two streams of micro-batches pass through a rank, written in phases: V-shaped
+// ones, where a micro-batch comes back to the rank, and bidirectional ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// Micro-batches first_microbatch, first_microbatch + 1, ... through one of a rank's stages.
+struct Stream {
+  std::int32_t stage = 0;
+  std::int32_t first_microbatch = 0;
+};
+
+/// A rank's order, phase by phase, in the notation of the papers. An op names its kind and its
+/// stream, and takes that stream's next micro-batch:
+///   "F0 I1 W1"  a forward of stream 0, then the input and the weight gradient of stream 1
+///   "F0&B1"     a forward of stream 0 overlapped with a full backward of stream 1
+///   "W"         the weight gradient that has waited longest, of either stream
+class TwoStreamOrder {
+ public:
+  TwoStreamOrder(std::array<Stream, 2> streams, std::int64_t expected_ops);
+
+  void repeat(std::int32_t times, std::string_view ops);
+  RankOrder take() &&;
+
+ private:
+  void add(std::string_view word);
+  Op next(char kind_letter, char stream_digit);
+  Op oldest_weight_grad();
+
+  std::array<Stream, 2> streams_;
+  std::array<std::array<std::int32_t, 2>, kProducts> taken_{};  ///< [product][stream]
+  std::vector<Op> weight_grads_;                                ///< in the order of their I
+  std::size_t weight_grads_taken_ = 0;
+  RankOrder ops_;
+};
+
+}  // namespace bubblescope

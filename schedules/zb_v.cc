@@ -1,0 +1,79 @@
+// ZB-V: two chunks per rank in a V, so that the rank that starts a micro-batch also ends it.
+// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 6; in the phases of PyTorch's
+// ScheduleZBVZeroBubble.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/two_streams.h"
+
+namespace bubblescope {
+namespace {
+
+std::vector<std::string> refuse(const ScheduleRequest& request) {
+  if (request.profile == Profile::kColossalai)
+    return {"colossalai's own heuristic is not here yet; --profile pytorch has fixed phases"};
+  return {};
+}
+
+/// The phases are made for at least n = 2p-1 micro-batches; where there are fewer, the ops of the
+/// missing ones are left out.
+RankOrder order_rank(const Shape& shape, std::int32_t rank) {
+  const std::int32_t n = std::max(2 * shape.ranks - 1, shape.microbatches);
+  const std::int32_t below = shape.ranks - rank;
+  TwoStreamOrder order({Stream{rank, 0}, Stream{2 * shape.ranks - 1 - rank, 0}}, 6 * n);
+  order.repeat(2 * below - 1, "F0");
+  order.repeat(rank, "F1 F0");
+  order.repeat(below, "F1 I1 W1");
+  order.repeat(n - shape.ranks, "F0 I0 W0 F1 I1 W1");
+  order.repeat(rank, "I0 I1");
+  order.repeat(below, "I0 W0");
+  order.repeat(rank, "W1");
+  order.repeat(rank, "W0");
+  RankOrder ops = std::move(order).take();
+  std::erase_if(ops, [&](const Op& op) { return op.microbatch >= shape.microbatches; });
+  return ops;
+}
+
+Schedule build(const ScheduleRequest& request) {
+  Schedule schedule;
+  schedule.rank_of_stage = zigzag_placement(request.shape.ranks, 2);
+  for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
+    schedule.order.push_back(order_rank(request.shape, rank));
+  return schedule;
+}
+
+/// Where F = I = W >= 2c:
+///   T = max(4 (m+p) - 2, 6m + p-1) F + (5p-7) c,  span = 6m F + (6p-8) c
+/// the span for m >= 2p-1 only, the makespan for fewer micro-batches only without messages.
+Claims claim(const ScheduleRequest& request) {
+  const Nanos ranks = request.shape.ranks;
+  const Nanos microbatches = request.shape.microbatches;
+  Claims claims;
+  for (Nanos rank = 0; rank < ranks; ++rank)
+    claims.peak_chunks.push_back(std::min({2 * microbatches, 2 * ranks, microbatches + 1 + rank}));
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  if (!cost) return claims;
+  const auto [unit, backward, input_grad, weight_grad, message] = *cost;
+  const bool full = microbatches >= 2 * ranks - 1;
+  if (unit != input_grad || unit != weight_grad || 2 * message > unit) return claims;
+  if (!full && message > 0) return claims;
+  claims.makespan = std::max(4 * (microbatches + ranks) - 2, 6 * microbatches + ranks - 1) * unit +
+                    (5 * ranks - 7) * message;
+  if (full) claims.max_span = 6 * microbatches * unit + (6 * ranks - 8) * message;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "zb-v",
+    .aliases = {"ZBVZeroBubble"},
+    .summary = "a V of two chunks per rank: no bubble when F = I = W, with 1F1B's memory",
+    .source = "Qi et al. 2024, in PyTorch's phases",
+    .implied_chunks = 2,
+    .profiles = {Profile::kPytorch, Profile::kColossalai},
+    .refuse = refuse,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -33,9 +33,7 @@ class Inference {
     const Op largest = find_largest();
     schedule.shape.microbatches = largest.microbatch + 1;
     schedule.shape.slices = largest.slice + 1;
-    expect_sane_size(schedule, describe_first([&](const Op& op) {
-                       return op.microbatch == largest.microbatch;
-                     }));
+    if (const auto excess = explain_size(schedule)) refuse_size(largest, *excess);
     schedule.forward_only = !any_backward();
     schedule.pipelines = has_two_pipelines(schedule) ? 2 : 1;
     const std::int32_t ranks = schedule.shape.ranks;
@@ -85,6 +83,15 @@ class Inference {
                     seen, last, hole));
   }
 
+  [[noreturn]] void refuse_size(const Op& largest, const std::string& excess) const {
+    const std::string seen = describe_first([&](const Op& op) {
+      return largest.slice > largest.microbatch ? op.slice == largest.slice
+                                                : op.microbatch == largest.microbatch;
+    });
+    throw Error(fmt::format("{} {}", seen, excess));
+  }
+
+  /// The largest micro-batch and the largest slice of all ops.
   Op find_largest() const {
     Op largest;
     for (const RankOrder& list : lists_)
@@ -158,17 +165,17 @@ Schedule schedule_of_lists(std::vector<RankOrder> lists) {
   return schedule;
 }
 
-void expect_sane_size(const Schedule& schedule, const std::string& where) {
+std::optional<std::string> explain_size(const Schedule& schedule) {
   constexpr std::int64_t kAlwaysFine = 4096;
   constexpr std::int64_t kPerOp = 64;
   const Shape& shape = schedule.shape;
   const std::int64_t fine = kAlwaysFine + kPerOp * schedule.op_count();
   const std::int64_t rows = std::int64_t{schedule.stages()} * shape.microbatches;  // at most 2^40
-  if (rows <= fine && rows * shape.slices <= fine) return;
-  throw Error(
-      fmt::format("{} asks for {} stages x {} micro-batches x {} slices, but there are only "
-                  "{} ops; correct the number or add the missing ops",
-                  where, schedule.stages(), shape.microbatches, shape.slices, schedule.op_count()));
+  if (rows <= fine && rows * shape.slices <= fine) return {};
+  return fmt::format(
+      "asks for {} stage(s) x {} micro-batch(es) x {} slice(s), but there are only {} ops; correct "
+      "the number, or add the missing ops",
+      schedule.stages(), shape.microbatches, shape.slices, schedule.op_count());
 }
 
 }  // namespace bubblescope

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ inline const std::vector<RankOrder>& lists_of(const Schedule& schedule) {
 /// A schedule with `order` and `posted` from such lists, and nothing else yet.
 Schedule schedule_of_lists(std::vector<RankOrder> lists);
 
-/// Throws Error where stages x micro-batches x slices exceed what the ops could ever fill, which
-/// would make a small file ask for a lot of memory.
-void expect_sane_size(const Schedule& schedule, const std::string& where);
+/// What is wrong where stages x micro-batches x slices exceed what the ops could ever fill, which
+/// would make a small file ask for a lot of memory; empty where nothing is.
+std::optional<std::string> explain_size(const Schedule& schedule);
 
 }  // namespace bubblescope

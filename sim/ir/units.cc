@@ -12,6 +12,7 @@ namespace bubblescope {
 namespace {
 
 constexpr int kMaxDigits = 17;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;
 constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'000;
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -55,21 +56,24 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return decimal;
 }
 
-/// digits * 10^exponent, rounded to the nearest integer; empty where it exceeds `limit`.
-std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit) {
-  std::int64_t value = decimal.digits;
+__extension__ using Wide = unsigned __int128;  // 17 digits times 2^40 need 97 bits
+
+/// digits * 10^exponent * unit, rounded to the nearest integer; empty where it exceeds `limit`.
+std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit, std::int64_t unit = 1) {
+  const auto most = static_cast<Wide>(limit);
+  Wide value = static_cast<Wide>(decimal.digits) * static_cast<Wide>(unit);
   for (; decimal.exponent > 0 && value != 0; --decimal.exponent) {
-    if (value > limit / 10) return {};
+    if (value > most / 10) return {};
     value *= 10;
   }
-  std::int64_t remainder = 0;
+  Wide remainder = 0;
   for (; decimal.exponent < 0 && value != 0; ++decimal.exponent) {
     remainder = value % 10;
     value /= 10;
   }
   if (decimal.exponent == 0 && remainder >= 5) ++value;
-  if (value > limit) return {};
-  return value;
+  if (value > most) return {};
+  return static_cast<std::int64_t>(value);
 }
 
 }  // namespace
@@ -89,6 +93,31 @@ Nanos parse_duration(std::string_view text) {
   throw Error("'" + std::string(text) +
               "' is no duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
               "number is ms)");
+}
+
+Bytes parse_bytes(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 10> kUnits{
+      {{"", 1},
+       {"B", 1},
+       {"kB", 1'000},
+       {"MB", 1'000'000},
+       {"GB", 1'000'000'000},
+       {"TB", 1'000'000'000'000},
+       {"KiB", std::int64_t{1} << 10},
+       {"MiB", std::int64_t{1} << 20},
+       {"GiB", std::int64_t{1} << 30},
+       {"TiB", std::int64_t{1} << 40}}};
+  std::string_view rest = text;
+  if (const std::optional<Decimal> decimal = take_decimal(rest)) {
+    for (const auto& [unit, size] : kUnits)
+      if (rest == unit) {
+        if (const auto bytes = to_integer(*decimal, kMaxBytes, size)) return *bytes;
+        throw Error("'" + std::string(text) + "' is more than 2^60 bytes");
+      }
+  }
+  throw Error("'" + std::string(text) +
+              "' is no size; write a number with B, kB, MB, GB or KiB, MiB, GiB (a bare number is "
+              "bytes)");
 }
 
 std::int64_t parse_millionths(std::string_view text) {

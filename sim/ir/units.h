@@ -17,6 +17,10 @@ Nanos parse_duration(std::string_view text);
 /// "-1.25" in millionths: -1250000. Exact to the millionth; throws Error for anything else.
 std::int64_t parse_millionths(std::string_view text);
 
+/// "64MiB", "1.5GB", "4096" (bytes): exact, to the nearest byte. kB, MB, GB and TB are powers of
+/// 1000; KiB, MiB, GiB and TiB of 1024. Throws Error for anything else, and for over 2^60 bytes.
+Bytes parse_bytes(std::string_view text);
+
 /// "27 ms", "1.234 ms", "18.522 us": the shortest exact form in the largest unit that fits.
 std::string to_text(Nanos duration);
 

@@ -1,0 +1,131 @@
+// Reading the cost file.
+#include "traces/cost_file.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/ir/error.h"
+#include "traces/cell.h"
+#include "traces/format.h"
+#include "traces/json_node.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::optional<Nanos> read_duration(const JsonNode& node, const char* key) {
+  const auto member = node.find(key);
+  if (!member) return {};
+  return member->duration();
+}
+
+MemoryDelta read_activation_bytes(const JsonNode& node) {
+  node.expect_keys({"kept", "released_by_input_grad"});
+  const Bytes kept = node.at("kept").bytes();
+  const auto member = node.find("released_by_input_grad");
+  const Bytes released = member ? member->bytes() : 0;
+  if (released > kept) member->refuse("must not exceed /kept: nothing else can be released");
+  return {kept, -released, released - kept};
+}
+
+StageEntry read_stage(const JsonNode& node) {
+  node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
+                    "overlapped_pair", "activation_bytes"});
+  StageEntry stage;
+  stage.forward = node.at("forward").duration();
+  stage.backward = read_duration(node, "backward");
+  stage.input_grad = read_duration(node, "input_grad");
+  stage.weight_grad = read_duration(node, "weight_grad");
+  stage.recompute = read_duration(node, "recompute");
+  stage.overlapped_pair = read_duration(node, "overlapped_pair");
+  if (stage.input_grad.has_value() != stage.weight_grad.has_value())
+    node.refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
+  if (stage.overlapped_pair && *stage.overlapped_pair < stage.forward)
+    node.at("overlapped_pair").refuse("must be at least 'forward', which is a part of it");
+  if (const auto bytes = node.find("activation_bytes"))
+    stage.activation_bytes = read_activation_bytes(*bytes);
+  return stage;
+}
+
+/// What a message takes; a link takes over from "message" what it does not say itself.
+struct Transfer {
+  Nanos latency = 0;
+  Bytes bytes = 0;
+  std::optional<double> bandwidth_gbps;
+
+  /// A bit takes 1 / bandwidth_gbps nanoseconds.
+  double nanos() const {
+    const double bits = 8.0 * static_cast<double>(bytes);
+    return static_cast<double>(latency) + (bandwidth_gbps ? std::ceil(bits / *bandwidth_gbps) : 0);
+  }
+};
+
+Transfer read_transfer(const JsonNode& node, Transfer transfer) {
+  constexpr double kLongest = 1e15;
+  if (const auto latency = node.find("latency")) transfer.latency = latency->duration();
+  if (const auto bytes = node.find("bytes")) transfer.bytes = bytes->bytes();
+  if (const auto bandwidth = node.find("bandwidth_gbps"))
+    transfer.bandwidth_gbps = bandwidth->positive_number();
+  if (transfer.bytes > 0 && !transfer.bandwidth_gbps)
+    node.refuse(
+        "has 'bytes' without 'bandwidth_gbps'; add it, or give the whole time as 'latency'");
+  if (transfer.nanos() > kLongest)
+    node.refuse("takes longer than 10 days; correct 'bytes' or 'bandwidth_gbps'");
+  return transfer;
+}
+
+LinkEntry read_link(const JsonNode& node, const Transfer& message) {
+  node.expect_keys({"from", "to", "latency", "bytes", "bandwidth_gbps"});
+  LinkEntry link;
+  link.from = node.at("from").integer32(0, kMaxStage);
+  link.to = node.at("to").integer32(0, kMaxStage);
+  if (link.from == link.to) node.refuse("must join two ranks, not one to itself");
+  link.message = static_cast<Nanos>(read_transfer(node, message).nanos());
+  return link;
+}
+
+void read_messages(const JsonNode& root, CostFile& costs) {
+  Transfer message;
+  if (const auto node = root.find("message")) {
+    node->expect_keys({"latency", "bytes", "bandwidth_gbps"});
+    message = read_transfer(*node, message);
+  }
+  costs.message = static_cast<Nanos>(message.nanos());
+  if (const auto links = root.find("links"))
+    for (std::size_t at = 0; at < links->size(); ++at)
+      costs.links.push_back(read_link((*links)[at], message));
+}
+
+void read_memory(const JsonNode& root, CostFile& costs) {
+  const auto memory = root.find("memory");
+  if (!memory) return;
+  memory->expect_keys({"static_bytes"});
+  const JsonNode bytes = memory->at("static_bytes");
+  for (std::size_t rank = 0; rank < bytes.size(); ++rank)
+    costs.static_bytes.push_back(bytes[rank].bytes());
+}
+
+}  // namespace
+
+CostFile read_cost_file(const std::string& path) {
+  return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);
+}
+
+CostFile parse_cost_file(std::string_view text, const std::string& file) {
+  const Json json = parse_json(text, file);
+  const JsonNode root(json, file);
+  root.expect_keys({"format", "stages", "message", "links", "memory"});
+  root.expect_format("bubblescope-costs/1");
+  CostFile costs;
+  costs.file = file;
+  const JsonNode stages = root.at("stages");
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    costs.stages.push_back(read_stage(stages[stage]));
+  if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
+  read_messages(root, costs);
+  read_memory(root, costs);
+  return costs;
+}
+
+}  // namespace bubblescope

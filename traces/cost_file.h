@@ -1,0 +1,65 @@
+// The `--costs FILE`: durations per stage, messages, links and memory. docs/cost_file.md has the
+// whole schema.
+//
+//   {"format": "bubblescope-costs/1",
+//    "stages": [
+//      {"forward": "10.5ms", "input_grad": "10.1ms", "weight_grad": "9.3ms",
+//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"}},
+//      {"forward": 12, "backward": 21.5}],
+//    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
+//    "links": [{"from": 1, "to": 0, "latency": "30us"}],
+//    "memory": {"static_bytes": ["12GiB", "11GiB"]}}
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/schedule.h"
+#include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
+
+namespace bubblescope {
+
+/// What a file says of one stage (of one micro-batch, whole sequence); what it leaves out is empty.
+struct StageEntry {
+  Nanos forward = 0;
+  std::optional<Nanos> backward;  ///< the full backward; input_grad + weight_grad unless given
+  std::optional<Nanos> input_grad;
+  std::optional<Nanos> weight_grad;
+  std::optional<Nanos> recompute;  ///< forward unless given
+  std::optional<Nanos> overlapped_pair;
+  std::optional<MemoryDelta> activation_bytes;
+};
+
+/// What a message takes: latency, and its bytes over the bandwidth where both are given.
+struct LinkEntry {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  Nanos message = 0;
+};
+
+struct CostFile {
+  std::string file;  ///< for messages
+  std::vector<StageEntry> stages;
+  Nanos message = 0;
+  std::vector<LinkEntry> links;
+  std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
+};
+
+/// Reads a cost file; "-" is stdin. Throws Error with the JSON pointer of the first fault.
+CostFile read_cost_file(const std::string& path);
+CostFile parse_cost_file(std::string_view text, const std::string& file);
+
+/// The costs of a schedule's stages. A stage's durations are cut evenly into its slices, the first
+/// of which take the odd nanoseconds; a second pipeline's replicas cost what their originals do.
+/// Throws Error where the file has another number of stages, or lacks a duration that the schedule
+/// needs (a split backward needs input_grad and weight_grad).
+CostModel cost_model(const CostFile& file, const Schedule& schedule);
+
+/// The memory of a schedule's stages and ranks, in bytes where the file gives them.
+/// Throws Error where it gives them for only some stages, or for another number of ranks.
+MemoryModel memory_model(const CostFile& file, const Schedule& schedule);
+
+}  // namespace bubblescope

@@ -1,0 +1,69 @@
+// Strict reading of json files: every fault is reported with its JSON pointer.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+using Json = nlohmann::json;
+
+/// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a key that stands twice.
+Json parse_json(std::string_view text, const std::string& file);
+
+/// A value in a parsed file, which knows the way that led to it. It refers to the file's json and
+/// to the node that it came from; both must outlive it, so a member of a passing node is not to be
+/// had.
+class JsonNode {
+ public:
+  JsonNode(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
+
+  const Json& value() const { return *value_; }
+
+  /// Throws Error: "costs.json: /stages/2/forward: must be ...".
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  /// An object with no other keys than these; a mistyped key is named with its nearest.
+  void expect_keys(std::initializer_list<const char*> keys) const;
+  /// The format key of a file: its name and version, "bubblescope-costs/1".
+  void expect_format(const std::string& format) const;
+  JsonNode at(const char* key) const&;  ///< a member that must be there
+  JsonNode at(const char* key) const&& = delete;
+  std::optional<JsonNode> find(const char* key) const&;
+  std::optional<JsonNode> find(const char* key) const&& = delete;
+
+  std::size_t size() const;  ///< of an array; anything else is refused
+  JsonNode operator[](std::size_t index) const&;
+  JsonNode operator[](std::size_t index) const&& = delete;
+
+  std::int64_t integer(std::int64_t least, std::int64_t most) const;
+  std::int32_t integer32(std::int32_t least, std::int32_t most) const {
+    return static_cast<std::int32_t>(integer(least, most));
+  }
+  double positive_number() const;
+  bool boolean() const;
+  const std::string& text() const;
+  Nanos duration() const;  ///< "18.5us", or a number of milliseconds
+  Bytes bytes() const;     ///< "64MiB", or a number of bytes
+
+ private:
+  JsonNode(const Json& value, const JsonNode& parent, const char* key, std::size_t index)
+      : value_(&value), file_(parent.file_), parent_(&parent), key_(key), index_(index) {}
+
+  std::string pointer() const;
+
+  const Json* value_;
+  const std::string* file_;
+  const JsonNode* parent_ = nullptr;
+  const char* key_ = nullptr;  ///< of a member; else the node is entry index_ of an array
+  std::size_t index_ = 0;
+};
+
+}  // namespace bubblescope

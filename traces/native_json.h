@@ -1,0 +1,18 @@
+// What the native files share: the schedule object, which stands alone in a schedule file and as a
+// part of a timeline file.
+#pragma once
+
+#include <string>
+
+#include "sim/ir/schedule.h"
+#include "traces/json_node.h"
+
+namespace bubblescope {
+
+/// Reads a "bubblescope-schedule/1" object. Throws Error with the JSON pointer of the first fault.
+Schedule read_schedule_object(const JsonNode& node);
+
+/// Writes such an object; no line end behind it.
+std::string write_schedule_object(const Schedule& schedule);
+
+}  // namespace bubblescope

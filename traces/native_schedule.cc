@@ -1,0 +1,139 @@
+// Reading and writing the native schedule object.
+#include "traces/native_schedule.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "traces/cell.h"
+#include "traces/format.h"
+#include "traces/infer_schedule.h"
+#include "traces/json_string.h"
+#include "traces/native_json.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kFormat = "bubblescope-schedule/1";
+constexpr std::int32_t kMaxRanks = 65'536;
+
+Shape read_shape(const JsonNode& node) {
+  node.expect_keys({"ranks", "chunks", "microbatches", "slices", "group_size"});
+  Shape shape;
+  shape.ranks = node.at("ranks").integer32(1, kMaxRanks);
+  shape.chunks = node.at("chunks").integer32(1, kMaxStage + 1);
+  shape.microbatches = node.at("microbatches").integer32(1, kMaxMicrobatch + 1);
+  if (const auto slices = node.find("slices")) shape.slices = slices->integer32(1, kMaxSlice + 1);
+  if (const auto group_size = node.find("group_size"))
+    shape.group_size = group_size->integer32(1, kMaxMicrobatch + 1);
+  return shape;
+}
+
+void read_placement(const JsonNode& node, Schedule& schedule) {
+  const auto stages = node.size();
+  if (stages == 0 || stages > std::size_t{kMaxStage} + 1)
+    node.refuse(fmt::format("has {} stages; 1 to {} are possible", stages, kMaxStage + 1));
+  for (std::size_t stage = 0; stage < stages; ++stage)
+    schedule.rank_of_stage.push_back(node[stage].integer32(0, schedule.shape.ranks - 1));
+  if (schedule.stages() % schedule.pipelines != 0)
+    node.refuse(fmt::format("has {} stages, which {} pipelines cannot share evenly; correct one",
+                            stages, schedule.pipelines));
+}
+
+/// One rank's ops: cells in the text form's words, with single blanks or more between them.
+RankOrder read_ops(const JsonNode& node) {
+  std::string_view rest = strip(node.text());
+  RankOrder ops;
+  while (!rest.empty()) {
+    const std::string_view token = rest.substr(0, rest.find(' '));
+    const Cell cell = parse_cell(token, CellGrammar::kOwn);
+    if (!cell.sound()) node.refuse(fmt::format("{} {}", quote(token), cell.fault));
+    ops.insert(ops.end(), cell.ops.begin(),
+               cell.ops.begin() + static_cast<std::ptrdiff_t>(cell.count));
+    rest = strip(rest.substr(token.size()));
+  }
+  return ops;
+}
+
+std::vector<RankOrder> read_lists(const JsonNode& node, const Shape& shape) {
+  if (node.size() != static_cast<std::size_t>(shape.ranks))
+    node.refuse(fmt::format("has {} entries for {} ranks; give one string per rank", node.size(),
+                            shape.ranks));
+  std::vector<RankOrder> lists;
+  for (std::size_t rank = 0; rank < node.size(); ++rank) lists.push_back(read_ops(node[rank]));
+  return lists;
+}
+
+std::string write_lists(const std::vector<RankOrder>& lists) {
+  std::string out = "[";
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    out += rank == 0 ? "\"" : ",\n  \"";
+    for (std::size_t at = 0; at < lists[rank].size();) {
+      if (at > 0) out += ' ';
+      at = append_cell(out, lists[rank], at, CellGrammar::kOwn);
+    }
+    out += '"';
+  }
+  return out + ']';
+}
+
+bool recognize_native(std::string_view text) {
+  const std::string_view content = strip(text.substr(0, 256));
+  return content.starts_with('{') || content.starts_with('[');
+}
+
+const Registrar<ScheduleFormat> registrar{{"native",
+                                           {"json"},
+                                           "our own json: everything a schedule says",
+                                           write_native_schedule,
+                                           read_native_schedule,
+                                           recognize_native}};
+
+}  // namespace
+
+Schedule read_schedule_object(const JsonNode& node) {
+  node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order"});
+  node.expect_format(kFormat);
+  const Shape shape = read_shape(node.at("shape"));
+  Schedule schedule = schedule_of_lists(read_lists(node.at("order"), shape));
+  schedule.name = node.at("name").text();
+  schedule.shape = shape;
+  if (const auto pipelines = node.find("pipelines"))
+    schedule.pipelines = pipelines->integer32(1, 2);
+  if (const auto forward_only = node.find("forward_only"))
+    schedule.forward_only = forward_only->boolean();
+  read_placement(node.at("placement"), schedule);
+  if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);
+  return schedule;
+}
+
+std::string write_schedule_object(const Schedule& schedule) {
+  const Shape& shape = schedule.shape;
+  std::string out;
+  fmt::format_to(std::back_inserter(out),
+                 "{{\"format\":\"{}\",\n \"name\":{},\n \"shape\":{{\"ranks\":{},\"chunks\":{},"
+                 "\"microbatches\":{},\"slices\":{}",
+                 kFormat, json_string(schedule.name), shape.ranks, shape.chunks, shape.microbatches,
+                 shape.slices);
+  if (shape.group_size)
+    fmt::format_to(std::back_inserter(out), ",\"group_size\":{}", *shape.group_size);
+  fmt::format_to(
+      std::back_inserter(out),
+      "}},\n \"pipelines\":{},\n \"forward_only\":{},\n \"placement\":[{}],\n \"order\":",
+      schedule.pipelines, schedule.forward_only, fmt::join(schedule.rank_of_stage, ","));
+  return out + write_lists(lists_of(schedule)) + '}';
+}
+
+Schedule read_native_schedule(std::string_view text, const std::string& file) {
+  const Json json = parse_json(text, file);
+  return read_schedule_object(JsonNode(json, file));
+}
+
+std::string write_native_schedule(const Schedule& schedule) {
+  return write_schedule_object(schedule) + '\n';
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,28 @@
+// Our own schedule file: json with everything a Schedule says, "bubblescope-schedule/1".
+//
+//   {"format":"bubblescope-schedule/1",
+//    "name":"1f1b",
+//    "shape":{"ranks":2,"chunks":1,"microbatches":2,"slices":1},
+//    "pipelines":1,
+//    "forward_only":false,
+//    "placement":[0,1],
+//    "order":["0F0 0F1 0B0 0B1",
+//             "1F0 1B0 1F1 1B1"]}
+//
+// placement has the rank of every stage; order has one string per rank, in the text form's words.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// Throws Error with the JSON pointer of the first fault: "s.json: /order/2: '0F' has no
+/// micro-batch; ...". Whether the schedule is legal is validate()'s question.
+Schedule read_native_schedule(std::string_view text, const std::string& file);
+
+std::string write_native_schedule(const Schedule& schedule);
+
+}  // namespace bubblescope

@@ -1,0 +1,210 @@
+// Reading and writing the native timeline file.
+#include <fmt/compile.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/validate.h"
+#include "traces/cell.h"
+#include "traces/format.h"
+#include "traces/json_string.h"
+#include "traces/native_json.h"
+#include "traces/timeline_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kFormat = "bubblescope-timeline/1";
+constexpr std::array<const char*, 7> kColumns{"rank", "op",   "start_ns", "end_ns",
+                                              "lane", "peer", "waits_for"};
+constexpr Nanos kLatest = std::int64_t{1} << 60;
+
+/// Builds Program and Timeline row by row and keeps their invariants.
+class RowReader {
+ public:
+  explicit RowReader(TimelineFile& file)
+      : program_(file.program),
+        timeline_(file.timeline),
+        schedule_(file.schedule),
+        next_(file.schedule.order.size(), 0) {}
+
+  void read(const JsonNode& row) {
+    if (row.size() != kColumns.size())
+      row.refuse(fmt::format("has {} entries; give rank, op, start, end, lane, peer, waits_for",
+                             row.size()));
+    Instruction instruction;
+    instruction.rank = row[0].integer32(0, program_.ranks - 1);
+    instruction.op = read_op(row[1]);
+    timeline_.start.push_back(row[2].integer(-kLatest, kLatest));
+    timeline_.end.push_back(row[3].integer(-kLatest, kLatest));
+    if (timeline_.end.back() < timeline_.start.back()) row.refuse("ends before it starts");
+    instruction.lane = read_lane(row[4], instruction.rank);
+    instruction.peer = row[5].integer32(0, program_.ranks - 1);
+    if (is_compute(instruction.op.kind)) match_order(row[1], instruction);
+    read_waits(row[6]);
+    program_.instructions.push_back(instruction);
+  }
+
+  /// Every op of the schedule must have had its row.
+  void finish(const JsonNode& rows) {
+    for (std::size_t rank = 0; rank < next_.size(); ++rank)
+      if (next_[rank] < schedule_.order[rank].size())
+        rows.refuse(fmt::format("has no row for {} of rank {}; add it",
+                                to_string(schedule_.order[rank][next_[rank]]), rank));
+    program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
+  }
+
+ private:
+  Op read_op(const JsonNode& node) const {
+    const Cell cell = parse_cell(node.text(), CellGrammar::kOwn);
+    if (!cell.sound()) node.refuse(fmt::format("{} {}", quote(node.text()), cell.fault));
+    const Op& op = cell.ops[0];
+    const Shape& shape = schedule_.shape;
+    if (cell.count != 1 || op.kind == OpKind::kIdle)
+      node.refuse(
+          fmt::format("{} must be one op; give each half of a pair its row", quote(node.text())));
+    if (op.stage >= schedule_.stages() || op.microbatch >= shape.microbatches ||
+        op.slice >= shape.slices)
+      node.refuse(
+          fmt::format("{} is not of this schedule, which has {} stages, {} micro-batches, "
+                      "{} slices",
+                      to_string(op), schedule_.stages(), shape.microbatches, shape.slices));
+    return op;
+  }
+
+  std::uint32_t read_lane(const JsonNode& node, std::int32_t rank) const {
+    if (node.value().is_null()) return kNoLane;
+    const auto lane = static_cast<std::size_t>(
+        node.integer(0, static_cast<std::int64_t>(program_.lanes.size()) - 1));
+    if (program_.lanes[lane].rank != rank)
+      node.refuse(fmt::format("is lane {} of rank {}, but the row is of rank {}", lane,
+                              program_.lanes[lane].rank, rank));
+    return static_cast<std::uint32_t>(lane);
+  }
+
+  /// Compute ops stand in their rank's lane in the order of the schedule, which knows the pairs.
+  void match_order(const JsonNode& node, Instruction& instruction) {
+    const auto rank = static_cast<std::size_t>(instruction.rank);
+    if (instruction.lane != rank)
+      node.refuse(fmt::format("computes, and so belongs to lane {}", rank));
+    const RankOrder& order = schedule_.order[rank];
+    if (next_[rank] == order.size()) node.refuse("is one op more than its rank has in /schedule");
+    const Op& expected = order[next_[rank]++];
+    const std::string wanted = to_string(expected);
+    if (to_string(instruction.op) != wanted)
+      node.refuse(fmt::format("must be {}, which is next on rank {} in /schedule", wanted, rank));
+    instruction.op = expected;
+  }
+
+  void read_waits(const JsonNode& node) {
+    program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
+    const auto id = static_cast<std::int64_t>(program_.instructions.size());
+    for (std::size_t at = 0; at < node.size(); ++at)
+      program_.dependencies.push_back(static_cast<InstructionId>(node[at].integer(0, id - 1)));
+  }
+
+  Program& program_;
+  Timeline& timeline_;
+  const Schedule& schedule_;
+  std::vector<std::size_t> next_;  ///< per rank, index into its order
+};
+
+std::vector<Lane> read_lanes(const JsonNode& node, std::int32_t ranks) {
+  std::vector<Lane> lanes;
+  for (std::size_t at = 0; at < node.size(); ++at) {
+    const JsonNode lane = node[at];
+    if (lane.size() != 2) lane.refuse("must be [rank, name]");
+    lanes.push_back({lane[0].integer32(0, ranks - 1), lane[1].text()});
+    if (at < static_cast<std::size_t>(ranks) && lanes.back().rank != static_cast<std::int32_t>(at))
+      lane.refuse(fmt::format("must be the compute lane of rank {}", at));
+  }
+  if (lanes.size() < static_cast<std::size_t>(ranks))
+    node.refuse(fmt::format("has {} entries for {} ranks; give each its compute lane first",
+                            lanes.size(), ranks));
+  return lanes;
+}
+
+void expect_columns(const JsonNode& node) {
+  for (std::size_t at = 0; at < kColumns.size(); ++at)
+    if (node[at].text() != kColumns[at]) node[at].refuse(fmt::format("must be '{}'", kColumns[at]));
+  if (node.size() != kColumns.size())
+    node.refuse(fmt::format("must have {} entries", kColumns.size()));
+}
+
+void append_row(fmt::memory_buffer& out, const Program& program, const Timeline& timeline,
+                InstructionId id) {
+  const Instruction& instruction = program.instructions[id];
+  const auto end = std::back_inserter(out);
+  fmt::format_to(end, FMT_COMPILE("{} [{},\"{}\",{},{},"), id == 0 ? "\n" : ",\n", instruction.rank,
+                 to_string(instruction.op), timeline.start[id], timeline.end[id]);
+  if (instruction.lane == kNoLane)
+    fmt::format_to(end, FMT_COMPILE("null,{},["), instruction.peer);
+  else
+    fmt::format_to(end, FMT_COMPILE("{},{},["), instruction.lane, instruction.peer);
+  const char* separator = "";
+  for (const InstructionId awaited : program.dependencies_of(id)) {
+    fmt::format_to(end, FMT_COMPILE("{}{}"), separator, awaited);
+    separator = ",";
+  }
+  out.append(std::string_view("]]"));
+}
+
+const Registrar<TimelineFormat> registrar{
+    {"save",
+     {"native"},
+     "our own json, which diff and analyze read again",
+     [](const Recording& recording, const std::string&) {
+       return write_timeline(recording.schedule, recording.program, recording.timeline);
+     }}};
+
+}  // namespace
+
+std::string write_timeline(const Schedule& schedule, const Program& program,
+                           const Timeline& timeline) {
+  fmt::memory_buffer out;
+  const auto end = std::back_inserter(out);
+  fmt::format_to(end, "{{\"format\":\"{}\",\n \"source\":{},\n \"schedule\":{},\n \"lanes\":[",
+                 kFormat, json_string(timeline.source), write_schedule_object(schedule));
+  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane)
+    fmt::format_to(end, "{}[{},{}]", lane == 0 ? "" : ",", program.lanes[lane].rank,
+                   json_string(program.lanes[lane].name));
+  fmt::format_to(end, "],\n \"columns\":[\"{}\"],\n \"instructions\":[",
+                 fmt::join(kColumns, "\",\""));
+  for (InstructionId id = 0; id < program.size(); ++id) append_row(out, program, timeline, id);
+  out.append(std::string_view("]}\n"));
+  return fmt::to_string(out);
+}
+
+TimelineFile parse_timeline(std::string_view text, const std::string& file) {
+  const Json json = parse_json(text, file);
+  const JsonNode root(json, file);
+  root.expect_keys({"format", "source", "schedule", "lanes", "columns", "instructions"});
+  root.expect_format(kFormat);
+  TimelineFile result;
+  result.timeline.source = root.at("source").text();
+  result.schedule = read_schedule_object(root.at("schedule"));
+  const Problems problems = validate_ops(result.schedule);
+  if (!problems.empty()) root.at("schedule").refuse("is not legal: " + problems[0].message);
+  result.program.ranks = result.schedule.shape.ranks;
+  result.program.lanes = read_lanes(root.at("lanes"), result.program.ranks);
+  expect_columns(root.at("columns"));
+  const JsonNode rows = root.at("instructions");
+  RowReader reader(result);
+  for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
+  reader.finish(rows);
+  return result;
+}
+
+TimelineFile read_timeline(const std::string& path) {
+  return parse_timeline(read_file(path), path == "-" ? "stdin" : path);
+}
+
+bool is_timeline(std::string_view text) {
+  return text.substr(0, 256).find("bubblescope-timeline/") != text.npos;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,50 @@
+// One row per rank.
+#include "traces/report_csv.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace bubblescope {
+
+namespace {
+
+/// A csv field: quoted where it must be.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text)
+    quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return quoted + '"';
+}
+
+std::string header() {
+  std::string out =
+      "schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,"
+      "peak_activations,peak_units,peak_memory_bytes";
+  for (int kind = 0; kind < kBusyKinds; ++kind)
+    out += fmt::format(",busy_{}_ns", name(static_cast<BusyKind>(kind)));
+  for (int cause = 0; cause < kIdleCauses; ++cause)
+    out += fmt::format(",idle_{}_ns", name(static_cast<IdleCause>(cause)));
+  return out + '\n';
+}
+
+}  // namespace
+
+std::string write_report_csv(const BubbleReport& report) {
+  std::string out = header();
+  const std::string schedule = csv_field(report.schedule);
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const RankReport& row = report.ranks[rank];
+    fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},{}", schedule, rank,
+                   row.busy, row.idle, row.first_start, row.last_end, row.sends, row.peak.chunks,
+                   row.peak.activations, row.peak.units,
+                   row.peak.bytes ? fmt::format("{}", *row.peak.bytes) : "");
+    for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
+    for (const Nanos idle : row.idle_by_cause) fmt::format_to(std::back_inserter(out), ",{}", idle);
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace bubblescope

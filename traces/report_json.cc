@@ -1,0 +1,115 @@
+// Writing the report key by key: the order of the keys is part of the contract.
+#include "traces/report_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+namespace bubblescope {
+
+namespace {
+
+/// The shortest form that reads back as the same double, always with a point; json has no infinity.
+std::string json_number(double value) {
+  if (!std::isfinite(value)) return "null";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return text;
+}
+
+template <class Enum, std::size_t kCount>
+void append_by_name(std::string& out, const std::array<Nanos, kCount>& values) {
+  for (std::size_t at = 0; at < kCount; ++at)
+    fmt::format_to(std::back_inserter(out), "{}\"{}\":{}", at == 0 ? "{" : ",",
+                   name(static_cast<Enum>(at)), values[at]);
+  out += '}';
+}
+
+/// Per rank, the largest slack of its instructions; empty where the report has none.
+std::vector<Nanos> find_max_slack(const BubbleReport& report, const Program& program) {
+  if (report.slack.size() != program.instructions.size()) return {};
+  std::vector<Nanos> largest(report.ranks.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    Nanos& of_rank = largest[static_cast<std::size_t>(program.instructions[id].rank)];
+    of_rank = std::max(of_rank, report.slack[id]);
+  }
+  return largest;
+}
+
+void append_peak(std::string& out, const Peak& peak, const Program& program) {
+  fmt::format_to(std::back_inserter(out),
+                 "\n  \"peak_chunks\":{},\"peak_activations\":{},\"peak_units\":{},", peak.chunks,
+                 json_number(peak.activations), json_number(peak.units));
+  if (peak.bytes) fmt::format_to(std::back_inserter(out), "\"peak_memory_bytes\":{},", *peak.bytes);
+  if (peak.at)
+    fmt::format_to(std::back_inserter(out), "\"peak_at\":\"{}\",",
+                   to_string(program.instructions[*peak.at].op));
+}
+
+void append_ranks(std::string& out, const BubbleReport& report, const Program& program) {
+  const std::vector<Nanos> max_slack = find_max_slack(report, program);
+  out += " \"ranks\":[";
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const RankReport& row = report.ranks[rank];
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n {{\"rank\":{},\"busy_ns\":{},\"idle_ns\":{},\"first_start_ns\":{},"
+                   "\"last_end_ns\":{},\"sends\":{},",
+                   rank == 0 ? "" : ",", rank, row.busy, row.idle, row.first_start, row.last_end,
+                   row.sends);
+    append_peak(out, row.peak, program);
+    out += "\n  \"busy_by_kind_ns\":";
+    append_by_name<BusyKind>(out, row.busy_by_kind);
+    out += ",\n  \"idle_by_cause_ns\":";
+    append_by_name<IdleCause>(out, row.idle_by_cause);
+    if (!max_slack.empty())
+      fmt::format_to(std::back_inserter(out), ",\"max_slack_ns\":{}", max_slack[rank]);
+    out += '}';
+  }
+  out += "],\n";
+}
+
+void append_critical_path(std::string& out, const BubbleReport& report, const Program& program,
+                          const Timeline& timeline) {
+  out += " \"critical_path\":[";
+  const char* separator = "\n";
+  for (const InstructionId id : report.critical_path) {
+    const Instruction& instruction = program.instructions[id];
+    fmt::format_to(std::back_inserter(out),
+                   "{} {{\"rank\":{},\"op\":\"{}\",\"start_ns\":{},\"end_ns\":{}}}", separator,
+                   instruction.rank, to_string(instruction.op), timeline.start[id],
+                   timeline.end[id]);
+    separator = ",\n";
+  }
+  out += "],\n";
+}
+
+}  // namespace
+
+std::string write_report_json(const BubbleReport& report, const Program& program,
+                              const Timeline& timeline) {
+  std::string out;
+  fmt::format_to(std::back_inserter(out),
+                 "{{\"format\":\"bubblescope-report/1\",\"source\":{},\"schedule\":{},\"pp\":{},"
+                 "\"vpp\":{},\"microbatches\":{},",
+                 json_string(report.source), json_string(report.schedule), report.shape.ranks,
+                 report.shape.chunks, report.shape.microbatches);
+  if (report.shape.slices > 1)
+    fmt::format_to(std::back_inserter(out), "\"slices\":{},", report.shape.slices);
+  fmt::format_to(std::back_inserter(out),
+                 "\n \"makespan_ns\":{},\n \"max_span_ns\":{},\n \"ideal_ns\":{},\n",
+                 report.makespan, report.max_span, report.ideal);
+  fmt::format_to(std::back_inserter(out),
+                 " \"bubble\":{{\"ratio\":{},\"overhead\":{},\"span_rate\":{},\"time_ns\":{}}},\n",
+                 json_number(report.bubble.ratio), json_number(report.bubble.overhead),
+                 json_number(report.bubble.span_rate), report.bubble.time);
+  append_ranks(out, report, program);
+  append_critical_path(out, report, program, timeline);
+  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}}}\n", report.lower_bound);
+  return out;
+}
+
+}  // namespace bubblescope

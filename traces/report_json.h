@@ -1,0 +1,35 @@
+// The bubble report as json: the contract of docs/cli.md, "bubblescope-report/1".
+//
+//   {"format":"bubblescope-report/1","source":"simulated","schedule":"1f1b","pp":2,"vpp":1,"microbatches":2,
+//    "makespan_ns":9000000,
+//    "max_span_ns":9000000,
+//    "ideal_ns":6000000,
+//    "bubble":{"ratio":0.33333333333333337,"overhead":0.5,"span_rate":0.3333333333333333,"time_ns":3000000},
+//    "ranks":[
+//     {"rank":0,"busy_ns":6000000,"idle_ns":3000000,"first_start_ns":0,"last_end_ns":9000000,"sends":2,
+//      "peak_chunks":2,"peak_activations":2.0,"peak_units":2.0,"peak_at":"0F1",
+//      "busy_by_kind_ns":{"F":2000000,...},"idle_by_cause_ns":{"warmup":0,...},"max_slack_ns":0},
+//     ...],
+//    "critical_path":[
+//     {"rank":0,"op":"0F0","start_ns":0,"end_ns":1000000},
+//     ...],
+//    "lower_bound_ns":9000000}
+//
+// Beyond the contract: `peak_at`, the op at which peak_chunks is first reached; `max_slack_ns`, the
+// most that any of the rank's instructions could end later for free.
+#pragma once
+
+#include <string>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/program.h"
+#include "sim/ir/timeline.h"
+#include "traces/json_string.h"
+
+namespace bubblescope {
+
+/// The whole report, with a line end behind it. Linear in ranks and critical path.
+std::string write_report_json(const BubbleReport& report, const Program& program,
+                              const Timeline& timeline);
+
+}  // namespace bubblescope

@@ -1,0 +1,47 @@
+// A step that was timed, as a file: "bubblescope-timeline/1", what --save writes and diff reads.
+//
+//   {"format":"bubblescope-timeline/1",
+//    "source":"simulated",
+//    "schedule":{"format":"bubblescope-schedule/1",...},
+//    "lanes":[[0,"compute"],[1,"compute"]],
+//    "columns":["rank","op","start_ns","end_ns","lane","peer","waits_for"],
+//    "instructions":[
+//     [0,"0F0",0,1000000,0,0,[]],
+//     [0,"0SEND_F0",1000000,1100000,null,1,[0]],
+//     [1,"1F0",1100000,2100000,1,1,[1]],
+//     ...]}
+//
+// One row per instruction, numbered from 0, each below everything that it waits for. lanes are
+// [rank, name]; lane r is the compute lane of rank r, null is no lane. peer is the receiver of a
+// message, else the rank itself. The file holds the Program whole, so it can be analyzed again
+// however it was lowered, simulated or measured.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/ir/schedule.h"
+#include "sim/ir/timeline.h"
+
+namespace bubblescope {
+
+struct TimelineFile {
+  Schedule schedule;
+  Program program;
+  Timeline timeline;
+};
+
+std::string write_timeline(const Schedule& schedule, const Program& program,
+                           const Timeline& timeline);
+
+/// Throws Error with the JSON pointer of the first fault: a row that ends before it starts, waits
+/// for one that is not above it, or runs another op than the schedule has there.
+TimelineFile parse_timeline(std::string_view text, const std::string& file);
+
+/// The same from a file; "-" is stdin, .gz is unpacked.
+TimelineFile read_timeline(const std::string& path);
+
+/// Whether a file looks like this format, from its first bytes.
+bool is_timeline(std::string_view text);
+
+}  // namespace bubblescope

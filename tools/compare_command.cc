@@ -82,9 +82,10 @@ void print_text(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     if (!row.step) fmt::print("{:<16}{}\n", row.name, row.refusal);
   fmt::print(
-      "\npeak act: activations held on the fullest rank, in micro-batches of its whole share; "
-      "sends: messages of the\nbusiest sender; bubble: idle share of all ranks' time; span "
-      "rate: the zero-bubble papers' rate\n");
+      "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
+      "bound:\n"
+      "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
+      "busiest\n");
 }
 
 void print_csv(const std::vector<Row>& rows) {

@@ -9,74 +9,70 @@ namespace {
 
 /// How the time of a column is spent, by kind, in order of appearance.
 class Tally {
-public:
+ public:
   void add(OpKind kind, std::optional<InstructionId> id, Nanos time) {
-    if (time <= 0)
-      return;
-    const auto known =
-        std::find_if(shares_.begin(), shares_.end(),
-                     [&](const Share &share) { return share.kind == kind; });
-    Share &share = known == shares_.end()
-                       ? shares_.emplace_back(Share{kind, id, 0, 0})
-                       : *known;
+    if (time <= 0) return;
+    const auto known = std::find_if(shares_.begin(), shares_.end(),
+                                    [&](const Share& share) { return share.kind == kind; });
+    Share& share = known == shares_.end() ? shares_.emplace_back(Share{kind, id, 0, 0, 0}) : *known;
     share.time += time;
-    if (time <= share.longest)
-      return;
+    share.unseen = 0;
+    if (time <= share.longest) return;
     share.longest = time;
     share.id = id;
   }
 
-  /// Settles a column for its largest share. What is left over is forgotten, or
-  /// kept for later.
+  /// Settles a column for its largest share. What is left over is forgotten, or kept for later.
   std::optional<InstructionId> settle(Nanos column, Paint paint) {
-    const auto most =
-        std::max_element(shares_.begin(), shares_.end(),
-                         [](const Share &left, const Share &right) {
-                           return left.time < right.time;
-                         });
-    if (most == shares_.end())
-      return {};
+    const auto most = std::max_element(
+        shares_.begin(), shares_.end(),
+        [](const Share& left, const Share& right) { return left.time < right.time; });
+    if (most == shares_.end()) return {};
     const std::optional<InstructionId> id = most->id;
     if (paint == Paint::kMostTime) {
       shares_.clear();
       return id;
     }
     most->time -= column;
-    for (Share &share : shares_)
+    for (Share& share : shares_) {
       share.longest = 0;
+      ++share.unseen;
+    }
+    std::erase_if(shares_, [](const Share& share) { return share.unseen > kKept; });
     return id;
   }
 
-private:
+ private:
   struct Share {
     OpKind kind;
     std::optional<InstructionId> id;
     Nanos time;
     Nanos longest;
+    int unseen;  ///< for how many columns nothing was added
   };
+
+  /// What a column leaves out counts for this many more: later it would show in the wrong place.
+  static constexpr int kKept = 4;
+
   std::vector<Share> shares_;
 };
 
-} // namespace
+}  // namespace
 
-std::vector<std::vector<InstructionId>> compute_lanes(const Program &program) {
+std::vector<std::vector<InstructionId>> compute_lanes(const Program& program) {
   std::vector<std::vector<InstructionId>> lanes(program.ranks);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
-    if (lane < lanes.size())
-      lanes[lane].push_back(id);
+    if (lane < lanes.size()) lanes[lane].push_back(id);
   }
   return lanes;
 }
 
-TimeGrid whole_step(const Program &program, const Timeline &timeline,
-                    int columns) {
+TimeGrid whole_step(const Program& program, const Timeline& timeline, int columns) {
   std::optional<Nanos> first;
   Nanos last = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
-    if (program.instructions[id].lane >=
-        static_cast<std::uint32_t>(program.ranks))
-      continue;
+    if (program.instructions[id].lane >= static_cast<std::uint32_t>(program.ranks)) continue;
     first = std::min(first.value_or(timeline.start[id]), timeline.start[id]);
     last = std::max(last, timeline.end[id]);
   }
@@ -84,9 +80,8 @@ TimeGrid whole_step(const Program &program, const Timeline &timeline,
   return {origin, std::max<Nanos>(last - origin, 1), columns};
 }
 
-PaintedRow paint(const Program &program, const Timeline &timeline,
-                 std::span<const InstructionId> lane, const TimeGrid &grid,
-                 Paint paint) {
+PaintedRow paint(const Program& program, const Timeline& timeline,
+                 std::span<const InstructionId> lane, const TimeGrid& grid, Paint paint) {
   PaintedRow row(grid.columns);
   Tally tally;
   std::size_t at = 0;
@@ -101,8 +96,7 @@ PaintedRow paint(const Program &program, const Timeline &timeline,
       const Nanos until = std::min(end, timeline.end[id]);
       tally.add(program.instructions[id].op.kind, id, until - now);
       now = std::max(now, until);
-      if (timeline.end[id] > end)
-        break;
+      if (timeline.end[id] > end) break;
       ++at;
     }
     tally.add(OpKind::kIdle, {}, end - now);
@@ -111,4 +105,4 @@ PaintedRow paint(const Program &program, const Timeline &timeline,
   return row;
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

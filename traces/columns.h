@@ -1,5 +1,4 @@
-// A rank's work in columns of equal width: what terminals and small pictures
-// can show of it.
+// A rank's work in columns of equal width: what terminals and small pictures can show of it.
 #pragma once
 
 #include <cstdint>
@@ -24,34 +23,27 @@ struct TimeGrid {
   }
 };
 
-/// Per column, the instruction that it stands for; none where the rank is idle
-/// for most of it.
+/// Per column, the instruction that it stands for; none where the rank is idle for most of it.
 using PaintedRow = std::vector<std::optional<InstructionId>>;
 
 /// The instructions of each rank's compute lane, in order.
-std::vector<std::vector<InstructionId>> compute_lanes(const Program &program);
+std::vector<std::vector<InstructionId>> compute_lanes(const Program& program);
 
-/// First start to last end of everything on the compute lanes, cut into
-/// `columns`.
-TimeGrid whole_step(const Program &program, const Timeline &timeline,
-                    int columns);
+/// First start to last end of everything on the compute lanes, cut into `columns`.
+TimeGrid whole_step(const Program& program, const Timeline& timeline, int columns);
 
 enum class Paint : std::uint8_t {
-  /// A column shows the kind (F, B, ..., or idle) that fills most of it; of
-  /// equals, the earlier. So
-  /// whatever is at least a column long is seen.
+  /// A column shows the kind (F, B, ..., or idle) that fills most of it; of equals, the earlier.
+  /// So whatever is at least a column long is seen.
   kMostTime,
-  /// For columns that hold many ops: what a column leaves out counts for the
-  /// next, so that every
-  /// kind fills as many columns as it fills time, and short idle times are seen
-  /// where they add up.
+  /// For columns that hold many ops: what a column leaves out counts for the next, so that every
+  /// kind fills as many columns as it fills time, and short idle times are seen where they add up.
   kInProportion,
 };
 
-/// Paints one lane. A kind is shown by its longest instruction in the column.
-/// Linear in the lane and the columns.
-PaintedRow paint(const Program &program, const Timeline &timeline,
-                 std::span<const InstructionId> lane, const TimeGrid &grid,
-                 Paint paint);
+/// Paints one lane. A kind is shown by its longest instruction in the column. Linear in the lane
+/// and the columns.
+PaintedRow paint(const Program& program, const Timeline& timeline,
+                 std::span<const InstructionId> lane, const TimeGrid& grid, Paint paint);
 
-} // namespace bubblescope
+}  // namespace bubblescope

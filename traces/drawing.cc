@@ -22,32 +22,28 @@ namespace {
 
 constexpr int kLeastWidth = 40;
 constexpr int kMostBands = 4;
-constexpr int kMostLines = 42; ///< of all bands together: what one screen shows
-constexpr int kMostColumnsPerOp =
-    8;                          ///< of the shortest op: wider cells say no more
-constexpr int kTickSpacing = 9; ///< least columns between two ticks
-constexpr const char *kReset = "\x1b[0m";
+constexpr int kMostLines = 42;        ///< of all bands together: what one screen shows
+constexpr int kMostColumnsPerOp = 8;  ///< of the shortest op: wider cells say no more
+constexpr int kTickSpacing = 9;       ///< least columns between two ticks
+constexpr const char* kReset = "\x1b[0m";
 
 /// How time becomes columns.
 struct Layout {
   TimeGrid grid;
   int columns_per_band = 0;
   int label_width = 0;
-  bool labelled = true; ///< cells name micro-batches; false where a column
-                        ///< stands for several ops
-  bool whole_names =
-      true; ///< false where only the last digits fit the shortest ops
+  bool labelled = true;     ///< cells name micro-batches; false where a column
+                            ///< stands for several ops
+  bool whole_names = true;  ///< false where only the last digits fit the shortest ops
 };
 
-Nanos shortest_op(const Recording &recording,
-                  const std::vector<std::vector<InstructionId>> &lanes) {
+Nanos shortest_op(const Recording& recording,
+                  const std::vector<std::vector<InstructionId>>& lanes) {
   Nanos shortest = std::numeric_limits<Nanos>::max();
-  for (const std::vector<InstructionId> &lane : lanes)
+  for (const std::vector<InstructionId>& lane : lanes)
     for (const InstructionId id : lane) {
-      const Nanos duration =
-          recording.timeline.end[id] - recording.timeline.start[id];
-      if (duration > 0)
-        shortest = std::min(shortest, duration);
+      const Nanos duration = recording.timeline.end[id] - recording.timeline.start[id];
+      if (duration > 0) shortest = std::min(shortest, duration);
     }
   return shortest;
 }
@@ -56,22 +52,17 @@ int divide_up(Nanos dividend, Nanos divisor) {
   return static_cast<int>((dividend + divisor - 1) / divisor);
 }
 
-/// The shortest op gets as many columns as show its name, or what fits into the
-/// bands.
-Layout choose_layout(const TimeGrid &step, Nanos shortest, int name_length,
-                     int room, int rows) {
+/// The shortest op gets as many columns as show its name, or what fits into the bands.
+Layout choose_layout(const TimeGrid& step, Nanos shortest, int name_length, int room, int rows) {
   const int most_bands = std::clamp(kMostLines / (rows + 2), 1, kMostBands);
   const Nanos units = (step.span + shortest - 1) / shortest;
   const Nanos columns_per_op = Nanos{most_bands} * room / units;
-  if (columns_per_op == 0)
-    return {{step.origin, step.span, room}, room, 0, false, true};
+  if (columns_per_op == 0) return {{step.origin, step.span, room}, room, 0, false, true};
   const Nanos wanted = std::max<Nanos>(name_length, room / units);
-  const auto width = static_cast<int>(
-      std::min({columns_per_op, wanted, Nanos{kMostColumnsPerOp}}));
+  const auto width = static_cast<int>(std::min({columns_per_op, wanted, Nanos{kMostColumnsPerOp}}));
   const int bands = divide_up(units, room / width);
   Layout layout;
-  layout.grid = {step.origin, units * shortest,
-                 static_cast<int>(units) * width};
+  layout.grid = {step.origin, units * shortest, static_cast<int>(units) * width};
   layout.columns_per_band = divide_up(units, bands) * width;
   layout.whole_names = width >= name_length;
   return layout;
@@ -81,204 +72,167 @@ Layout choose_layout(const TimeGrid &step, Nanos shortest, int name_length,
 struct Run {
   std::optional<InstructionId> id;
   int columns = 0;
-  bool begins = true; ///< false where an earlier band shows its begin
-  bool ends = true;   ///< false where a later band shows its end
+  bool begins = true;  ///< false where an earlier band shows its begin
+  bool ends = true;    ///< false where a later band shows its end
 };
 
-std::vector<Run> runs_of(const PaintedRow &row, int begin, int end) {
+std::vector<Run> runs_of(const PaintedRow& row, int begin, int end) {
   std::vector<Run> runs;
   for (int at = begin; at < end; ++at) {
     const bool same = at > 0 && row[at] == row[at - 1];
-    if (at == begin || !same)
-      runs.push_back({row[at], 0, !same, true});
+    if (at == begin || !same) runs.push_back({row[at], 0, !same, true});
     ++runs.back().columns;
   }
-  if (end < static_cast<int>(row.size()))
-    runs.back().ends = row[end] != row[end - 1];
+  if (end < static_cast<int>(row.size())) runs.back().ends = row[end] != row[end - 1];
   return runs;
 }
 
-/// "12", "12.1" with slices; the last digits where that does not fit, unless a
-/// band's end cut it.
-std::string microbatch_text(const Op &op, int slices, const Run &run,
-                            int room) {
-  if (!run.begins)
-    return {};
+/// "12", "12.1" with slices; the last digits where that does not fit, unless a band's end cut it.
+std::string microbatch_text(const Op& op, int slices, const Run& run, int room) {
+  if (!run.begins) return {};
   std::string text = std::to_string(op.microbatch);
   const std::string sliced = text + "." + std::to_string(op.slice);
-  if (slices > 1 && static_cast<int>(sliced.size()) <= room)
-    return sliced;
+  if (slices > 1 && static_cast<int>(sliced.size()) <= room) return sliced;
   const int excess = static_cast<int>(text.size()) - room;
-  if (excess <= 0)
-    return text;
+  if (excess <= 0) return text;
   return run.ends ? text.substr(static_cast<std::size_t>(excess)) : "";
 }
 
 std::string repeat(std::string_view glyph, int times) {
   std::string text;
-  for (int at = 0; at < times; ++at)
-    text += glyph;
+  for (int at = 0; at < times; ++at) text += glyph;
   return text;
 }
 
 class TimelineDrawing {
-public:
-  TimelineDrawing(const Recording &recording, const DrawOptions &options)
+ public:
+  TimelineDrawing(const Recording& recording, const DrawOptions& options)
       : recording_(recording), options_(options), palette_(recording.schedule) {
     ranks_ = shown_ranks(recording.report, options.all_ranks);
-    const std::vector<std::vector<InstructionId>> lanes =
-        compute_lanes(recording.program);
-    const int label_width = static_cast<int>(
-        fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
-    const auto name_length = static_cast<int>(
-        fmt::formatted_size("{}{}", options.colour ? "" : "F",
-                            recording.schedule.shape.microbatches - 1));
-    layout_ =
-        choose_layout(whole_step(recording.program, recording.timeline, 1),
-                      shortest_op(recording, lanes), name_length,
-                      std::max(options.width, kLeastWidth) - label_width,
-                      static_cast<int>(ranks_.size()));
+    const std::vector<std::vector<InstructionId>> lanes = compute_lanes(recording.program);
+    const int label_width =
+        static_cast<int>(fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
+    const auto name_length = static_cast<int>(fmt::formatted_size(
+        "{}{}", options.colour ? "" : "F", recording.schedule.shape.microbatches - 1));
+    layout_ = choose_layout(whole_step(recording.program, recording.timeline, 1),
+                            shortest_op(recording, lanes), name_length,
+                            std::max(options.width, kLeastWidth) - label_width,
+                            static_cast<int>(ranks_.size()));
     layout_.label_width = label_width;
     unit_ = unit_for(layout_.grid.span);
     for (const std::int32_t rank : ranks_)
-      rows_.push_back(paint(
-          recording.program, recording.timeline, lanes[rank], layout_.grid,
-          layout_.labelled ? Paint::kMostTime : Paint::kInProportion));
+      rows_.push_back(paint(recording.program, recording.timeline, lanes[rank], layout_.grid,
+                            layout_.labelled ? Paint::kMostTime : Paint::kInProportion));
   }
 
   std::string draw() const {
     std::string text = title();
-    for (int begin = 0; begin < layout_.grid.columns;
-         begin += layout_.columns_per_band) {
-      const int end =
-          std::min(begin + layout_.columns_per_band, layout_.grid.columns);
-      if (begin > 0)
-        text += "\n";
+    for (int begin = 0; begin < layout_.grid.columns; begin += layout_.columns_per_band) {
+      const int end = std::min(begin + layout_.columns_per_band, layout_.grid.columns);
+      if (begin > 0) text += "\n";
       text += axis(begin, end);
-      for (std::size_t at = 0; at < ranks_.size(); ++at)
-        text += row(at, begin, end);
+      for (std::size_t at = 0; at < ranks_.size(); ++at) text += row(at, begin, end);
     }
     return text + legend();
   }
 
-private:
-  const Op &op(InstructionId id) const {
-    return recording_.program.instructions[id].op;
-  }
+ private:
+  const Op& op(InstructionId id) const { return recording_.program.instructions[id].op; }
 
   std::int32_t slices() const { return recording_.schedule.shape.slices; }
 
   std::string title() const {
     return fmt::format("{}: {}, {}\n", recording_.schedule.name,
-                       shape_text(recording_.schedule.shape),
-                       recording_.timeline.source);
+                       shape_text(recording_.schedule.shape), recording_.timeline.source);
   }
 
   std::string axis(int begin, int end) const {
-    const TimeGrid &grid = layout_.grid;
-    std::string text = fmt::format("{:>{}}  ", unit_.name,
-                                   std::max(layout_.label_width - 2, 0));
-    const Nanos step = tick_step(std::max<Nanos>(
-        1, static_cast<Nanos>(static_cast<double>(kTickSpacing) *
-                              static_cast<double>(grid.span) / grid.columns)));
+    const TimeGrid& grid = layout_.grid;
+    std::string text = fmt::format("{:>{}}  ", unit_.name, std::max(layout_.label_width - 2, 0));
+    const Nanos step = tick_step(
+        std::max<Nanos>(1, static_cast<Nanos>(static_cast<double>(kTickSpacing) *
+                                              static_cast<double>(grid.span) / grid.columns)));
     const int decimals = decimals_for({step}, unit_);
     int drawn = begin;
     Nanos tick = (grid.start_of(begin) - grid.origin + step - 1) / step * step;
     for (int column = begin; column < end; ++column) {
-      if (grid.start_of(column + 1) - grid.origin <= tick)
-        continue;
+      if (grid.start_of(column + 1) - grid.origin <= tick) continue;
       const std::string number = in_unit(tick, unit_, decimals);
       tick += step;
       const auto length = static_cast<int>(number.size()) + 1;
-      if (column < drawn || column + length > end)
-        continue;
-      text += std::string(static_cast<std::size_t>(column - drawn), ' ') + "╷" +
-              number;
+      if (column < drawn || column + length > end) continue;
+      text += std::string(static_cast<std::size_t>(column - drawn), ' ') + "╷" + number;
       drawn = column + length;
     }
     return text + "\n";
   }
 
   std::string row(std::size_t at, int begin, int end) const {
-    std::string text = fmt::format("{:<{}}", fmt::format("rank {}", ranks_[at]),
-                                   layout_.label_width);
-    for (const Run &run : runs_of(rows_[at], begin, end))
+    std::string text =
+        fmt::format("{:<{}}", fmt::format("rank {}", ranks_[at]), layout_.label_width);
+    for (const Run& run : runs_of(rows_[at], begin, end))
       text += options_.colour ? coloured_cell(run) : plain_cell(run);
     return text + "\n";
   }
 
-  std::string plain_cell(const Run &run) const {
-    if (!run.id)
-      return repeat("·", run.columns);
-    const Op &shown = op(*run.id);
+  std::string plain_cell(const Run& run) const {
+    if (!run.id) return repeat("·", run.columns);
+    const Op& shown = op(*run.id);
     const char kind = plain_letter(shown);
-    if (!layout_.labelled)
-      return std::string(static_cast<std::size_t>(run.columns), kind);
-    const char *line = shown.pairing == Pairing::kAlone ? "─" : "═";
-    if (!run.begins)
-      return repeat(line, run.columns);
-    const std::string name =
-        kind + microbatch_text(shown, slices(), run, run.columns - 1);
+    if (!layout_.labelled) return std::string(static_cast<std::size_t>(run.columns), kind);
+    const char* line = shown.pairing == Pairing::kAlone ? "─" : "═";
+    if (!run.begins) return repeat(line, run.columns);
+    const std::string name = kind + microbatch_text(shown, slices(), run, run.columns - 1);
     return name + repeat(line, run.columns - static_cast<int>(name.size()));
   }
 
-  char plain_letter(const Op &shown) const {
+  char plain_letter(const Op& shown) const {
     const char kind = letter(shown.kind);
     const bool odd = palette_.chunk(shown) % 2 == 1;
     return odd ? static_cast<char>(kind - 'A' + 'a') : kind;
   }
 
-  std::string coloured_cell(const Run &run) const {
-    if (!run.id)
-      return "\x1b[2m" + repeat("·", run.columns) + kReset;
-    const Op &shown = op(*run.id);
+  std::string coloured_cell(const Run& run) const {
+    if (!run.id) return "\x1b[2m" + repeat("·", run.columns) + kReset;
+    const Op& shown = op(*run.id);
     std::string name;
-    if (layout_.labelled)
-      name = microbatch_text(shown, slices(), run, run.columns);
+    if (layout_.labelled) name = microbatch_text(shown, slices(), run, run.columns);
     const bool paired = shown.pairing != Pairing::kAlone;
     return swatch(shown, fmt::format("{:^{}}", name, run.columns), paired);
   }
 
-  std::string swatch(const Op &shown, const std::string &content,
-                     bool underlined) const {
+  std::string swatch(const Op& shown, const std::string& content, bool underlined) const {
     const TerminalColours colours = palette_.terminal(shown);
-    return fmt::format("\x1b[{}48;5;{};38;5;{}m{}{}", underlined ? "4;" : "",
-                       colours.background, colours.ink, content, kReset);
+    return fmt::format("\x1b[{}48;5;{};38;5;{}m{}{}", underlined ? "4;" : "", colours.background,
+                       colours.ink, content, kReset);
   }
 
   std::string legend() const {
     std::set<OpKind> kinds;
     bool paired = false;
     bool continued = false;
-    for (const PaintedRow &row : rows_)
+    for (const PaintedRow& row : rows_)
       for (std::size_t at = 0; at < row.size(); ++at) {
-        if (!row[at])
-          continue;
+        if (!row[at]) continue;
         kinds.insert(op(*row[at]).kind);
         paired = paired || op(*row[at]).pairing != Pairing::kAlone;
         continued = continued || (at > 0 && row[at] == row[at - 1]);
       }
     std::vector<std::string> entries;
-    for (const OpKind kind : kinds)
-      entries.push_back(legend_of(kind));
+    for (const OpKind kind : kinds) entries.push_back(legend_of(kind));
     entries.push_back("· idle");
     const bool colour = options_.colour;
-    if (layout_.labelled && continued && !colour)
-      entries.push_back("─ goes on");
-    if (paired)
-      entries.push_back(colour ? "underlined: overlapped pair"
-                               : "═ overlapped pair");
+    if (layout_.labelled && continued && !colour) entries.push_back("─ goes on");
+    if (paired) entries.push_back(colour ? "underlined: overlapped pair" : "═ overlapped pair");
     if (palette_.chunks() > 1)
-      entries.push_back(fmt::format(
-          "{}: {}", colour ? "lighter" : "lower case",
-          recording_.schedule.pipelines > 1 ? "second pipeline" : "odd chunk"));
-    return wrap(entries, "", "  ", std::max(options_.width, kLeastWidth)) +
-           notes();
+      entries.push_back(
+          fmt::format("{}: {}", colour ? "lighter" : "lower case",
+                      recording_.schedule.pipelines > 1 ? "second pipeline" : "odd chunk"));
+    return wrap(entries, "", "  ", std::max(options_.width, kLeastWidth)) + notes();
   }
 
   std::string legend_of(OpKind kind) const {
-    if (!options_.colour)
-      return fmt::format("{} {}", letter(kind), meaning(kind));
+    if (!options_.colour) return fmt::format("{} {}", letter(kind), meaning(kind));
     const Op sample{0, 0, 0, kind, Pairing::kAlone};
     return swatch(sample, std::string(" ") + letter(kind) + " ", false) + " " +
            std::string(meaning(kind));
@@ -287,18 +241,17 @@ private:
   std::string notes() const {
     std::string text;
     if (!layout_.labelled)
-      text += fmt::format("a column is {}; over several columns, kinds fill "
-                          "columns as they fill time\n",
-                          short_text(layout_.grid.span / layout_.grid.columns));
-    if (!layout_.whole_names)
-      text += "short cells hold the last digits of their micro-batch\n";
-    const std::string left_out =
-        shown_ranks_note(recording_.report, options_.all_ranks);
+      text += fmt::format(
+          "a column is {}; over several columns, kinds fill "
+          "columns as they fill time\n",
+          short_text(layout_.grid.span / layout_.grid.columns));
+    if (!layout_.whole_names) text += "short cells hold the last digits of their micro-batch\n";
+    const std::string left_out = shown_ranks_note(recording_.report, options_.all_ranks);
     return left_out.empty() ? text : text + left_out + "\n";
   }
 
-  const Recording &recording_;
-  const DrawOptions &options_;
+  const Recording& recording_;
+  const DrawOptions& options_;
   Palette palette_;
   std::vector<std::int32_t> ranks_;
   Layout layout_;
@@ -306,13 +259,11 @@ private:
   std::vector<PaintedRow> rows_;
 };
 
-} // namespace
+}  // namespace
 
-std::string draw_timeline(const Recording &recording,
-                          const DrawOptions &options) {
-  if (recording.program.size() == 0)
-    return "nothing runs in this step\n";
+std::string draw_timeline(const Recording& recording, const DrawOptions& options) {
+  if (recording.program.size() == 0) return "nothing runs in this step\n";
   return TimelineDrawing(recording, options).draw();
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

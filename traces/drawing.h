@@ -1,5 +1,4 @@
-// Pictures for the terminal: a step over time, and a schedule as a grid with
-// its problems marked.
+// Pictures for the terminal: a step over time, and a schedule as a grid with its problems marked.
 #pragma once
 
 #include <string>
@@ -10,11 +9,9 @@
 namespace bubblescope {
 
 struct DrawOptions {
-  int width = 80; ///< columns of the terminal; at least 40 are taken
-  bool colour =
-      false; ///< ANSI colours: for terminals only, and not under NO_COLOR
-  bool all_ranks =
-      false; ///< every rank, however many there are; else 16 at most
+  int width = 80;          ///< columns of the terminal; at least 40 are taken
+  bool colour = false;     ///< ANSI colours: for terminals only, and not under NO_COLOR
+  bool all_ranks = false;  ///< every rank, however many there are; else 16 at most
 };
 
 /// The timeline, one row per rank:
@@ -26,26 +23,25 @@ struct DrawOptions {
 /// rank 3  ······F0B0──F1B1──F2B2──F3B3──F4B4──F5B5──F6B6──F7B7──············
 /// F forward  B backward  ─ goes on  · idle
 ///
-/// A cell is an op: its kind, its micro-batch where that fits (its last digits
-/// where it does not), and a line as long as it lasts, double for the two ops
-/// of an overlapped pair. Lower case: odd chunks of a rank, or its stage of the
-/// second pipeline. With colours a cell holds only the micro-batch; later
-/// chunks are lighter, overlapped pairs underlined. A step wider than the
-/// terminal goes on in further bands, as music does on paper. One that would
-/// need too many is drawn in a single band in which a column shows what its
-/// rank does for most of it.
-std::string draw_timeline(const Recording &recording,
-                          const DrawOptions &options = {});
+/// A cell is an op: its kind, its micro-batch where that fits (its last digits where it does not),
+/// and a line as long as it lasts, double for the two ops of an overlapped pair. Lower case: odd
+/// chunks of a rank, or its stage of the second pipeline. With colours a cell holds only the
+/// micro-batch; odd chunks are lighter, overlapped pairs underlined.
+///
+/// A step wider than the terminal goes on in further bands, as music does on paper. One that would
+/// need too many is drawn in a single band, whose columns hold several ops each: kinds then fill
+/// columns in proportion to the time that they fill.
+std::string draw_timeline(const Recording& recording, const DrawOptions& options = {});
 
-/// The orders as a grid, the cells with problems marked, then the problems.
-/// Where cells were posted with messages, those are shown. Long rows are cut to
-/// what is around their first problem.
+/// The orders as a grid, the cells with problems marked, then the problems. Where cells were
+/// posted with messages, those are shown. Long rows are cut to what is around their first problem;
+/// a rank with a problem that has no position, such as a missing op, is marked "!".
 ///
 /// rank 0   0F0   0F1   0B0   0B1
 /// rank 1   1F0  >1B1<  1F1   1B0
 ///
 /// rank 1, position 1: 1B1 runs before its forward 1F1; move it behind
-std::string draw_grid(const Schedule &schedule, const Problems &problems,
-                      const DrawOptions &options = {});
+std::string draw_grid(const Schedule& schedule, const Problems& problems,
+                      const DrawOptions& options = {});
 
-} // namespace bubblescope
+}  // namespace bubblescope

@@ -1,5 +1,5 @@
-// Colours are chosen to stay apart in print and for colour-blind eyes: they
-// differ in lightness too.
+// Colours are chosen to stay apart in print and for colour-blind eyes: they differ in lightness
+// too.
 #include "traces/palette.h"
 
 #include <fmt/format.h>
@@ -17,63 +17,45 @@ constexpr double kLightest = 0.55;
 
 Rgb base_colour(OpKind kind) {
   switch (kind) {
-  case OpKind::kForward:
-    return {0x3b, 0x73, 0xb9};
-  case OpKind::kBackward:
-    return {0x2f, 0x8f, 0x5b};
-  case OpKind::kInputGrad:
-    return {0x4d, 0xb0, 0x8c};
-  case OpKind::kWeightGrad:
-    return {0xee, 0x9b, 0x3a};
-  case OpKind::kRecompute:
-    return {0x8a, 0x63, 0xb5};
-  case OpKind::kSendForward:
-  case OpKind::kRecvForward:
-  case OpKind::kSendBackward:
-  case OpKind::kRecvBackward:
-    return {0x8c, 0x8c, 0x8c};
-  case OpKind::kUnshard:
-  case OpKind::kReshard:
-  case OpKind::kReduceGrad:
-    return {0xb0, 0x50, 0x50};
-  case OpKind::kIdle:
-    return {0xff, 0xff, 0xff};
+    case OpKind::kForward: return {0x3b, 0x73, 0xb9};
+    case OpKind::kBackward: return {0x2f, 0x8f, 0x5b};
+    case OpKind::kInputGrad: return {0x4d, 0xb0, 0x8c};
+    case OpKind::kWeightGrad: return {0xee, 0x9b, 0x3a};
+    case OpKind::kRecompute: return {0x8a, 0x63, 0xb5};
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad: return {0xb0, 0x50, 0x50};
+    case OpKind::kIdle: return {0xff, 0xff, 0xff};
   }
   return {};
 }
 
 std::uint8_t towards_white(std::uint8_t channel, double amount) {
-  return static_cast<std::uint8_t>(
-      std::lround(channel + amount * (255 - channel)));
+  return static_cast<std::uint8_t>(std::lround(channel + amount * (255 - channel)));
 }
 
-/// Terminal colours for even and odd micro-batches, then the same for odd
-/// chunks.
+/// Terminal colours for even and odd micro-batches, then the same for odd chunks.
 using TerminalTones = std::array<int, 4>;
 
 TerminalTones terminal_tones(OpKind kind) {
   switch (kind) {
-  case OpKind::kForward:
-    return {26, 32, 117, 153};
-  case OpKind::kBackward:
-    return {28, 34, 114, 151};
-  case OpKind::kInputGrad:
-    return {30, 37, 115, 158};
-  case OpKind::kWeightGrad:
-    return {208, 214, 222, 223};
-  case OpKind::kRecompute:
-    return {91, 98, 183, 189};
-  case OpKind::kSendForward:
-  case OpKind::kRecvForward:
-  case OpKind::kSendBackward:
-  case OpKind::kRecvBackward:
-    return {241, 243, 247, 249};
-  case OpKind::kUnshard:
-  case OpKind::kReshard:
-  case OpKind::kReduceGrad:
-    return {124, 131, 174, 181};
-  case OpKind::kIdle:
-    return {16, 16, 16, 16};
+    case OpKind::kForward: return {26, 32, 117, 153};
+    case OpKind::kBackward: return {28, 34, 114, 151};
+    case OpKind::kInputGrad: return {30, 37, 115, 158};
+    case OpKind::kWeightGrad: return {208, 214, 222, 223};
+    case OpKind::kRecompute: return {91, 98, 183, 189};
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return {241, 243, 247, 249};
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad: return {124, 131, 174, 181};
+    case OpKind::kIdle: return {16, 16, 16, 16};
   }
   return {};
 }
@@ -81,79 +63,62 @@ TerminalTones terminal_tones(OpKind kind) {
 constexpr int kTerminalBlack = 16;
 constexpr int kTerminalWhite = 231;
 
-} // namespace
+}  // namespace
 
 char letter(OpKind kind) {
-  if (is_compute(kind))
-    return code(kind).front();
-  if (is_message(kind))
-    return 'S';
+  if (is_compute(kind)) return code(kind).front();
+  if (is_message(kind)) return 'S';
   return 'C';
 }
 
 std::string_view meaning(OpKind kind) {
   switch (kind) {
-  case OpKind::kForward:
-    return "forward";
-  case OpKind::kBackward:
-    return "backward";
-  case OpKind::kInputGrad:
-    return "input gradient";
-  case OpKind::kWeightGrad:
-    return "weight gradient";
-  case OpKind::kRecompute:
-    return "recompute";
-  case OpKind::kSendForward:
-  case OpKind::kRecvForward:
-  case OpKind::kSendBackward:
-  case OpKind::kRecvBackward:
-    return "message";
-  case OpKind::kUnshard:
-  case OpKind::kReshard:
-  case OpKind::kReduceGrad:
-    return "collective";
-  case OpKind::kIdle:
-    return "idle";
+    case OpKind::kForward: return "forward";
+    case OpKind::kBackward: return "backward";
+    case OpKind::kInputGrad: return "input gradient";
+    case OpKind::kWeightGrad: return "weight gradient";
+    case OpKind::kRecompute: return "recompute";
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return "message";
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad: return "collective";
+    case OpKind::kIdle: return "idle";
   }
   return "";
 }
 
 std::string hex(Rgb colour) {
-  return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green,
-                     colour.blue);
+  return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
 }
 
 Rgb ink_on(Rgb background) {
-  const double luma = 0.299 * background.red + 0.587 * background.green +
-                      0.114 * background.blue;
+  const double luma = 0.299 * background.red + 0.587 * background.green + 0.114 * background.blue;
   return luma > 150 ? Rgb{0, 0, 0} : Rgb{255, 255, 255};
 }
 
 Rgb lighten(Rgb colour, double amount) {
-  return {towards_white(colour.red, amount),
-          towards_white(colour.green, amount),
+  return {towards_white(colour.red, amount), towards_white(colour.green, amount),
           towards_white(colour.blue, amount)};
 }
 
-Palette::Palette(const Schedule &schedule)
+Palette::Palette(const Schedule& schedule)
     : chunk_of_stage_(bubblescope::chunk_of_stage(schedule)) {
-  for (const std::int32_t chunk : chunk_of_stage_)
-    chunks_ = std::max(chunks_, chunk + 1);
+  for (const std::int32_t chunk : chunk_of_stage_) chunks_ = std::max(chunks_, chunk + 1);
 }
 
-Rgb Palette::colour(const Op &op) const {
+Rgb Palette::colour(const Op& op) const {
   const Rgb base = base_colour(op.kind);
-  if (chunks_ == 1)
-    return base;
+  if (chunks_ == 1) return base;
   return lighten(base, kLightest * chunk(op) / (chunks_ - 1));
 }
 
-TerminalColours Palette::terminal(const Op &op) const {
+TerminalColours Palette::terminal(const Op& op) const {
   const bool light = chunk(op) % 2 == 1;
-  const int background =
-      terminal_tones(op.kind)[(light ? 2u : 0u) + (op.microbatch % 2 == 1)];
-  return {background, light || op.kind == OpKind::kWeightGrad ? kTerminalBlack
-                                                              : kTerminalWhite};
+  const int background = terminal_tones(op.kind)[(light ? 2u : 0u) + (op.microbatch % 2 == 1)];
+  return {background, light || op.kind == OpKind::kWeightGrad ? kTerminalBlack : kTerminalWhite};
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

@@ -1,6 +1,5 @@
-// The letters and colours of op kinds, the same in every picture: F blue, B and
-// I green, W orange, R purple. A rank's further chunks (or its second
-// pipeline's stages) are lighter.
+// The letters and colours of op kinds, the same in every picture: F blue, B and I green, W orange,
+// R purple. A rank's further chunks (or its second pipeline's stages) are lighter.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +16,10 @@ struct Rgb {
   std::uint8_t green = 0;
   std::uint8_t blue = 0;
 
-  bool operator==(const Rgb &) const = default;
+  bool operator==(const Rgb&) const = default;
 };
 
-/// 'F', 'B', 'I', 'W', 'R'; 'S' for a message that occupies a rank, 'C' for a
-/// collective.
+/// 'F', 'B', 'I', 'W', 'R'; 'S' for a message that occupies a rank, 'C' for a collective.
 char letter(OpKind kind);
 
 /// "forward", "input gradient": for legends.
@@ -44,25 +42,24 @@ struct TerminalColours {
 
 /// The colours of one schedule's ops.
 class Palette {
-public:
-  explicit Palette(const Schedule &schedule);
+ public:
+  explicit Palette(const Schedule& schedule);
 
-  /// Darkest for chunk 0, lightest for the last chunk of the rank that has
-  /// most.
-  Rgb colour(const Op &op) const;
+  /// Darkest for chunk 0, lightest for the last chunk of the rank that has most.
+  Rgb colour(const Op& op) const;
 
-  /// Two tones of a colour: odd chunks are lighter. Neighbouring micro-batches
-  /// differ a little, so that cells without borders stay apart.
-  TerminalColours terminal(const Op &op) const;
+  /// Two tones of a colour: odd chunks are lighter. Neighbouring micro-batches differ a little, so
+  /// that cells without borders stay apart.
+  TerminalColours terminal(const Op& op) const;
 
-  std::int32_t chunk(const Op &op) const {
+  std::int32_t chunk(const Op& op) const {
     return chunk_of_stage_[static_cast<std::size_t>(op.stage)];
   }
   std::int32_t chunks() const { return chunks_; }
 
-private:
+ private:
   std::vector<std::int32_t> chunk_of_stage_;
   std::int32_t chunks_ = 1;
 };
 
-} // namespace bubblescope
+}  // namespace bubblescope

@@ -36,20 +36,18 @@ struct PathSummary {
   Nanos waiting = 0;
 };
 
-PathSummary summarize(const Recording &recording) {
+PathSummary summarize(const Recording& recording) {
   PathSummary summary;
   summary.waiting = recording.report.makespan;
   for (const InstructionId id : recording.report.critical_path) {
-    const Instruction &instruction = recording.program.instructions[id];
-    const Nanos time =
-        recording.timeline.end[id] - recording.timeline.start[id];
+    const Instruction& instruction = recording.program.instructions[id];
+    const Nanos time = recording.timeline.end[id] - recording.timeline.start[id];
     summary.waiting -= time;
     if (is_message(instruction)) {
       summary.messages += time;
       continue;
     }
-    if (summary.segments.empty() ||
-        summary.segments.back().rank != instruction.rank)
+    if (summary.segments.empty() || summary.segments.back().rank != instruction.rank)
       summary.segments.push_back({instruction.rank, {}, 0});
     summary.segments.back().ops.push_back(id);
     summary.segments.back().time += time;
@@ -60,49 +58,38 @@ PathSummary summarize(const Recording &recording) {
   return summary;
 }
 
-std::vector<std::string> headline(const PathSummary &summary) {
+std::vector<std::string> headline(const PathSummary& summary) {
   const auto hops = static_cast<std::int64_t>(summary.segments.size()) - 1;
   std::vector<std::string> entries{
-      fmt::format("critical path: {}, {}:", counted(summary.ops, "op"),
-                  counted(hops, "hop"))};
+      fmt::format("critical path: {}, {}:", counted(summary.ops, "op"), counted(hops, "hop"))};
   for (std::size_t kind = 0; kind < kOpKinds; ++kind)
     if (summary.by_kind[kind] > 0)
       entries.push_back(fmt::format("{} {}", letter(static_cast<OpKind>(kind)),
                                     short_text(summary.by_kind[kind])));
   entries.push_back("messages " + short_text(summary.messages));
-  if (summary.waiting > 0)
-    entries.push_back("waiting " + short_text(summary.waiting));
-  const auto most =
-      std::max_element(summary.by_rank.begin(), summary.by_rank.end(),
-                       [](const auto &left, const auto &right) {
-                         return left.second < right.second;
-                       });
-  entries.push_back(fmt::format("most on rank {}: {}", most->first,
-                                short_text(most->second)));
+  if (summary.waiting > 0) entries.push_back("waiting " + short_text(summary.waiting));
+  const auto most = std::max_element(
+      summary.by_rank.begin(), summary.by_rank.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  entries.push_back(fmt::format("most on rank {}: {}", most->first, short_text(most->second)));
   return entries;
 }
 
-std::string segment_text(const Program &program, const Segment &segment) {
-  const auto name = [&](InstructionId id) {
-    return to_string(program.instructions[id].op);
-  };
+std::string segment_text(const Program& program, const Segment& segment) {
+  const auto name = [&](InstructionId id) { return to_string(program.instructions[id].op); };
   const std::string first = name(segment.ops.front());
-  if (segment.ops.size() == 1)
-    return first;
+  if (segment.ops.size() == 1) return first;
   const std::string last = name(segment.ops.back());
-  if (segment.ops.size() == 2)
-    return first + " " + last;
+  if (segment.ops.size() == 2) return first + " " + last;
   return fmt::format("{} … {} ({} ops, {})", first, last, segment.ops.size(),
                      short_text(segment.time));
 }
 
 /// The entries of the second line, the middle of a long path cut out.
-std::vector<std::string> entries_of(const Program &program,
-                                    const std::vector<Segment> &segments) {
+std::vector<std::string> entries_of(const Program& program, const std::vector<Segment>& segments) {
   std::vector<std::string> entries;
-  const std::size_t left_out = segments.size() > 2 * kShownEnds + 1
-                                   ? segments.size() - 2 * kShownEnds
-                                   : 0;
+  const std::size_t left_out =
+      segments.size() > 2 * kShownEnds + 1 ? segments.size() - 2 * kShownEnds : 0;
   for (std::size_t at = 0; at < segments.size(); ++at) {
     if (left_out > 0 && at == kShownEnds) {
       entries.push_back(fmt::format("… {} more …", left_out));
@@ -113,15 +100,13 @@ std::vector<std::string> entries_of(const Program &program,
   return entries;
 }
 
-} // namespace
+}  // namespace
 
-std::string path_text(const Recording &recording, int width) {
+std::string path_text(const Recording& recording, int width) {
   const PathSummary summary = summarize(recording);
-  if (summary.segments.empty())
-    return {};
+  if (summary.segments.empty()) return {};
   return wrap(headline(summary), "", "  ", width) +
-         wrap(entries_of(recording.program, summary.segments), "  ", " → ",
-              width);
+         wrap(entries_of(recording.program, summary.segments), "  ", " → ", width);
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

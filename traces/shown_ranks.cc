@@ -1,5 +1,4 @@
-// A sample that keeps the shape of the picture and the ranks that one looks
-// for.
+// A sample that keeps the shape of the picture and the ranks that one looks for.
 #include "traces/shown_ranks.h"
 
 #include <fmt/format.h>
@@ -14,14 +13,11 @@ namespace bubblescope {
 namespace {
 
 /// The first rank for which `value` is largest.
-std::int32_t
-first_highest(const BubbleReport &report,
-              const std::function<double(const RankReport &)> &value) {
-  const auto highest =
-      std::max_element(report.ranks.begin(), report.ranks.end(),
-                       [&](const RankReport &left, const RankReport &right) {
-                         return value(left) < value(right);
-                       });
+std::int32_t first_highest(const BubbleReport& report,
+                           const std::function<double(const RankReport&)>& value) {
+  const auto highest = std::max_element(
+      report.ranks.begin(), report.ranks.end(),
+      [&](const RankReport& left, const RankReport& right) { return value(left) < value(right); });
   return static_cast<std::int32_t>(highest - report.ranks.begin());
 }
 
@@ -29,14 +25,13 @@ first_highest(const BubbleReport &report,
 std::set<std::int32_t> spread_evenly(std::int32_t ranks, std::int32_t parts) {
   std::set<std::int32_t> chosen;
   for (std::int32_t part = 0; part < parts; ++part)
-    chosen.insert(static_cast<std::int32_t>(std::int64_t{part} * (ranks - 1) /
-                                            (parts - 1)));
+    chosen.insert(static_cast<std::int32_t>(std::int64_t{part} * (ranks - 1) / (parts - 1)));
   return chosen;
 }
 
-} // namespace
+}  // namespace
 
-std::vector<std::int32_t> shown_ranks(const BubbleReport &report, bool all) {
+std::vector<std::int32_t> shown_ranks(const BubbleReport& report, bool all) {
   const auto ranks = static_cast<std::int32_t>(report.ranks.size());
   if (all || ranks <= kShownRanks) {
     std::vector<std::int32_t> every(report.ranks.size());
@@ -44,17 +39,9 @@ std::vector<std::int32_t> shown_ranks(const BubbleReport &report, bool all) {
     return every;
   }
   const std::set<std::int32_t> notable{
-      first_highest(report,
-                    [](const RankReport &rank) {
-                      return static_cast<double>(rank.busy);
-                    }),
-      first_highest(report,
-                    [](const RankReport &rank) {
-                      return static_cast<double>(rank.idle);
-                    }),
-      first_highest(report, [](const RankReport &rank) {
-        return rank.peak.activations;
-      })};
+      first_highest(report, [](const RankReport& rank) { return static_cast<double>(rank.busy); }),
+      first_highest(report, [](const RankReport& rank) { return static_cast<double>(rank.idle); }),
+      first_highest(report, [](const RankReport& rank) { return rank.peak.activations; })};
   for (std::int32_t parts = kShownRanks;; --parts) {
     std::set<std::int32_t> chosen = spread_evenly(ranks, parts);
     chosen.insert(notable.begin(), notable.end());
@@ -63,11 +50,10 @@ std::vector<std::int32_t> shown_ranks(const BubbleReport &report, bool all) {
   }
 }
 
-std::string shown_ranks_note(const BubbleReport &report, bool all) {
-  if (all || report.ranks.size() <= static_cast<std::size_t>(kShownRanks))
-    return {};
+std::string shown_ranks_note(const BubbleReport& report, bool all) {
+  if (all || report.ranks.size() <= static_cast<std::size_t>(kShownRanks)) return {};
   return fmt::format("{} of {} ranks; --all-ranks shows every one", kShownRanks,
                      report.ranks.size());
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

@@ -12,12 +12,12 @@ namespace bubblescope {
 /// How many ranks are shown unless all are asked for.
 inline constexpr std::int32_t kShownRanks = 16;
 
-/// All ranks where they are at most kShownRanks or `all`; else kShownRanks of
-/// them in order: the first, the last, the busiest, the idlest, the one with
-/// the highest peak, and others spread evenly.
-std::vector<std::int32_t> shown_ranks(const BubbleReport &report, bool all);
+/// All ranks where they are at most kShownRanks or `all`; else kShownRanks of them in order: the
+/// first, the last, the busiest, the idlest, the one with the highest peak, and others spread
+/// evenly.
+std::vector<std::int32_t> shown_ranks(const BubbleReport& report, bool all);
 
 /// "16 of 64 ranks; --all-ranks shows every one"; empty where all are shown.
-std::string shown_ranks_note(const BubbleReport &report, bool all);
+std::string shown_ranks_note(const BubbleReport& report, bool all);
 
-} // namespace bubblescope
+}  // namespace bubblescope

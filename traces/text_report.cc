@@ -21,8 +21,8 @@ namespace bubblescope {
 namespace {
 
 /// Short enough for all of them to stand side by side.
-constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{
-    "warmup", "imbal", "depend", "comm", "memory", "drain", "sync"};
+constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{"warmup", "imbal", "depend", "comm",
+                                                                "memory", "drain", "sync"};
 
 /// A column of a table: its head and one cell per row.
 struct Column {
@@ -31,27 +31,25 @@ struct Column {
   bool left = false;
 };
 
-int width_of(const Column &column) {
+int width_of(const Column& column) {
   std::size_t width = column.head.size();
-  for (const std::string &cell : column.cells)
-    width = std::max(width, cell.size());
+  for (const std::string& cell : column.cells) width = std::max(width, cell.size());
   return static_cast<int>(width);
 }
 
-std::string pad(const std::string &text, int width, bool left) {
+std::string pad(const std::string& text, int width, bool left) {
   const std::string space(static_cast<std::size_t>(width) - text.size(), ' ');
   return left ? text + space : space + text;
 }
 
-std::string draw_table(const std::vector<Column> &columns) {
+std::string draw_table(const std::vector<Column>& columns) {
   const std::size_t rows = columns.front().cells.size() + 1;
   std::string text;
   for (std::size_t row = 0; row < rows; ++row) {
     std::string line;
-    for (const Column &column : columns) {
-      const std::string &cell = row == 0 ? column.head : column.cells[row - 1];
-      if (&column != &columns.front())
-        line += "  ";
+    for (const Column& column : columns) {
+      const std::string& cell = row == 0 ? column.head : column.cells[row - 1];
+      if (&column != &columns.front()) line += "  ";
       line += pad(cell, width_of(column), column.left);
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -60,197 +58,161 @@ std::string draw_table(const std::vector<Column> &columns) {
   return text;
 }
 
-std::string amount_text(double amount) {
-  return trim_zeros(fmt::format("{:.2f}", amount));
-}
+std::string amount_text(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
 
 std::string bytes_text(Bytes bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
 class RankTable {
-public:
-  RankTable(const Recording &recording, const DrawOptions &options)
-      : report_(recording.report), program_(recording.program),
+ public:
+  RankTable(const Recording& recording, const DrawOptions& options)
+      : report_(recording.report),
+        program_(recording.program),
         shown_(shown_ranks(report_, options.all_ranks)),
         unit_(unit_for(report_.makespan)) {
     std::vector<Nanos> times;
     for (const std::int32_t rank : shown_) {
       times.push_back(report_.ranks[rank].busy);
-      for (const Nanos idle : report_.ranks[rank].idle_by_cause)
-        times.push_back(idle);
+      for (const Nanos idle : report_.ranks[rank].idle_by_cause) times.push_back(idle);
     }
     decimals_ = decimals_for(times, unit_);
   }
 
   std::string draw() const {
     std::vector<Column> columns{names()};
-    columns.push_back(
-        time_column("busy", [](const RankReport &rank) { return rank.busy; }));
-    columns.push_back(
-        time_column("idle", [](const RankReport &rank) { return rank.idle; }));
+    columns.push_back(time_column("busy", [](const RankReport& rank) { return rank.busy; }));
+    columns.push_back(time_column("idle", [](const RankReport& rank) { return rank.idle; }));
     for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
       if (occurs(cause))
-        columns.push_back(
-            time_column(kCauseHeads[cause], [=](const RankReport &rank) {
-              return rank.idle_by_cause[cause];
-            }));
+        columns.push_back(time_column(
+            kCauseHeads[cause], [=](const RankReport& rank) { return rank.idle_by_cause[cause]; }));
     add_peaks(columns);
     columns.push_back(column(
-        "sends",
-        [](const RankReport &rank) { return std::to_string(rank.sends); },
-        std::to_string(
-            total([](const RankReport &rank) { return rank.sends; }))));
+        "sends", [](const RankReport& rank) { return std::to_string(rank.sends); },
+        std::to_string(total([](const RankReport& rank) { return rank.sends; }))));
     return draw_table(columns);
   }
 
-private:
-  template <class Value> std::int64_t total(Value value) const {
+ private:
+  template <class Value>
+  std::int64_t total(Value value) const {
     std::int64_t sum = 0;
-    for (const RankReport &rank : report_.ranks)
-      sum += value(rank);
+    for (const RankReport& rank : report_.ranks) sum += value(rank);
     return sum;
   }
 
   template <class Text>
   Column column(std::string_view head, Text text, std::string all) const {
     Column made{std::string(head), {}, false};
-    for (const std::int32_t rank : shown_)
-      made.cells.push_back(text(report_.ranks[rank]));
+    for (const std::int32_t rank : shown_) made.cells.push_back(text(report_.ranks[rank]));
     made.cells.push_back(std::move(all));
     return made;
   }
 
   template <class Value>
   Column time_column(std::string_view head, Value value) const {
-    const auto text = [&](const RankReport &rank) {
+    const auto text = [&](const RankReport& rank) {
       return in_unit(value(rank), unit_, decimals_);
     };
-    const double all = static_cast<double>(report_.makespan) *
-                       static_cast<double>(report_.ranks.size());
-    return column(
-        head, text,
-        percent_text(all > 0 ? static_cast<double>(total(value)) / all : 0));
+    const double all =
+        static_cast<double>(report_.makespan) * static_cast<double>(report_.ranks.size());
+    return column(head, text, percent_text(all > 0 ? static_cast<double>(total(value)) / all : 0));
   }
 
   Column names() const {
     Column made{std::string(unit_.name), {}, true};
-    for (const std::int32_t rank : shown_)
-      made.cells.push_back(fmt::format("rank {}", rank));
+    for (const std::int32_t rank : shown_) made.cells.push_back(fmt::format("rank {}", rank));
     made.cells.push_back("all");
     return made;
   }
 
   bool occurs(std::size_t cause) const {
-    return std::any_of(
-        report_.ranks.begin(), report_.ranks.end(),
-        [=](const RankReport &rank) { return rank.idle_by_cause[cause] != 0; });
+    return std::any_of(report_.ranks.begin(), report_.ranks.end(),
+                       [=](const RankReport& rank) { return rank.idle_by_cause[cause] != 0; });
   }
 
-  /// Peaks in micro-batches; in the unit of --mem and in bytes where those say
-  /// something else.
-  void add_peaks(std::vector<Column> &columns) const {
+  /// Peaks in micro-batches; in the unit of --mem and in bytes where those say something else.
+  void add_peaks(std::vector<Column>& columns) const {
     double highest = 0;
     double highest_units = 0;
     Bytes highest_bytes = 0;
     bool own_unit = false;
-    for (const RankReport &rank : report_.ranks) {
+    for (const RankReport& rank : report_.ranks) {
       highest = std::max(highest, rank.peak.activations);
       highest_units = std::max(highest_units, rank.peak.units);
       highest_bytes = std::max(highest_bytes, rank.peak.bytes.value_or(0));
       own_unit = own_unit || rank.peak.units != rank.peak.activations;
     }
     columns.push_back(column(
-        "peak",
-        [](const RankReport &rank) {
-          return amount_text(rank.peak.activations);
-        },
+        "peak", [](const RankReport& rank) { return amount_text(rank.peak.activations); },
         amount_text(highest)));
     columns.push_back(column(
-        "at", [&](const RankReport &rank) { return op_at(rank.peak); }, ""));
+        "at", [&](const RankReport& rank) { return op_at(rank.peak); }, ""));
     columns.back().left = true;
     if (own_unit)
       columns.push_back(column(
-          "units",
-          [](const RankReport &rank) { return amount_text(rank.peak.units); },
+          "units", [](const RankReport& rank) { return amount_text(rank.peak.units); },
           amount_text(highest_units)));
     if (highest_bytes > 0)
       columns.push_back(column(
-          "memory",
-          [](const RankReport &rank) {
-            return bytes_text(rank.peak.bytes.value_or(0));
-          },
+          "memory", [](const RankReport& rank) { return bytes_text(rank.peak.bytes.value_or(0)); },
           bytes_text(highest_bytes)));
   }
 
-  std::string op_at(const Peak &peak) const {
+  std::string op_at(const Peak& peak) const {
     return peak.at ? to_string(program_.instructions[*peak.at].op) : "";
   }
 
-  const BubbleReport &report_;
-  const Program &program_;
+  const BubbleReport& report_;
+  const Program& program_;
   std::vector<std::int32_t> shown_;
   TimeUnit unit_;
   int decimals_ = 0;
 };
 
-std::string totals(const BubbleReport &report) {
+std::string totals(const BubbleReport& report) {
   const std::string makespan = short_text(report.makespan);
   const std::string bound = short_text(report.lower_bound);
   const auto width = std::max(makespan.size(), bound.size());
-  const double above =
-      report.lower_bound == 0
-          ? 0
-          : static_cast<double>(report.makespan - report.lower_bound) /
-                static_cast<double>(report.lower_bound);
-  return fmt::format(
-             "makespan     {:<{}}  ideal {} (work of the busiest rank)\n",
-             makespan, width, short_text(report.ideal)) +
+  const double above = report.lower_bound == 0
+                           ? 0
+                           : static_cast<double>(report.makespan - report.lower_bound) /
+                                 static_cast<double>(report.lower_bound);
+  return fmt::format("makespan     {:<{}}  ideal {} (work of the busiest rank)\n", makespan, width,
+                     short_text(report.ideal)) +
          fmt::format("lower bound  {:<{}}  {}\n", bound, width,
                      report.makespan <= report.lower_bound
                          ? "reached: no order of these ops is faster"
-                         : "the makespan is " + percent_text(above) +
-                               " above it") +
-         fmt::format(
-             "bubble       ratio {}  overhead {}  span rate {}  time {}\n",
-             percent_text(report.bubble.ratio),
-             percent_text(report.bubble.overhead),
-             percent_text(report.bubble.span_rate),
-             short_text(report.bubble.time));
+                         : "the makespan is " + percent_text(above) + " above it") +
+         fmt::format("bubble       ratio {}  overhead {}  span rate {}  time {}\n",
+                     percent_text(report.bubble.ratio), percent_text(report.bubble.overhead),
+                     percent_text(report.bubble.span_rate), short_text(report.bubble.time));
 }
 
-std::string highest_peak(const Recording &recording) {
-  const std::vector<RankReport> &ranks = recording.report.ranks;
-  const auto highest =
-      std::max_element(ranks.begin(), ranks.end(),
-                       [](const RankReport &left, const RankReport &right) {
-                         return left.peak.activations < right.peak.activations;
-                       });
-  if (highest == ranks.end() || !highest->peak.at)
-    return {};
-  std::string held =
-      amount_text(highest->peak.activations) +
-      (highest->peak.activations == 1 ? " micro-batch" : " micro-batches");
+std::string highest_peak(const Recording& recording) {
+  const std::vector<RankReport>& ranks = recording.report.ranks;
+  const auto highest = std::max_element(ranks.begin(), ranks.end(),
+                                        [](const RankReport& left, const RankReport& right) {
+                                          return left.peak.activations < right.peak.activations;
+                                        });
+  if (highest == ranks.end() || !highest->peak.at) return {};
+  std::string held = amount_text(highest->peak.activations) +
+                     (highest->peak.activations == 1 ? " micro-batch" : " micro-batches");
   if (recording.report.shape.chunks > 1)
     held += " (" + amount_text(highest->peak.chunks) + " chunks)";
-  return fmt::format(
-      "highest peak: rank {} holds {} at {} ({})\n", highest - ranks.begin(),
-      held, to_string(recording.program.instructions[*highest->peak.at].op),
-      short_text(recording.timeline.start[*highest->peak.at]));
+  return fmt::format("highest peak: rank {} holds {} at {} ({})\n", highest - ranks.begin(), held,
+                     to_string(recording.program.instructions[*highest->peak.at].op),
+                     short_text(recording.timeline.start[*highest->peak.at]));
 }
 
-} // namespace
+}  // namespace
 
-std::string write_text_report(const Recording &recording,
-                              const DrawOptions &options) {
-  std::string text =
-      totals(recording.report) + "\n" + RankTable(recording, options).draw();
-  const std::string left_out =
-      shown_ranks_note(recording.report, options.all_ranks);
-  if (!left_out.empty())
-    text += left_out + "\n";
-  return text + "\n" + path_text(recording, options.width) +
-         highest_peak(recording);
+std::string write_text_report(const Recording& recording, const DrawOptions& options) {
+  std::string text = totals(recording.report) + "\n" + RankTable(recording, options).draw();
+  const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
+  if (!left_out.empty()) text += left_out + "\n";
+  return text + "\n" + path_text(recording, options.width) + highest_peak(recording);
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

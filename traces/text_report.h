@@ -17,16 +17,13 @@ namespace bubblescope {
 /// ...
 /// all     72.7 %  27.3 %   4.5 %  13.6 %  9.1 %     4          48
 ///
-/// critical path: 22 ops, 6 hops:  F 11 ms  B 22 ms  messages 0 ms  most on
-/// rank 3: 24 ms
+/// critical path: 22 ops, 6 hops:  F 11 ms  B 22 ms  messages 0 ms  most on rank 3: 24 ms
 ///   0F0 → 1F0 → 2F0 → 3F0 … 3B7 (16 ops, 24 ms) → 2B7 → 1B7 → 0B7
 /// highest peak: rank 0 holds 4 micro-batches at 0F3 (3 ms)
 ///
-/// Idle time is split by cause (docs/bubble.md); causes that no rank has are
-/// left out. `peak` counts the micro-batches whose activations a rank holds at
-/// once, first at the op of `at`. Times are rounded for reading: the json
-/// report is exact.
-std::string write_text_report(const Recording &recording,
-                              const DrawOptions &options = {});
+/// Idle time is split by cause (docs/bubble.md); causes that no rank has are left out. `peak`
+/// counts the micro-batches whose activations a rank holds at once, first at the op of `at`. Times
+/// are rounded for reading: the json report is exact.
+std::string write_text_report(const Recording& recording, const DrawOptions& options = {});
 
-} // namespace bubblescope
+}  // namespace bubblescope

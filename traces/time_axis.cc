@@ -20,35 +20,28 @@ constexpr int kMostDecimals = 3;
 
 bool is_exact(Nanos time, TimeUnit unit, int decimals) {
   Nanos step = unit.nanos;
-  for (int at = 0; at < decimals; ++at)
-    step /= 10;
+  for (int at = 0; at < decimals; ++at) step /= 10;
   return step <= 1 || time % step == 0;
 }
 
-} // namespace
+}  // namespace
 
 TimeUnit unit_for(Nanos span) {
-  if (span >= 10 * kSecond.nanos)
-    return kSecond;
+  if (span >= 10 * kSecond.nanos) return kSecond;
   for (const TimeUnit unit : {kMillisecond, kMicrosecond})
-    if (span >= unit.nanos)
-      return unit;
+    if (span >= unit.nanos) return unit;
   return kNanosecond;
 }
 
 std::string in_unit(Nanos time, TimeUnit unit, int decimals) {
-  return fmt::format(
-      "{:.{}f}", static_cast<double>(time) / static_cast<double>(unit.nanos),
-      decimals);
+  return fmt::format("{:.{}f}", static_cast<double>(time) / static_cast<double>(unit.nanos),
+                     decimals);
 }
 
-int decimals_for(const std::vector<Nanos> &times, TimeUnit unit) {
-  const Nanos longest =
-      times.empty() ? 0 : *std::max_element(times.begin(), times.end());
-  int enough = kMostDecimals; // four digits of the longest
-  for (Nanos digits = longest / unit.nanos; digits >= 10 && enough > 0;
-       digits /= 10)
-    --enough;
+int decimals_for(const std::vector<Nanos>& times, TimeUnit unit) {
+  const Nanos longest = times.empty() ? 0 : *std::max_element(times.begin(), times.end());
+  int enough = kMostDecimals;  // four digits of the longest
+  for (Nanos digits = longest / unit.nanos; digits >= 10 && enough > 0; digits /= 10) --enough;
   for (int decimals = 0; decimals < enough; ++decimals)
     if (std::all_of(times.begin(), times.end(),
                     [&](Nanos time) { return is_exact(time, unit, decimals); }))
@@ -57,22 +50,18 @@ int decimals_for(const std::vector<Nanos> &times, TimeUnit unit) {
 }
 
 std::string short_text(Nanos duration) {
-  if (duration == 0)
-    return "0 ms";
+  if (duration == 0) return "0 ms";
   TimeUnit unit = kNanosecond;
   for (const TimeUnit larger : {kMicrosecond, kMillisecond, kSecond})
-    if (std::abs(duration) >= larger.nanos)
-      unit = larger;
+    if (std::abs(duration) >= larger.nanos) unit = larger;
   const int decimals = decimals_for({std::abs(duration)}, unit);
-  return trim_zeros(in_unit(duration, unit, decimals)) + " " +
-         std::string(unit.name);
+  return trim_zeros(in_unit(duration, unit, decimals)) + " " + std::string(unit.name);
 }
 
 Nanos tick_step(Nanos least) {
   for (Nanos decade = 1;; decade *= 10)
     for (const Nanos step : {decade, 2 * decade, 5 * decade})
-      if (step >= least)
-        return step;
+      if (step >= least) return step;
 }
 
-} // namespace bubblescope
+}  // namespace bubblescope

@@ -1,5 +1,4 @@
-// Times as people read them: one unit for a whole picture, round ticks on its
-// axis, short numbers.
+// Times as people read them: one unit for a whole picture, round ticks on its axis, short numbers.
 #pragma once
 
 #include <string>
@@ -15,23 +14,20 @@ struct TimeUnit {
   Nanos nanos = 1'000'000;
 };
 
-/// The unit in which a picture of this span is labelled: ns, us, ms, or s from
-/// 10 s on.
+/// The unit in which a picture of this span is labelled: ns, us, ms, or s from 10 s on.
 TimeUnit unit_for(Nanos span);
 
-/// "12.5": in a unit, with this many decimals. Rounded: files that programs
-/// read hold nanoseconds.
+/// "12.5": in a unit, with this many decimals. Rounded: files that programs read hold nanoseconds.
 std::string in_unit(Nanos time, TimeUnit unit, int decimals);
 
-/// How many decimals show every one of these times exactly, or at least four
-/// digits of the longest: 0 to 3.
-int decimals_for(const std::vector<Nanos> &times, TimeUnit unit);
+/// How many decimals show every one of these times exactly, or at least four digits of the
+/// longest: 0 to 3.
+int decimals_for(const std::vector<Nanos>& times, TimeUnit unit);
 
 /// "33 ms", "1.25 ms", "980 ns": four digits, without trailing zeros.
 std::string short_text(Nanos duration);
 
-/// The smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least
-/// `least`.
+/// The smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least `least`.
 Nanos tick_step(Nanos least);
 
-} // namespace bubblescope
+}  // namespace bubblescope

@@ -14,7 +14,7 @@ namespace bubblescope {
 std::string counted(std::int64_t count, std::string_view noun);
 
 /// "4 ranks, 2 chunks each, 8 micro-batches".
-std::string shape_text(const Shape &shape);
+std::string shape_text(const Shape& shape);
 
 /// "12.50" becomes "12.5", "3.00" becomes "3".
 std::string trim_zeros(std::string number);
@@ -22,15 +22,12 @@ std::string trim_zeros(std::string number);
 /// "27.3 %", "0 %", "<0.1 %": one decimal, never 0 for what is not.
 std::string percent_text(double fraction);
 
-/// The columns that a text takes on a terminal: one per character of UTF-8,
-/// none for colours.
+/// The columns that a text takes on a terminal: one per character of UTF-8, none for colours.
 int columns_of(std::string_view text);
 
-/// `entries` in lines of at most `width` columns, each line begun with
-/// `indent`. An entry that does not fit any more starts a line, with the part
-/// of `separator` that is not space.
-std::string wrap(const std::vector<std::string> &entries,
-                 std::string_view indent, std::string_view separator,
-                 int width);
+/// `entries` in lines of at most `width` columns, each line begun with `indent`. An entry that
+/// does not fit any more starts a line, with the part of `separator` that is not space.
+std::string wrap(const std::vector<std::string>& entries, std::string_view indent,
+                 std::string_view separator, int width);
 
-} // namespace bubblescope
+}  // namespace bubblescope

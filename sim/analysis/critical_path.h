@@ -10,6 +10,7 @@
 namespace bubblescope {
 
 /// One longest chain, in time order. Among equals it stays on its rank as long as it can.
+/// The posts and waits of messages, which take no time, are left out.
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline);
 
 /// Per instruction, how much later it could end while the step ends when it does.

@@ -2,6 +2,9 @@
 #include "sim/analysis/idle.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "sim/analysis/holder.h"
 
 namespace bubblescope {
 
@@ -59,18 +62,23 @@ Nanos& at(RankReport& rank, BusyKind kind) {
   return rank.busy_by_kind[static_cast<std::size_t>(kind)];
 }
 
-/// How much of the gap before an instruction its last message was on its way.
-Nanos time_on_the_way(const Program& program, const Timeline& timeline, InstructionId id,
-                      Nanos gap_start) {
-  const auto dependencies = program.dependencies_of(id);
-  if (dependencies.empty()) return 0;
-  const InstructionId last = *std::max_element(
-      dependencies.begin(), dependencies.end(),
-      [&](InstructionId a, InstructionId b) { return timeline.end[a] < timeline.end[b]; });
-  if (!is_message(program.instructions[last])) return 0;
-  const Nanos from = std::max(gap_start, timeline.start[last]);
-  const Nanos to = std::min(timeline.start[id], timeline.end[last]);
-  return std::max<Nanos>(0, to - from);
+/// How much of the gap before an instruction messages were on their way: those that ended the gap,
+/// back to the compute op that let them go, through whatever posts and waits stood between.
+Nanos time_on_the_way(const Program& program, const Timeline& timeline, const Holders& holders,
+                      InstructionId id, Nanos gap_start) {
+  Nanos on_the_way = 0;
+  Nanos until = timeline.start[id];
+  std::optional<InstructionId> at = holders.last_dependency(id);
+  while (at && timeline.end[*at] > gap_start) {
+    const Instruction& instruction = program.instructions[*at];
+    const Nanos from = std::max(gap_start, timeline.start[*at]);
+    if (is_compute(instruction.op.kind)) break;
+    if (is_message(instruction))
+      on_the_way += std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
+    until = std::min(until, from);
+    at = holders.holder(*at);
+  }
+  return on_the_way;
 }
 
 void move_imbalance(RankReport& rank, Nanos busiest) {
@@ -89,13 +97,14 @@ StepBounds step_bounds(const Timeline& timeline) {
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
   const StepBounds bounds = step_bounds(timeline);
+  const Holders holders(program, timeline);
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
   for (RankReport& rank : ranks) rank.first_start = rank.last_end = bounds.start;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     RankReport& rank = ranks[instruction.rank];
-    if (is_send(instruction.op.kind)) ++rank.sends;
+    if (is_message(instruction)) ++rank.sends;
     if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
     const Nanos gap = timeline.start[id] - rank.last_end;
     if (!started[instruction.rank]) {
@@ -103,7 +112,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       rank.first_start = timeline.start[id];
       at(rank, IdleCause::kWarmup) = gap;
     } else if (gap > 0) {
-      const Nanos communication = time_on_the_way(program, timeline, id, rank.last_end);
+      const Nanos communication = time_on_the_way(program, timeline, holders, id, rank.last_end);
       at(rank, IdleCause::kCommunication) += communication;
       at(rank, IdleCause::kDependency) += gap - communication;
     }

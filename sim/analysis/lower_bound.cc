@@ -15,8 +15,10 @@ struct Chains {
   std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
 };
 
-/// The edge that makes a pair start together is the order's own, not the data's.
+/// The edge that makes a pair start together is the order's own, not the data's; so are those of
+/// posts and waits.
 bool is_data_edge(const Program& program, InstructionId from, const Instruction& to) {
+  if (to.role != Role::kWork || program.instructions[from].role != Role::kWork) return false;
   if (to.op.pairing != Pairing::kFirst || to.op.kind != OpKind::kForward) return true;
   const OpKind kind = program.instructions[from].op.kind;
   return kind == OpKind::kForward || kind == OpKind::kSendForward;

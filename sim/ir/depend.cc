@@ -44,4 +44,24 @@ Needs needs_of(const Schedule& schedule, const Op& op) {
   return needs;
 }
 
+std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {
+  if (made.product == Product::kActivation && !schedule.is_last(made.stage)) return made.stage + 1;
+  if (made.product == Product::kGradient && !schedule.is_first(made.stage)) return made.stage - 1;
+  return std::nullopt;
+}
+
+std::optional<Made> carried_by(const Schedule& schedule, const Op& message) {
+  const bool forward = message.kind == OpKind::kSendForward || message.kind == OpKind::kRecvForward;
+  const std::int32_t step = forward ? 1 : -1;
+  const std::int32_t from = is_send(message.kind) ? message.stage : message.stage - step;
+  if (from < 0 || from >= schedule.stages()) return std::nullopt;
+  if (message.microbatch < 0 || message.microbatch >= schedule.shape.microbatches ||
+      message.slice >= schedule.shape.slices)
+    return std::nullopt;
+  const Made made{forward ? Product::kActivation : Product::kGradient, from, message.microbatch,
+                  message.slice};
+  if (!receiving_stage(schedule, made)) return std::nullopt;
+  return made;
+}
+
 }  // namespace bubblescope

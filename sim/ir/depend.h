@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "sim/ir/schedule.h"
@@ -45,6 +46,15 @@ class Needs {
 ///   R         its own F
 /// The recomputation is left to the caller, who knows whether the schedule has one.
 Needs needs_of(const Schedule& schedule, const Op& op);
+
+/// What a posted SEND or RECV carries; nothing if no such message can be. A SEND_F of stage s and a
+/// RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a RECV_B of stage
+/// s-1 its gradient.
+std::optional<Made> carried_by(const Schedule& schedule, const Op& message);
+
+/// The stage that needs what another stage made; nothing at the end of its pipeline, and for what
+/// only its own stage needs.
+std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made);
 
 /// Numbers everything that a schedule's ops make from 0, without gaps: an index for flat tables.
 class MadeIndex {

@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/defer_receives.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lower_messages.h"
+#include "sim/ir/post_messages.h"
 #include "sim/ir/program_draft.h"
 
 namespace bubblescope {
@@ -15,9 +18,9 @@ namespace {
 constexpr InstructionId kNobody = 0xffffffffu;
 
 /// Compute ops get draft ids 0..n-1 rank by rank, then come the messages in order of discovery.
-class Lowering {
+class DataflowLowering {
  public:
-  Lowering(const Schedule& schedule, const LowerOptions& options)
+  DataflowLowering(const Schedule& schedule, const LowerOptions& options)
       : schedule_(schedule),
         options_(options),
         made_index_(schedule),
@@ -114,10 +117,47 @@ class Lowering {
   ProgramDraft draft_;
 };
 
+bool has_messages(const std::vector<RankOrder>& posted) {
+  for (const RankOrder& cells : posted)
+    for (const Op& op : cells)
+      if (is_message(op.kind)) return true;
+  return false;
+}
+
 }  // namespace
 
+std::string to_string(P2pMode mode, std::int32_t eager_slots) {
+  std::string text(kP2pModes[static_cast<std::size_t>(mode)].name);
+  if (mode == P2pMode::kEager) text += ":" + std::to_string(eager_slots);
+  return text;
+}
+
+std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting) {
+  if (posting == Lowering::kAsap || has_messages(schedule.posted)) return post_messages(schedule);
+  return defer_receives(schedule, post_messages(schedule));
+}
+
+std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
+                                               const std::vector<PostedSteps>& steps,
+                                               const LowerOptions& options) {
+  switch (options.mode) {
+    case P2pMode::kDataflow: return dataflow;
+    case P2pMode::kFifo: return lower_to_queues(dataflow, steps, std::nullopt);
+    case P2pMode::kEager: return lower_to_queues(dataflow, steps, options.eager_slots);
+    case P2pMode::kRendezvous: return lower_to_queues(dataflow, steps, 0);
+    case P2pMode::kHostRendezvous:
+    case P2pMode::kHostSend:
+    case P2pMode::kBatched: return lower_to_host(dataflow, steps, options.mode);
+  }
+  return dataflow;
+}
+
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options) {
-  return Lowering(schedule, options).run();
+  std::variant<Program, Deadlock> dataflow = DataflowLowering(schedule, options).run();
+  const auto* program = std::get_if<Program>(&dataflow);
+  if (options.mode == P2pMode::kDataflow || !program) return dataflow;
+  const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
+  return lower_messages(*program, find_steps(schedule, *program, posted), options);
 }
 
 }  // namespace bubblescope

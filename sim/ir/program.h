@@ -22,14 +22,24 @@ inline constexpr std::uint32_t kNoLane = 0xffffffffu;
 /// An in-order queue of a rank.
 struct Lane {
   std::int32_t rank = 0;
-  std::string name;  ///< "compute"; message lanes name their link
+  std::string name;  ///< "compute", "communication", "host"; message lanes name their link
+};
+
+/// Whether an instruction does something or only stands in a queue for a message. Posts and waits
+/// take no time of their own: what they cost is the time for which they hold up their lane.
+enum class Role : std::uint8_t {
+  kWork,  ///< a compute op, or a message on its way
+  kPost,  ///< a send or receive becomes known to the peer
+  kWait,  ///< a send or receive lets its queue go on
 };
 
 struct Instruction {
   Op op;                   ///< for a message: the SEND of what its producer made
   std::uint32_t lane = 0;  ///< index into Program::lanes, or kNoLane
   std::int32_t rank = 0;   ///< the rank that runs it; for a message, the sender
-  std::int32_t peer = 0;   ///< for a message, the receiver; else the rank itself
+  std::int32_t peer = 0;   ///< for a message, the receiver; for its posts and waits, the other
+                           ///< end; else the rank itself
+  Role role = Role::kWork;
 };
 
 /// Flat, because millions of instructions must fit and stream.
@@ -49,9 +59,13 @@ struct Program {
   }
 };
 
-inline bool is_message(const Instruction& instruction) { return is_message(instruction.op.kind); }
+/// True for a message on its way; false for the posts and waits at its two ends.
+inline bool is_message(const Instruction& instruction) {
+  return instruction.role == Role::kWork && is_message(instruction.op.kind);
+}
 
-/// One instruction that can never start, and one thing that it waits for and never gets.
+/// One instruction in a lane that can never start, and the one in a lane for which it waits, if
+/// need be for a message that only that one could let go.
 struct Wait {
   std::int32_t rank = 0;
   Op op;

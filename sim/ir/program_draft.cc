@@ -139,6 +139,29 @@ class Sorter {
   std::vector<std::uint32_t> runnable_;
 };
 
+/// What has no lane is told as a link between two that have one. A post that stands behind the very
+/// op at which its own rank is stuck is left out: that op says more. The lowest rank comes first.
+Deadlock deadlock_of(const std::vector<std::pair<InstructionId, InstructionId>>& cycle,
+                     const std::vector<Instruction>& instructions) {
+  Deadlock deadlock;
+  for (std::size_t at = 0; at < cycle.size(); ++at) {
+    const Instruction& stuck = instructions[cycle[at].first];
+    if (stuck.lane == kNoLane) continue;
+    const auto [next, next_awaited] = cycle[(at + 1) % cycle.size()];
+    if (stuck.role == Role::kPost && next == cycle[at].second &&
+        instructions[next].lane != kNoLane && instructions[next].rank == stuck.rank)
+      continue;
+    const bool through = instructions[next].lane == kNoLane;
+    const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
+    deadlock.push_back({stuck.rank, stuck.op, awaited.rank, awaited.op});
+  }
+  std::rotate(deadlock.begin(),
+              std::min_element(deadlock.begin(), deadlock.end(),
+                               [](const Wait& a, const Wait& b) { return a.rank < b.rank; }),
+              deadlock.end());
+  return deadlock;
+}
+
 }  // namespace
 
 ProgramDraft::ProgramDraft(std::int32_t ranks, std::size_t expected_instructions) : ranks_(ranks) {
@@ -147,6 +170,13 @@ ProgramDraft::ProgramDraft(std::int32_t ranks, std::size_t expected_instructions
   dependency_begin_.reserve(expected_instructions + 1);
   dependencies_.reserve(2 * expected_instructions);
 }
+
+ProgramDraft::ProgramDraft(const Program& program)
+    : ranks_(program.ranks),
+      lanes_(program.lanes),
+      instructions_(program.instructions),
+      dependency_begin_(program.dependency_begin.begin(), program.dependency_begin.end() - 1),
+      dependencies_(program.dependencies) {}
 
 std::uint32_t ProgramDraft::add_lane(Lane lane) {
   lanes_.push_back(std::move(lane));
@@ -159,17 +189,27 @@ InstructionId ProgramDraft::add(const Instruction& instruction) {
   return size() - 1;
 }
 
+void ProgramDraft::merge_added() {
+  std::vector<std::uint32_t> begin(instructions_.size() + 1, 0);
+  for (const auto& [waiter, awaited] : added_) ++begin[waiter + 1];
+  for (InstructionId id = 0; id < size(); ++id)
+    begin[id + 1] += begin[id] + dependency_begin_[id + 1] - dependency_begin_[id];
+  std::vector<InstructionId> merged(begin.back());
+  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+  for (const auto& [waiter, awaited] : added_) merged[next[waiter]++] = awaited;
+  for (InstructionId id = 0; id < size(); ++id)
+    std::copy(dependencies_.begin() + dependency_begin_[id],
+              dependencies_.begin() + dependency_begin_[id + 1], merged.begin() + next[id]);
+  dependency_begin_ = std::move(begin);
+  dependencies_ = std::move(merged);
+}
+
 std::variant<Program, Deadlock> ProgramDraft::finish() && {
   dependency_begin_.push_back(static_cast<std::uint32_t>(dependencies_.size()));
+  if (!added_.empty()) merge_added();
   Sorter sorter(instructions_, lanes_.size(), dependency_begin_, dependencies_);
   sorter.run();
-  if (!sorter.complete()) {
-    Deadlock deadlock;
-    for (const auto& [id, awaited] : sorter.find_cycle())
-      deadlock.push_back({instructions_[id].rank, instructions_[id].op, instructions_[awaited].rank,
-                          instructions_[awaited].op});
-    return deadlock;
-  }
+  if (!sorter.complete()) return deadlock_of(sorter.find_cycle(), instructions_);
   Program program;
   program.ranks = ranks_;
   program.lanes = std::move(lanes_);

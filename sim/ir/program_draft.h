@@ -2,6 +2,7 @@
 // Program, or says in which cycle they would wait for ever.
 #pragma once
 
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,6 +14,9 @@ class ProgramDraft {
  public:
   ProgramDraft(std::int32_t ranks, std::size_t expected_instructions);
 
+  /// A draft that goes on from a Program; its instructions keep their ids.
+  explicit ProgramDraft(const Program& program);
+
   /// Adds a lane and returns its index. The compute lanes 0..ranks-1 are there already.
   std::uint32_t add_lane(Lane lane);
 
@@ -21,6 +25,12 @@ class ProgramDraft {
 
   /// The last added instruction waits for this one, which may be added later.
   void wait_for(InstructionId draft_id) { dependencies_.push_back(draft_id); }
+
+  /// Any instruction waits for another, whenever they were added. Of all that it waits for, these
+  /// are the nearest: a Deadlock names them first.
+  void add_dependency(InstructionId waiter, InstructionId awaited) {
+    added_.push_back({waiter, awaited});
+  }
 
   /// What was added under a draft id. The reference holds until the next add().
   const Instruction& instruction(InstructionId draft_id) const { return instructions_[draft_id]; }
@@ -31,11 +41,14 @@ class ProgramDraft {
   std::variant<Program, Deadlock> finish() &&;
 
  private:
+  void merge_added();
+
   std::int32_t ranks_;
   std::vector<Lane> lanes_;
   std::vector<Instruction> instructions_;
   std::vector<std::uint32_t> dependency_begin_;
   std::vector<InstructionId> dependencies_;
+  std::vector<std::pair<InstructionId, InstructionId>> added_;  ///< waiter, awaited
 };
 
 }  // namespace bubblescope

@@ -47,30 +47,12 @@ class MessageChecks {
     }
   }
 
-  /// A SEND_F of stage s and a RECV_F of stage s+1 carry the activations of stage s;
-  /// a SEND_B of stage s and a RECV_B of stage s-1 carry the gradient of stage s.
-  std::optional<Made> content(const Op& op) const {
-    const bool forward = op.kind == OpKind::kSendForward || op.kind == OpKind::kRecvForward;
-    const std::int32_t step = forward ? 1 : -1;
-    const std::int32_t from = is_send(op.kind) ? op.stage : op.stage - step;
-    const std::int32_t to = from + step;
-    const std::int32_t stages = schedule_.stages();
-    if (std::min(from, to) < 0 || std::max(from, to) >= stages) return {};
-    if (schedule_.is_first(std::max(from, to))) return {};  // the end of a pipeline
-    if (op.microbatch < 0 || op.microbatch >= schedule_.shape.microbatches) return {};
-    return Made{forward ? Product::kActivation : Product::kGradient, from, op.microbatch, op.slice};
-  }
-
-  std::int32_t receiver_stage(const Made& made) const {
-    return made.product == Product::kActivation ? made.stage + 1 : made.stage - 1;
-  }
-
   void record_message(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.posted[rank][at];
-    const std::optional<Made> made = content(op);
+    const std::optional<Made> made = carried_by(schedule_, op);
     if (!made) return report(rank, at, to_string(op) + " has no neighbour stage or micro-batch");
     const std::int32_t from = schedule_.rank_of_stage[made->stage];
-    const std::int32_t to = schedule_.rank_of_stage[receiver_stage(*made)];
+    const std::int32_t to = schedule_.rank_of_stage[*receiving_stage(schedule_, *made)];
     const std::int32_t home = is_send(op.kind) ? from : to;
     if (from == to)
       return report(rank, at,

@@ -37,7 +37,6 @@ TEST(Validate, FindsEachKindOfProblem) {
       {"duplicate", "0F0 0F1 0B0 0B1 0B0 | 1F0 1B0 1F1 1B1", 0, 4, "runs twice"},
       {"micro-batch out of range", "0F0 0F1 0B0 0B1 0F7 | 1F0 1B0 1F1 1B1", 0, 4, "micro-batch 7"},
       {"stage out of range", "0F0 0F1 0B0 0B1 2F0 | 1F0 1B0 1F1 1B1", 0, 4, "stage 2"},
-      {"op on the wrong rank", "0F0 0F1 0B0 0B1 1F0 | 1B0 1F1 1B1", 0, 4, "move it there"},
       {"weight gradient first", "0F0 0F1 0W0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 2, "before its 0I0"},
       {"backward first", "0F0 0F1 0B0 0B1 | 1B0 1F0 1F1 1B1", 1, 0, "before its forward 1F0"},
       {"full and split backward", "0F0 0F1 0B0 0W0 0B1 | 1F0 1B0 1F1 1B1", 0, 3,
@@ -71,6 +70,14 @@ TEST(Validate, FindsStagesWithoutRank) {
   schedule.rank_of_stage = {0, 2};
   ASSERT_FALSE(validate(schedule).empty());
   EXPECT_NE(validate(schedule)[0].message.find("stage 1 has no rank"), std::string::npos);
+}
+
+TEST(Validate, FindsOpsOnTheWrongRank) {
+  Schedule schedule = two_by_two(kLegal);
+  std::swap(schedule.rank_of_stage[0], schedule.rank_of_stage[1]);
+  const Problems problems = validate(schedule);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(problems[0].message.find("stage 0 is on rank 1; move it there"), std::string::npos);
 }
 
 TEST(Validate, FindsHalvesOfPairs) {

@@ -1,0 +1,30 @@
+// The idle cells of PyTorch's orders. They take no time, but in PyTorch's lowering each one costs
+// its rank a turn, and so they decide where receives are posted.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// Where a rank has idle cells: `lead` of them first, `gap` of them behind the first `warmup` ops,
+/// and one before each op from `cooldown` on.
+struct IdleCells {
+  std::int64_t lead = 0;
+  std::int64_t warmup = 0;
+  std::int64_t gap = 0;
+  std::int64_t cooldown = 0;
+};
+
+/// The cells of one rank.
+RankOrder with_idle_cells(const RankOrder& ops, const IdleCells& idle);
+
+/// Holds every forward back, in steps that all ranks take together, until the forward of the
+/// previous stage has run in an earlier step; whatever is in its place waits as idle cells.
+/// `cells` are those of all ranks; stages follow each other in one pipeline.
+std::vector<RankOrder> with_forwards_in_step(const std::vector<RankOrder>& cells,
+                                             std::int32_t stages, std::int32_t microbatches);
+
+}  // namespace bubblescope

@@ -1,0 +1,145 @@
+// Tries the orders of receive_order.h in the simulator.
+#include "sim/analysis/suggest_receives.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/analysis/receive_order.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/lower_messages.h"
+
+namespace bubblescope {
+
+namespace {
+
+Nanos makespan_of(const Timeline& timeline) {
+  if (timeline.end.empty()) return 0;
+  return *std::max_element(timeline.end.begin(), timeline.end.end());
+}
+
+/// Where a rank's receives stand: for each gap before an op or send, the receives in it.
+std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
+  std::map<std::size_t, RankOrder> gaps;
+  std::size_t others = 0;
+  for (const Op& op : list) {
+    if (is_recv(op.kind))
+      gaps[others].push_back(op);
+    else if (is_compute(op.kind) || is_send(op.kind))
+      ++others;
+  }
+  return gaps;
+}
+
+/// Receives that are in another gap than before; all of a gap that holds the same in another order.
+std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, const RankOrder& to) {
+  std::map<std::size_t, RankOrder> gaps = gaps_of(from);
+  std::vector<MovedReceive> moves;
+  std::size_t others = 0;
+  RankOrder here;
+  for (const Op& op : to) {
+    if (is_recv(op.kind)) {
+      here.push_back(op);
+      continue;
+    }
+    const RankOrder& before = gaps[others++];
+    const bool same = std::is_permutation(here.begin(), here.end(), before.begin(), before.end());
+    for (const Op& receive : here)
+      if (same ? here != before : std::find(before.begin(), before.end(), receive) == before.end())
+        moves.push_back({rank, receive, op});
+    here.clear();
+  }
+  return moves;
+}
+
+/// Suggests orders for the messages of one dataflow Program.
+class Suggesting {
+ public:
+  Suggesting(const Schedule& schedule, const LowerOptions& options, const CostModel& costs,
+             const Program& dataflow)
+      : schedule_(schedule),
+        options_(options),
+        costs_(costs),
+        dataflow_(dataflow),
+        timeline_(simulate(dataflow, costs)),
+        posted_(posted_lists(schedule, options.posting)) {}
+
+  std::optional<ReceiveSuggestion> run() const {
+    const std::optional<Nanos> as_posted = makespan_if(posted_);
+    std::optional<ReceiveSuggestion> best;
+    for (const ReceiveTiming timing :
+         {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived}) {
+      std::optional<ReceiveSuggestion> next = attempt(timing);
+      if (!next || (as_posted && next->makespan >= *as_posted)) continue;
+      next->makespan_as_posted = as_posted;
+      if (!best || is_better(*next, *best)) best = std::move(next);
+    }
+    return best;
+  }
+
+ private:
+  static bool is_better(const ReceiveSuggestion& a, const ReceiveSuggestion& b) {
+    return std::pair(a.makespan, a.moves.size()) < std::pair(b.makespan, b.moves.size());
+  }
+
+  /// Nothing for an order that deadlocks.
+  std::optional<ReceiveSuggestion> attempt(ReceiveTiming timing) const {
+    ReceiveSuggestion suggestion;
+    suggestion.posted =
+        order_receives(dataflow_, timeline_, find_steps(schedule_, dataflow_, posted_), timing);
+    const std::optional<Nanos> makespan = makespan_if(suggestion.posted);
+    if (!makespan) return std::nullopt;
+    suggestion.makespan = *makespan;
+    suggestion.dataflow_makespan = makespan_of(timeline_);
+    for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank)
+      for (const MovedReceive& move : moves_of(rank, posted_[rank], suggestion.posted[rank]))
+        suggestion.moves.push_back(move);
+    return suggestion;
+  }
+
+  std::optional<Nanos> makespan_if(const std::vector<RankOrder>& posted) const {
+    const auto lowered =
+        lower_messages(dataflow_, find_steps(schedule_, dataflow_, posted), options_);
+    const auto* program = std::get_if<Program>(&lowered);
+    if (!program) return std::nullopt;
+    return makespan_of(simulate(*program, costs_));
+  }
+
+  const Schedule& schedule_;
+  const LowerOptions& options_;
+  const CostModel& costs_;
+  const Program& dataflow_;
+  Timeline timeline_;
+  std::vector<RankOrder> posted_;
+};
+
+}  // namespace
+
+std::optional<ReceiveSuggestion> suggest_receives(const Schedule& schedule,
+                                                  const LowerOptions& options,
+                                                  const CostModel& costs) {
+  if (options.mode == P2pMode::kDataflow) return std::nullopt;
+  LowerOptions plain = options;
+  plain.mode = P2pMode::kDataflow;
+  const auto lowered = lower(schedule, plain);
+  const auto* dataflow = std::get_if<Program>(&lowered);
+  if (!dataflow) return std::nullopt;
+  return Suggesting(schedule, options, costs, *dataflow).run();
+}
+
+std::string to_string(const ReceiveSuggestion& suggestion) {
+  std::string text;
+  for (const MovedReceive& move : suggestion.moves)
+    text += "rank " + std::to_string(move.rank) + ": post " + to_string(move.receive) + " before " +
+            to_string(move.before) + "\n";
+  if (const std::optional<Nanos> before = suggestion.makespan_as_posted)
+    text += "saves " + to_text(*before - suggestion.makespan);
+  else
+    text += "removes the deadlock";
+  text += "; then the step takes " + to_text(suggestion.makespan);
+  if (suggestion.makespan == suggestion.dataflow_makespan)
+    text += ", as without any waiting for messages";
+  return text + "\n";
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,27 @@
+// Can posted messages block for ever? In which modes, and how many buffers would it take?
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/ir/lower.h"
+
+namespace bubblescope {
+
+/// The least K with which eager:K cannot block for ever; nothing where no number of slots helps.
+/// The mode and the slots of the options do not matter. Throws what lower() throws.
+std::optional<std::int32_t> eager_slots_needed(const Schedule& schedule,
+                                               const LowerOptions& options = {});
+
+/// What one mode makes of the posted lists.
+struct ModeVerdict {
+  P2pMode mode = P2pMode::kDataflow;
+  std::optional<Deadlock> deadlock;
+};
+
+/// Every mode, in the order of the enum; eager with the slots of the options. Throws what lower()
+/// throws.
+std::vector<ModeVerdict> check_modes(const Schedule& schedule, const LowerOptions& options = {});
+
+}  // namespace bubblescope

@@ -1,0 +1,111 @@
+// One walk down every rank's list, with the receives that are held back.
+#include "sim/ir/defer_receives.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+class Deferral {
+ public:
+  explicit Deferral(const Schedule& schedule)
+      : schedule_(schedule),
+        index_(schedule),
+        held_(index_.size(), false),
+        held_from_(schedule.shape.ranks) {}
+
+  RankOrder run(std::int32_t rank, const RankOrder& posted) {
+    deferred_.clear();
+    deferred_.reserve(posted.size());
+    for (std::size_t at = 0; at < posted.size(); ++at) {
+      const Op& op = posted[at];
+      if (is_recv(op.kind)) {
+        hold(op);
+        continue;
+      }
+      if (is_send(op.kind) && rank < peer_of(op)) release_from(peer_of(op));
+      if (is_compute(op.kind) && op.pairing != Pairing::kSecond) release_for(op);
+      if (op.pairing == Pairing::kFirst) release_for(posted[at + 1]);
+      deferred_.push_back(op);
+    }
+    expect_none_held(rank);
+    return std::move(deferred_);
+  }
+
+ private:
+  Made carried(const Op& message) const {
+    const std::optional<Made> made = carried_by(schedule_, message);
+    if (!made)
+      throw Error(Fault::kProblem,
+                  to_string(message) + " has no neighbour stage or micro-batch; remove it");
+    return *made;
+  }
+
+  std::int32_t peer_of(const Op& message) const {
+    const Made made = carried(message);
+    const std::int32_t other_end =
+        is_recv(message.kind) ? made.stage : *receiving_stage(schedule_, made);
+    return schedule_.rank_of_stage[other_end];
+  }
+
+  void hold(const Op& receive) {
+    held_[index_(carried(receive))] = true;
+    held_from_[peer_of(receive)].push_back(receive);
+  }
+
+  void release(const Op& receive) {
+    const std::size_t made = index_(carried(receive));
+    if (!held_[made]) return;
+    held_[made] = false;
+    deferred_.push_back(receive);
+  }
+
+  void release_from(std::int32_t peer) {
+    for (const Op& receive : held_from_[peer]) release(receive);
+    held_from_[peer].clear();
+  }
+
+  void release_for(const Op& op) {
+    for (const Made& made : needs_of(schedule_, op)) {
+      if (made.stage == op.stage) continue;
+      const OpKind kind =
+          made.product == Product::kActivation ? OpKind::kRecvForward : OpKind::kRecvBackward;
+      release({op.stage, made.microbatch, made.slice, kind, Pairing::kAlone});
+    }
+  }
+
+  void expect_none_held(std::int32_t rank) {
+    for (std::vector<Op>& receives : held_from_) {
+      for (const Op& receive : receives)
+        if (held_[index_(carried(receive))])
+          throw Error(Fault::kProblem, to_string(receive) + " of rank " + std::to_string(rank) +
+                                           " stands behind every op that needs it; move it up");
+      receives.clear();
+    }
+  }
+
+  const Schedule& schedule_;
+  MadeIndex index_;
+  std::vector<bool> held_;                  ///< by what is carried
+  std::vector<std::vector<Op>> held_from_;  ///< [rank], in posted order; some already released
+  RankOrder deferred_;
+};
+
+}  // namespace
+
+std::vector<RankOrder> defer_receives(const Schedule& schedule,
+                                      const std::vector<RankOrder>& posted) {
+  Deferral deferral(schedule);
+  std::vector<RankOrder> deferred;
+  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
+    deferred.push_back(deferral.run(rank, posted[rank]));
+  return deferred;
+}
+
+}  // namespace bubblescope

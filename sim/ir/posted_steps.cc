@@ -1,0 +1,103 @@
+// A table from what is made to who makes it and which message carries it.
+#include "sim/ir/posted_steps.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr InstructionId kNobody = 0xffffffffu;
+
+class StepSearch {
+ public:
+  StepSearch(const Schedule& schedule, const Program& dataflow)
+      : schedule_(schedule),
+        dataflow_(dataflow),
+        index_(schedule),
+        maker_(index_.size(), kNobody),
+        message_(index_.size(), kNobody),
+        posted_ends_(dataflow.size(), 0) {
+    for (InstructionId id = 0; id < dataflow.size(); ++id) {
+      const Instruction& instruction = dataflow.instructions[id];
+      if (is_compute(instruction.op.kind))
+        maker_[index_(instruction.op)] = id;
+      else if (is_message(instruction))
+        message_[index_(*carried_by(schedule, instruction.op))] = id;
+    }
+  }
+
+  PostedSteps find(std::int32_t rank, const RankOrder& posted) {
+    PostedSteps steps;
+    steps.reserve(posted.size());
+    for (const Op& op : posted) {
+      if (is_compute(op.kind))
+        steps.push_back({op, find_compute(rank, op)});
+      else if (is_message(op.kind))
+        steps.push_back({op, find_message(rank, op)});
+    }
+    return steps;
+  }
+
+  void expect_both_ends() const {
+    for (InstructionId id = 0; id < dataflow_.size(); ++id) {
+      const Instruction& message = dataflow_.instructions[id];
+      if (!is_message(message) || posted_ends_[id] == 2) continue;
+      throw Error(Fault::kProblem, "rank " + std::to_string(message.rank) + " and rank " +
+                                       std::to_string(message.peer) + " must both post " +
+                                       to_string(message.op) + " and its RECV, once; add it");
+    }
+  }
+
+ private:
+  InstructionId find_compute(std::int32_t rank, const Op& op) const {
+    const InstructionId id = maker_[index_(op)];
+    if (id == kNobody)
+      throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
+                                       ", which is not in its order; remove it");
+    return id;
+  }
+
+  InstructionId find_message(std::int32_t rank, const Op& op) {
+    const std::optional<Made> made = carried_by(schedule_, op);
+    const InstructionId id = made ? message_[index_(*made)] : kNobody;
+    if (id == kNobody)
+      throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
+                                       ", but no such message is needed; remove it");
+    ++posted_ends_[id];
+    return id;
+  }
+
+  const Schedule& schedule_;
+  const Program& dataflow_;
+  MadeIndex index_;
+  std::vector<InstructionId> maker_;
+  std::vector<InstructionId> message_;  ///< by what it carries
+  std::vector<std::uint8_t> posted_ends_;
+};
+
+}  // namespace
+
+Instruction end_of_message(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
+                           Role role) {
+  const Instruction& message = dataflow.instructions[step.id];
+  if (is_send(step.op.kind)) return {step.op, lane, message.rank, message.peer, role};
+  return {step.op, lane, message.peer, message.rank, role};
+}
+
+std::vector<PostedSteps> find_steps(const Schedule& schedule, const Program& dataflow,
+                                    const std::vector<RankOrder>& posted) {
+  StepSearch search(schedule, dataflow);
+  std::vector<PostedSteps> steps;
+  for (std::int32_t rank = 0; rank < dataflow.ranks; ++rank)
+    steps.push_back(search.find(rank, posted[rank]));
+  search.expect_both_ends();
+  return steps;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,28 @@
+// Posted lists, found in the dataflow Program that they belong to.
+#pragma once
+
+#include <vector>
+
+#include "sim/ir/program.h"
+
+namespace bubblescope {
+
+/// One entry of a posted list.
+struct PostedStep {
+  Op op;                 ///< as posted: a compute op, a SEND or a RECV
+  InstructionId id = 0;  ///< the compute op, or the message that is sent or received
+};
+
+/// The steps of one rank, in posted order.
+using PostedSteps = std::vector<PostedStep>;
+
+/// A post or wait at the end of a message at which this step stands.
+Instruction end_of_message(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
+                           Role role);
+
+/// Finds every posted op, [rank]. Cells that neither compute nor send nor receive are left out.
+/// Throws Error for an op or a message that the Program lacks, or that was not posted at both ends.
+std::vector<PostedSteps> find_steps(const Schedule& schedule, const Program& dataflow,
+                                    const std::vector<RankOrder>& posted);
+
+}  // namespace bubblescope

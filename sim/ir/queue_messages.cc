@@ -1,0 +1,107 @@
+// Separate communication queues: fifo, eager and rendezvous.
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "sim/ir/lower_messages.h"
+#include "sim/ir/program_draft.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The messages from one rank to another, in the order of their posted sends and receives.
+struct Channel {
+  std::vector<InstructionId> sends;
+  std::vector<InstructionId> receives;
+};
+
+class QueueLowering {
+ public:
+  QueueLowering(const Program& dataflow, Slots slots)
+      : dataflow_(dataflow),
+        slots_(slots),
+        send_post_(dataflow.size()),
+        receive_post_(dataflow.size()),
+        receive_wait_(dataflow.size()),
+        draft_(dataflow) {}
+
+  std::variant<Program, Deadlock> run(const std::vector<PostedSteps>& steps) && {
+    for (std::int32_t rank = 0; rank < dataflow_.ranks; ++rank) add_queue(rank, steps[rank]);
+    for (InstructionId id = 0; id < dataflow_.size(); ++id) connect(id);
+    if (slots_)
+      for (const auto& [ends, channel] : channels_) limit(channel);
+    return std::move(draft_).finish();
+  }
+
+ private:
+  void add_queue(std::int32_t rank, const PostedSteps& steps) {
+    const std::uint32_t lane = draft_.add_lane({rank, "communication"});
+    for (const PostedStep& step : steps) {
+      if (is_send(step.op.kind))
+        add_send(step, lane);
+      else if (is_recv(step.op.kind))
+        add_receive(step, lane);
+    }
+  }
+
+  void add_send(const PostedStep& step, std::uint32_t lane) {
+    send_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
+    for (const InstructionId maker : dataflow_.dependencies_of(step.id)) draft_.wait_for(maker);
+    channel_of(step.id).sends.push_back(step.id);
+  }
+
+  void add_receive(const PostedStep& step, std::uint32_t lane) {
+    receive_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
+    receive_wait_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kWait));
+    draft_.wait_for(step.id);
+    channel_of(step.id).receives.push_back(step.id);
+  }
+
+  Channel& channel_of(InstructionId message) {
+    const Instruction& instruction = dataflow_.instructions[message];
+    return channels_[{instruction.rank, instruction.peer}];
+  }
+
+  /// A message leaves with its send; whoever needs a message waits for its receive.
+  void connect(InstructionId id) {
+    if (is_message(dataflow_.instructions[id])) draft_.add_dependency(id, send_post_[id]);
+    for (const InstructionId needed : dataflow_.dependencies_of(id))
+      if (is_message(dataflow_.instructions[needed]))
+        draft_.add_dependency(id, receive_wait_[needed]);
+  }
+
+  /// Send n finds a slot when n - slots + 1 messages were received; failing that, it goes when its
+  /// own receive stands at the head. The receives have one order, so only one of the two can come
+  /// first, and it is known which.
+  void limit(const Channel& channel) {
+    const auto slots = static_cast<std::size_t>(*slots_);
+    std::map<InstructionId, std::size_t> place;
+    for (std::size_t at = 0; at < channel.receives.size(); ++at) place[channel.receives[at]] = at;
+    for (std::size_t at = slots; at < channel.sends.size(); ++at) {
+      const InstructionId message = channel.sends[at];
+      const std::size_t freeing = at - slots;
+      const bool direct = slots == 0 || place[message] <= freeing;
+      draft_.add_dependency(send_post_[message], direct ? receive_post_[message]
+                                                        : receive_wait_[channel.receives[freeing]]);
+    }
+  }
+
+  const Program& dataflow_;
+  Slots slots_;
+  std::vector<InstructionId> send_post_;                               ///< by message
+  std::vector<InstructionId> receive_post_;                            ///< by message
+  std::vector<InstructionId> receive_wait_;                            ///< by message
+  std::map<std::pair<std::int32_t, std::int32_t>, Channel> channels_;  ///< by source, destination
+  ProgramDraft draft_;
+};
+
+}  // namespace
+
+std::variant<Program, Deadlock> lower_to_queues(const Program& dataflow,
+                                                const std::vector<PostedSteps>& steps,
+                                                Slots slots) {
+  return QueueLowering(dataflow, slots).run(steps);
+}
+
+}  // namespace bubblescope

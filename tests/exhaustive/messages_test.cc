@@ -1,0 +1,302 @@
+// Every way to post the messages of the smallest schedules, and many ways for larger ones: the
+// Program's times and deadlocks are those of an interpreter that knows no Programs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/receive_order.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/check_messages.h"
+#include "sim/ir/depend.h"
+#include "tests/exhaustive/message_interpreter.h"
+
+namespace bubblescope {
+namespace {
+
+CostModel costs_of(const Schedule& schedule, Nanos latency) {
+  UniformCost cost;
+  cost.forward = 2;
+  cost.input_grad = 1;
+  cost.weight_grad = 2;
+  cost.message = latency;
+  cost.per = UniformCost::Per::kChunk;
+  return spread(cost, schedule);
+}
+
+std::string text_of(const Schedule& schedule) {
+  std::string text;
+  for (const RankOrder& list : schedule.posted) {
+    text += text.empty() ? "" : "| ";
+    for (const Op& op : list) text += to_string(op) + " ";
+  }
+  return text;
+}
+
+/// The same question to the Program.
+Starts simulated_starts(const Schedule& schedule, const LowerOptions& options,
+                        const CostModel& costs) {
+  const auto lowered = lower(schedule, options);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+    EXPECT_FALSE(deadlock->empty());
+    return std::nullopt;
+  }
+  const auto& program = std::get<Program>(lowered);
+  const Timeline timeline = simulate(program, costs);
+  const BubbleReport report = analyze(schedule, program, timeline);
+  for (const RankReport& rank : report.ranks) {
+    Nanos causes = 0;
+    for (const Nanos cause : rank.idle_by_cause) causes += cause;
+    EXPECT_EQ(causes, rank.idle);
+    EXPECT_EQ(rank.busy + rank.idle, report.makespan);
+  }
+  std::map<std::string, Nanos> starts;
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (is_compute(program.instructions[id].op.kind))
+      starts[to_string(program.instructions[id].op)] = timeline.start[id];
+  return starts;
+}
+
+const std::vector<LowerOptions> kQueueModes{
+    {.mode = P2pMode::kFifo},
+    {.mode = P2pMode::kRendezvous},
+    {.mode = P2pMode::kEager, .eager_slots = 0},
+    {.mode = P2pMode::kEager, .eager_slots = 1},
+    {.mode = P2pMode::kEager, .eager_slots = 2},
+};
+const std::vector<LowerOptions> kHostModes{
+    {.mode = P2pMode::kHostRendezvous}, {.mode = P2pMode::kHostSend}, {.mode = P2pMode::kBatched}};
+
+/// Returns how many of the modes deadlock.
+int expect_agreement(const Schedule& schedule, Nanos latency) {
+  int deadlocks = 0;
+  const CostModel costs = costs_of(schedule, latency);
+  for (const auto& modes : {kQueueModes, kHostModes})
+    for (const LowerOptions& options : modes) {
+      const Starts want = interpret(schedule, options, costs);
+      EXPECT_EQ(simulated_starts(schedule, options, costs), want)
+          << to_string(options.mode, options.eager_slots) << ", latency " << latency << ": "
+          << text_of(schedule);
+      if (!want) ++deadlocks;
+    }
+  return deadlocks;
+}
+
+/// The least K with which the interpreter does not deadlock.
+std::optional<std::int32_t> slots_by_trial(const Schedule& schedule, std::int32_t most) {
+  for (std::int32_t slots = 0; slots <= most; ++slots) {
+    const LowerOptions options{.mode = P2pMode::kEager, .eager_slots = slots};
+    if (interpret(schedule, options, costs_of(schedule, 0))) return slots;
+  }
+  return std::nullopt;
+}
+
+/// Computes with their sends behind them: where receives go is left open.
+RankOrder with_sends(const Schedule& schedule, std::int32_t rank) {
+  RankOrder list;
+  for (const Op& op : schedule.order[rank]) {
+    list.push_back(op);
+    const Made made{product_of(op.kind), op.stage, op.microbatch, op.slice};
+    const auto receiver = receiving_stage(schedule, made);
+    if (!receiver || schedule.rank_of_stage[*receiver] == rank) continue;
+    const bool forward = op.kind == OpKind::kForward;
+    list.push_back({op.stage, op.microbatch, op.slice,
+                    forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone});
+  }
+  return list;
+}
+
+struct Receive {
+  Op op;
+  Op consumer;
+};
+
+std::vector<Receive> receives_of(const Schedule& schedule, std::int32_t rank) {
+  std::vector<Receive> receives;
+  for (const Op& op : schedule.order[rank])
+    for (const Made& made : needs_of(schedule, op)) {
+      if (schedule.rank_of_stage[made.stage] == rank) continue;
+      const bool forward = made.product == Product::kActivation;
+      receives.push_back({{op.stage, op.microbatch, op.slice,
+                           forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone},
+                          op});
+    }
+  return receives;
+}
+
+std::ptrdiff_t latest_place(const RankOrder& list, const Receive& receive) {
+  return std::find(list.begin(), list.end(), receive.consumer) - list.begin();
+}
+
+/// Every list that has the receives at or before their consumers, in every order.
+std::vector<RankOrder> all_lists(const Schedule& schedule, std::int32_t rank) {
+  std::vector<RankOrder> lists{with_sends(schedule, rank)};
+  for (const Receive& receive : receives_of(schedule, rank)) {
+    std::vector<RankOrder> longer;
+    for (const RankOrder& list : lists)
+      for (std::ptrdiff_t at = 0; at <= latest_place(list, receive); ++at) {
+        longer.push_back(list);
+        longer.back().insert(longer.back().begin() + at, receive.op);
+      }
+    lists = std::move(longer);
+  }
+  return lists;
+}
+
+Schedule empty_schedule(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
+  Schedule schedule;
+  schedule.shape = {ranks, chunks, microbatches, 1, {}};
+  schedule.rank_of_stage = loop_placement(ranks, chunks);
+  schedule.order.resize(static_cast<std::size_t>(ranks));
+  return schedule;
+}
+
+TEST(Messages, EveryPostingOfTwoMicrobatchesOnTwoRanksAgreesWithTheRules) {
+  Schedule schedule = empty_schedule(2, 1, 2);
+  int cases = 0;
+  int deadlocks = 0;
+  const std::vector<std::vector<int>> orders{{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 1, 3, 2}};
+  for (const auto& first : orders)
+    for (const auto& second : orders) {
+      for (std::int32_t rank = 0; rank < 2; ++rank) {
+        const RankOrder ops{forward(rank, 0), forward(rank, 1), backward(rank, 0),
+                            backward(rank, 1)};
+        schedule.order[rank].clear();
+        for (const int at : rank == 0 ? first : second) schedule.order[rank].push_back(ops[at]);
+      }
+      for (const RankOrder& first_list : all_lists(schedule, 0))
+        for (const RankOrder& second_list : all_lists(schedule, 1)) {
+          schedule.posted = {first_list, second_list};
+          deadlocks += expect_agreement(schedule, cases % 3);
+          EXPECT_EQ(eager_slots_needed(schedule), slots_by_trial(schedule, 2)) << text_of(schedule);
+          ++cases;
+          if (HasFailure()) return;
+        }
+    }
+  EXPECT_GT(cases, 1000);
+  EXPECT_GT(deadlocks, 1000);
+}
+
+/// Orders in which everything can run, drawn at random: what is ready next is put down next.
+Schedule random_schedule(std::mt19937& random, Schedule schedule) {
+  std::vector<Op> left;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    for (std::int32_t microbatch = 0; microbatch < schedule.shape.microbatches; ++microbatch) {
+      left.push_back(forward(stage, microbatch));
+      if (microbatch % 2 == 0) {
+        left.push_back(backward(stage, microbatch));
+      } else {
+        left.push_back(input_grad(stage, microbatch));
+        left.push_back(weight_grad(stage, microbatch));
+      }
+    }
+  const MadeIndex index(schedule);
+  std::vector<bool> made(index.size(), false);
+  while (!left.empty()) {
+    std::shuffle(left.begin(), left.end(), random);
+    const auto next = std::find_if(left.begin(), left.end(), [&](const Op& op) {
+      const Needs needs = needs_of(schedule, op);
+      return std::all_of(needs.begin(), needs.end(), [&](const Made& m) { return made[index(m)]; });
+    });
+    made[index(*next)] = true;
+    schedule.order[schedule.rank_of_stage[next->stage]].push_back(*next);
+    left.erase(next);
+  }
+  return schedule;
+}
+
+std::vector<RankOrder> random_posting(std::mt19937& random, const Schedule& schedule) {
+  std::vector<RankOrder> posted;
+  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank) {
+    RankOrder list = with_sends(schedule, rank);
+    for (const Receive& receive : receives_of(schedule, rank)) {
+      const std::ptrdiff_t latest = latest_place(list, receive);
+      const std::ptrdiff_t earliest = std::max<std::ptrdiff_t>(0, latest - 4);
+      list.insert(list.begin() + std::uniform_int_distribution(earliest, latest)(random),
+                  receive.op);
+    }
+    posted.push_back(list);
+  }
+  return posted;
+}
+
+TEST(Messages, SuggestedReceivesDeadlockInNoMode) {
+  constexpr unsigned kSeed = 7;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 300; ++round) {
+    const std::int32_t ranks = 2 + round % 4;
+    Schedule schedule =
+        random_schedule(random, empty_schedule(ranks, 1 + round % 3, 1 + round % 6));
+    schedule.posted = random_posting(random, schedule);
+    const CostModel costs = costs_of(schedule, round % 4);
+    const Program dataflow = std::get<Program>(lower(schedule));
+    schedule.posted =
+        order_receives(dataflow, simulate(dataflow, costs),
+                       find_steps(schedule, dataflow, schedule.posted), ReceiveTiming::kLast);
+    EXPECT_EQ(eager_slots_needed(schedule), 0) << "seed " << kSeed << ": " << text_of(schedule);
+    for (const ModeVerdict& verdict : check_modes(schedule))
+      EXPECT_FALSE(verdict.deadlock) << to_string(verdict.mode, 1) << ": " << text_of(schedule);
+  }
+}
+
+/// Every rank only receives from below and sends upward, each receive just before its use: nothing
+/// stands in a queue before something that could go earlier.
+TEST(Messages, WithoutHeadOfLineWaitsFifoIsDataflow) {
+  for (std::int32_t ranks = 1; ranks <= 5; ++ranks)
+    for (std::int32_t microbatches = 1; microbatches <= 6; ++microbatches)
+      for (const Nanos latency : {0, 1, 5}) {
+        Schedule schedule = empty_schedule(ranks, 1, microbatches);
+        schedule.forward_only = true;
+        for (std::int32_t rank = 0; rank < ranks; ++rank)
+          for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch)
+            schedule.order[rank].push_back(forward(rank, microbatch));
+        const CostModel costs = costs_of(schedule, latency);
+        const Starts dataflow = simulated_starts(schedule, {}, costs);
+        LowerOptions options{.mode = P2pMode::kFifo, .posting = Lowering::kDeferred};
+        EXPECT_EQ(simulated_starts(schedule, options, costs), dataflow);
+        options.mode = P2pMode::kEager;
+        options.eager_slots = microbatches;
+        EXPECT_EQ(simulated_starts(schedule, options, costs), dataflow);
+      }
+}
+
+TEST(Messages, EnoughSlotsAreUnlimitedBuffers) {
+  constexpr unsigned kSeed = 11;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 200; ++round) {
+    Schedule schedule = random_schedule(random, empty_schedule(2 + round % 3, 2, 1 + round % 5));
+    schedule.posted = random_posting(random, schedule);
+    const CostModel costs = costs_of(schedule, round % 3);
+    EXPECT_EQ(simulated_starts(schedule, {.mode = P2pMode::kEager, .eager_slots = 100}, costs),
+              simulated_starts(schedule, {.mode = P2pMode::kFifo}, costs))
+        << "seed " << kSeed << ": " << text_of(schedule);
+  }
+}
+
+TEST(Messages, RandomPostingsAgreeWithTheRules) {
+  constexpr unsigned kSeed = 20240607;
+  std::mt19937 random(kSeed);
+  int agreed_to_run = 0;
+  for (int round = 0; round < 600; ++round) {
+    const std::int32_t ranks = 2 + round % 3;
+    Schedule schedule = empty_schedule(ranks, 1 + round % 2, 1 + round % 5);
+    if (round % 4 == 3) schedule.rank_of_stage = zigzag_placement(ranks, schedule.shape.chunks);
+    schedule = random_schedule(random, schedule);
+    schedule.posted = random_posting(random, schedule);
+    if (expect_agreement(schedule, round % 4) < 8) ++agreed_to_run;
+    EXPECT_EQ(eager_slots_needed(schedule), slots_by_trial(schedule, 30)) << text_of(schedule);
+    schedule.posted.clear();
+    for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
+      schedule.posted = posted_lists(schedule, posting);
+      expect_agreement(schedule, round % 4);
+      schedule.posted.clear();
+    }
+    ASSERT_FALSE(HasFailure()) << "seed " << kSeed << ", round " << round;
+  }
+  EXPECT_GT(agreed_to_run, 100);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,188 @@
+// diff: two reports or timelines, number by number and op by op; a gate for CI.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/timeline_difference.h"
+#include "tools/gate.h"
+#include "tools/options.h"
+#include "traces/format.h"
+#include "traces/timeline_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: does the new schedule cost more than the old one?\n"
+    "  bubblescope simulate 1f1b  --pp 4 -m 8 --save old.json\n"
+    "  bubblescope simulate zb-h1 --pp 4 -m 8 --save new.json\n"
+    "  bubblescope diff old.json new.json --fail-if 'makespan_ns_change>0.01'\n"
+    "FILES are what --save wrote, or what --format json printed. A condition can name every "
+    "number\n"
+    "of B as the table shows it, or its relative change against A with _change behind.\n";
+constexpr std::size_t kShownShifts = 10;
+
+/// One side: its numbers, and the ops where the file has them.
+struct Side {
+  Metrics metrics;
+  std::optional<TimelineFile> recorded;
+};
+
+/// The numbers of a json report under the names of metrics_of: bubble.ratio is bubble_ratio.
+Metrics metrics_of_json(const nlohmann::json& report, const std::string& file) {
+  if (!report.is_object() || report.value("format", "") != "bubblescope-report/1")
+    throw Error(file +
+                ": /format: this is neither a report (--format json) nor a timeline (--save)");
+  Metrics metrics;
+  for (const auto& [key, value] : report.items()) {
+    if (value.is_number()) metrics[key] = value.get<double>();
+    if (key != "bubble" || !value.is_object()) continue;
+    for (const auto& [name, number] : value.items())
+      if (number.is_number()) metrics["bubble_" + name] = number.get<double>();
+  }
+  if (!report.contains("ranks") || !report["ranks"].is_array()) return metrics;
+  double peak = 0;
+  for (const nlohmann::json& rank : report["ranks"])
+    if (rank.is_object() && rank.contains("peak_activations") &&
+        rank["peak_activations"].is_number())
+      peak = std::max(peak, rank["peak_activations"].get<double>());
+  metrics["peak_activations"] = peak;
+  return metrics;
+}
+
+Side load_side(const std::string& path) {
+  const std::string text = read_file(path);
+  if (is_timeline(text)) {
+    TimelineFile file = parse_timeline(text, path);
+    Metrics metrics = metrics_of(analyze(file.schedule, file.program, file.timeline));
+    return {std::move(metrics), std::move(file)};
+  }
+  const nlohmann::json report = nlohmann::json::parse(text, nullptr, false);
+  if (report.is_discarded())
+    throw Error(path + ": this is no json; diff reads what --save or --format json wrote");
+  return {metrics_of_json(report, path), {}};
+}
+
+double change(double before, double after) {
+  if (before == after) return 0;
+  return before == 0 ? std::copysign(INFINITY, after) : (after - before) / std::abs(before);
+}
+
+/// Everything that a condition can name.
+Metrics comparable(const Metrics& before, const Metrics& after) {
+  Metrics metrics = after;
+  for (const auto& [name, value] : after)
+    if (before.contains(name)) metrics[name + "_change"] = change(before.at(name), value);
+  return metrics;
+}
+
+void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
+  if (difference.makespan_a == 0) return;
+  const auto step = static_cast<double>(difference.makespan_a);
+  for (const auto& [name, quantile] : {std::pair("p50", 0.5), {"p95", 0.95}, {"max", 1.0}})
+    metrics[std::string("op_start_") + name] =
+        static_cast<double>(start_shift_quantile(difference, quantile)) / step;
+}
+
+void print_metrics(const Metrics& before, const Metrics& after) {
+  fmt::print("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
+  for (const auto& [name, value] : after) {
+    const auto found = before.find(name);
+    if (found == before.end()) continue;
+    fmt::print("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
+               100 * change(found->second, value));
+  }
+}
+
+void print_op_lists(const TimelineDifference& difference) {
+  for (const auto& [name, ops] :
+       {std::pair("A", &difference.only_in_a), std::pair("B", &difference.only_in_b)}) {
+    if (ops->empty()) continue;
+    fmt::print("{} op(s) only in {}:", ops->size(), name);
+    for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
+      fmt::print(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
+    fmt::print("{}\n", ops->size() > kShownShifts ? " ..." : "");
+  }
+}
+
+void print_ops(const TimelineDifference& difference) {
+  fmt::print(
+      "\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
+      difference.shifts.size(), to_text(start_shift_quantile(difference, 0.5)),
+      to_text(start_shift_quantile(difference, 0.95)),
+      to_text(start_shift_quantile(difference, 1)));
+  print_op_lists(difference);
+  const std::optional<OpShift> first = first_parting(difference, 0);
+  if (!first) return;
+  fmt::print("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
+             first->rank, to_text(first->start));
+  std::vector<OpShift> shifts = difference.shifts;
+  std::stable_sort(shifts.begin(), shifts.end(), [](const OpShift& a, const OpShift& b) {
+    return std::abs(a.start_shift) > std::abs(b.start_shift);
+  });
+  shifts.resize(std::min(shifts.size(), kShownShifts));
+  fmt::print("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
+             "takes longer");
+  for (const OpShift& shift : shifts)
+    fmt::print("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op),
+               to_text(shift.start), to_text(shift.start_shift), to_text(shift.duration_shift));
+}
+
+void print_json(const Side& a, const Side& b, const Metrics& metrics,
+                const std::optional<TimelineDifference>& difference) {
+  nlohmann::ordered_json json{
+      {"format", "bubblescope-diff/1"}, {"a", a.metrics}, {"b", b.metrics}, {"metrics", metrics}};
+  if (difference) {
+    json["ops"] = nlohmann::ordered_json::array();
+    for (const OpShift& shift : difference->shifts)
+      if (shift.start_shift != 0 || shift.duration_shift != 0)
+        json["ops"].push_back({{"rank", shift.rank},
+                               {"op", to_string(shift.op)},
+                               {"start_shift_ns", shift.start_shift},
+                               {"duration_shift_ns", shift.duration_shift}});
+    json["only_in_a"] = difference->only_in_a.size();
+    json["only_in_b"] = difference->only_in_b.size();
+  }
+  fmt::print("{}\n", json.dump(1));
+}
+
+}  // namespace
+
+int run_diff(const Arguments& arguments) {
+  CLI::App app{"Two reports or timelines, number by number and op by op; a gate for CI", "diff"};
+  std::string path_a;
+  std::string path_b;
+  std::string format;
+  std::vector<std::string> conditions;
+  app.add_option("A", path_a, "a file of --save or --format json, - for stdin")->required();
+  app.add_option("B", path_b, "the file to hold against it")->required();
+  add_format_option(app, format, {"text", "json"});
+  add_gate_option(app, conditions);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  const Side a = load_side(path_a);
+  const Side b = load_side(path_b);
+  Metrics metrics = comparable(a.metrics, b.metrics);
+  std::optional<TimelineDifference> difference;
+  if (a.recorded && b.recorded) {
+    difference = compare_timelines(a.recorded->program, a.recorded->timeline, b.recorded->program,
+                                   b.recorded->timeline);
+    add_op_metrics(*difference, metrics);
+  }
+  if (format == "json") {
+    print_json(a, b, metrics, difference);
+  } else {
+    print_metrics(a.metrics, b.metrics);
+    if (difference) print_ops(*difference);
+  }
+  return report_failures(gate, metrics) ? 1 : 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,250 @@
+// Chrome's trace event format: opens in Perfetto and in chrome://tracing.
+//
+// Sample (one event per line in the file):
+//   {"ph":"X","pid":1,"tid":1,"ts":12000.000,"dur":1000.000,"name":"F mb3 s2","cat":"forward",
+//    "cname":"thread_state_runnable","args":{"op":"2F3","stage":2,...}}
+// A process is a rank, a thread one of its lanes: 1 computes, the others are links to other ranks.
+// Flows (s, f) lead from a message to the op that waits for it; a counter (C) has the stage chunks
+// whose activations a rank holds. Times are microseconds with three decimals: exact nanoseconds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/analysis/memory_curve.h"
+#include "traces/format.h"
+#include "traces/palette.h"
+#include "traces/trace_threads.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string_view category(OpKind kind) {
+  switch (kind) {
+    case OpKind::kForward: return "forward";
+    case OpKind::kBackward: return "backward";
+    case OpKind::kInputGrad: return "input_grad";
+    case OpKind::kWeightGrad: return "weight_grad";
+    case OpKind::kRecompute: return "recompute";
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return "p2p";
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad: return "collective";
+    case OpKind::kIdle: return "idle";
+  }
+  return "";
+}
+
+/// The reserved colour of chrome://tracing that is nearest to the palette's.
+std::string_view reserved_colour(OpKind kind) {
+  switch (kind) {
+    case OpKind::kForward: return "thread_state_runnable";
+    case OpKind::kBackward: return "thread_state_running";
+    case OpKind::kInputGrad: return "background_memory_dump";
+    case OpKind::kWeightGrad: return "thread_state_iowait";
+    case OpKind::kRecompute: return "detailed_memory_dump";
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return "generic_work";
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad: return "terrible";
+    case OpKind::kIdle: return "white";
+  }
+  return "";
+}
+
+constexpr std::size_t kBytesPerInstruction = 500;
+
+/// A time as microseconds with three decimals.
+struct Micros {
+  Nanos whole;
+  Nanos thousandths;
+  explicit Micros(Nanos time) : whole(time / 1000), thousandths(time % 1000) {}
+};
+
+class ChromeTrace {
+ public:
+  explicit ChromeTrace(const Recording& recording)
+      : recording_(recording),
+        program_(recording.program),
+        timeline_(recording.timeline),
+        palette_(recording.schedule),
+        by_start_(order_by_start(recording.timeline)),
+        threads_(assign_threads(recording.program, recording.timeline, by_start_)),
+        held_(held_half_chunks(recording.program, Release::kWeightGrad)),
+        critical_(recording.program.size(), false),
+        consumer_(recording.program.size()) {
+    for (const InstructionId id : recording.report.critical_path) critical_[id] = true;
+    find_consumers();
+    find_memory_changes();
+    out_.reserve(kBytesPerInstruction * recording.program.size());
+  }
+
+  std::string write() && {
+    print("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[", other_data());
+    write_names();
+    auto change = changes_.begin();
+    for (const InstructionId id : by_start_) {
+      for (; change != changes_.end() && change->time <= timeline_.start[id]; ++change)
+        write_counter(*change);
+      if (is_message(program_.instructions[id])) write_message(id);
+      else write_op(id);
+      write_flows(id);
+    }
+    for (; change != changes_.end(); ++change) write_counter(*change);
+    print("\n]}}\n");
+    return fmt::to_string(out_);
+  }
+
+ private:
+  /// What a rank holds from some time on.
+  struct MemoryChange {
+    Nanos time;
+    std::int32_t rank;
+    double chunks;
+  };
+
+  template <class... Values>
+  void print(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(fmt::appender(out_), format, std::forward<Values>(values)...);
+  }
+
+  const TraceThread& thread(InstructionId id) const {
+    return threads_.threads[threads_.thread_of[id]];
+  }
+
+  /// A message's flow ends where it is waited for on its receiver; of a pair whose first op waits
+  /// for both, at the second, which uses it.
+  void find_consumers() {
+    for (InstructionId id = 0; id < program_.size(); ++id)
+      for (const InstructionId dependency : program_.dependencies_of(id)) {
+        const Instruction& sent = program_.instructions[dependency];
+        if (is_message(sent) && program_.instructions[id].rank == sent.peer)
+          consumer_[dependency] = id;
+      }
+  }
+
+  /// What an op takes, it takes when it starts; what it gives back, it gives back when it ends.
+  void find_memory_changes() {
+    std::vector<std::int64_t> before(static_cast<std::size_t>(program_.ranks), 0);
+    const double halves = 2.0 * recording_.schedule.shape.slices;
+    for (InstructionId id = 0; id < program_.size(); ++id) {
+      const Instruction& instruction = program_.instructions[id];
+      std::int64_t& now = before[static_cast<std::size_t>(instruction.rank)];
+      if (!is_compute(instruction.op.kind) || held_[id] == now) continue;
+      const Nanos time = held_[id] > now ? timeline_.start[id] : timeline_.end[id];
+      changes_.push_back({time, instruction.rank, static_cast<double>(held_[id]) / halves});
+      now = held_[id];
+    }
+    std::stable_sort(
+        changes_.begin(), changes_.end(),
+        [](const MemoryChange& left, const MemoryChange& right) { return left.time < right.time; });
+  }
+
+  std::string other_data() const {
+    const BubbleReport& report = recording_.report;
+    const nlohmann::ordered_json data{{"tool", "bubblescope " BUBBLESCOPE_VERSION},
+                                      {"source", timeline_.source},
+                                      {"schedule", recording_.schedule.name},
+                                      {"pp", report.shape.ranks},
+                                      {"vpp", report.shape.chunks},
+                                      {"microbatches", report.shape.microbatches},
+                                      {"makespan_ns", report.makespan},
+                                      {"bubble_ratio", report.bubble.ratio}};
+    return data.dump();
+  }
+
+  void write_names() {
+    const char* separator = "\n";
+    for (std::int32_t rank = 0; rank < program_.ranks; ++rank) {
+      print("{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"rank {}\"}}}},\n"
+            "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}}}",
+            separator, rank, rank, rank, rank);
+      separator = ",\n";
+    }
+    for (const TraceThread& named : threads_.threads)
+      print(",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":{}}}}},\n"
+            "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{}}}}}",
+            named.rank, named.tid, nlohmann::json(named.name).dump(), named.rank, named.tid, named.tid);
+  }
+
+  /// All of a slice but its own arguments, which the caller writes and closes.
+  void begin_slice(InstructionId id) {
+    const Op& op = program_.instructions[id].op;
+    const Micros start(timeline_.start[id]);
+    const Micros duration(timeline_.end[id] - timeline_.start[id]);
+    print(",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"dur\":{}.{:03},\"name\":\"{} ",
+          thread(id).rank, thread(id).tid, start.whole, start.thousandths, duration.whole,
+          duration.thousandths, code(op.kind));
+    if (has_microbatch(op.kind)) print("mb{} ", op.microbatch);
+    print("s{}\",\"cat\":\"{}\",\"cname\":\"{}\",\"args\":{{\"op\":\"", op.stage, category(op.kind),
+          reserved_colour(op.kind));
+    print("{}\",\"stage\":{},\"mb_id\":{},\"microbatch\":{},\"chunk\":{},\"slack_ns\":{},\"critical\":{}",
+          to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
+          recording_.report.slack[id], static_cast<bool>(critical_[id]));
+  }
+
+  void write_op(InstructionId id) {
+    begin_slice(id);
+    if (recording_.schedule.shape.slices > 1)
+      print(",\"slice\":{}", program_.instructions[id].op.slice);
+    print("}}}}");
+  }
+
+  void write_message(InstructionId id) {
+    begin_slice(id);
+    print(",\"Src Rank\":{},\"Dst Rank\":{}}}}}", program_.instructions[id].rank,
+          program_.instructions[id].peer);
+  }
+
+  void write_flows(InstructionId id) {
+    if (consumer_[id]) write_flow_end(id, id, "s\"");
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      if (consumer_[dependency] == id) write_flow_end(dependency, id, "f\",\"bp\":\"e\"");
+  }
+
+  /// Bound to the slice at whose start it stands.
+  void write_flow_end(InstructionId message, InstructionId at, const char* phase) {
+    const Micros time(timeline_.start[at]);
+    print(",\n{{\"ph\":\"{},\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"name\":\"message\",\"cat\":\"p2p\"}}",
+          phase, message, thread(at).rank, thread(at).tid, time.whole, time.thousandths);
+  }
+
+  void write_counter(const MemoryChange& change) {
+    const Micros time(change.time);
+    print(",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held activations\",\"args\":{{\"chunks\":{}}}}}",
+          change.rank, time.whole, time.thousandths, change.chunks);
+  }
+
+  const Recording& recording_;
+  const Program& program_;
+  const Timeline& timeline_;
+  Palette palette_;
+  std::vector<InstructionId> by_start_;
+  TraceThreads threads_;
+  std::vector<std::int64_t> held_;
+  std::vector<bool> critical_;
+  std::vector<std::optional<InstructionId>> consumer_;  ///< per message; none for other instructions
+  std::vector<MemoryChange> changes_;
+  fmt::memory_buffer out_;
+};
+
+const Registrar<TimelineFormat> kRegistrar{
+    {"trace",
+     {"chrome"},
+     "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
+     [](const Recording& recording, const std::string&) { return ChromeTrace(recording).write(); }}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,61 @@
+// SVG elements as text.
+#include "traces/svg_canvas.h"
+
+#include <fmt/format.h>
+
+#include "traces/wording.h"
+
+namespace bubblescope {
+
+std::string escape_xml(std::string_view text) {
+  std::string escaped;
+  for (const char byte : text) {
+    switch (byte) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      default: escaped += byte;
+    }
+  }
+  return escaped;
+}
+
+std::string pixel_text(double length) { return trim_zeros(fmt::format("{:.2f}", length)); }
+
+void SvgCanvas::rect(const Box& box, std::string_view attributes) {
+  body_ +=
+      fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}/>\n", pixel_text(box.x),
+                  pixel_text(box.y), pixel_text(box.width), pixel_text(box.height), attributes);
+}
+
+void SvgCanvas::text(double x, double y, std::string_view attributes, std::string_view content) {
+  body_ += fmt::format("<text x=\"{}\" y=\"{}\" {}>{}</text>\n", pixel_text(x), pixel_text(y),
+                       attributes, escape_xml(content));
+}
+
+void SvgCanvas::line(double x1, double y1, double x2, double y2, std::string_view attributes) {
+  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", pixel_text(x1),
+                       pixel_text(y1), pixel_text(x2), pixel_text(y2), attributes);
+}
+
+void SvgCanvas::path(std::string_view steps, std::string_view attributes) {
+  body_ += fmt::format("<path d=\"{}\" {}/>\n", steps, attributes);
+}
+
+void SvgCanvas::begin_group(std::string_view title) {
+  body_ += fmt::format("<g><title>{}</title>", escape_xml(title));
+}
+
+void SvgCanvas::end_group() { body_ += "</g>\n"; }
+
+std::string SvgCanvas::finish(double width, double height, std::string_view style) const {
+  const std::string size = fmt::format("width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\"",
+                                       pixel_text(width), pixel_text(height));
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" {}>\n<style>\n{}</style>\n{}</svg>\n",
+      size, style, body_);
+}
+
+}  // namespace bubblescope

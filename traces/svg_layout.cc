@@ -1,0 +1,63 @@
+// Sizes of the SVG timeline.
+#include "traces/svg_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kMargin = 16;
+constexpr double kHead = 56;  ///< title and subtitle
+constexpr double kCell = 24;  ///< wanted width of a typical op
+constexpr double kLeastChart = 480;
+constexpr double kMostChart = 1920;
+constexpr double kLeastCell = 3;  ///< narrower ops are drawn by columns
+constexpr std::size_t kMostCells = 20'000;
+constexpr std::size_t kMostTips = 5'000;
+constexpr double kCharacter = 6.4;
+
+double row_pitch(std::int32_t ranks) {
+  if (ranks <= 16) return 27;
+  return ranks <= 64 ? 15 : 8;
+}
+
+/// The duration that three quarters of the ops have at least; and how many ops there are.
+Nanos typical_duration(std::vector<Nanos> durations) {
+  if (durations.empty()) return 1;
+  const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);
+  std::nth_element(durations.begin(), quarter, durations.end());
+  return *quarter;
+}
+
+}  // namespace
+
+double SvgLayout::top(std::int32_t rank) const { return kHead + pitch * rank; }
+
+double text_width(std::string_view text) { return kCharacter * columns_of(text); }
+
+SvgLayout choose_svg_layout(const Recording& recording) {
+  const Timeline& timeline = recording.timeline;
+  SvgLayout layout;
+  layout.lanes = compute_lanes(recording.program);
+  layout.step = whole_step(recording.program, timeline, 1);
+  layout.pitch = row_pitch(recording.program.ranks);
+  layout.left = kMargin + text_width(fmt::format("rank {}", recording.program.ranks)) + 6;
+  std::vector<Nanos> durations;
+  for (const std::vector<InstructionId>& lane : layout.lanes)
+    for (const InstructionId id : lane)
+      if (timeline.end[id] > timeline.start[id])
+        durations.push_back(timeline.end[id] - timeline.start[id]);
+  const double ops_wide =
+      static_cast<double>(layout.step.span) / static_cast<double>(typical_duration(durations));
+  layout.chart = std::clamp(ops_wide * kCell, kLeastChart, kMostChart);
+  layout.by_columns = layout.chart / ops_wide < kLeastCell || durations.size() > kMostCells;
+  layout.tips = durations.size() <= kMostTips;
+  return layout;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,118 @@
+// Tracks are cut into slots: an instruction takes the first slot of its track that is free.
+#include "traces/trace_threads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace bubblescope {
+
+namespace {
+
+/// A lane, or the link from a rank to a peer for instructions that are in no lane.
+struct Track {
+  std::int32_t rank = 0;
+  std::uint32_t lane = kNoLane;
+  std::int32_t peer = 0;
+
+  /// Lanes come before links: kNoLane is the largest lane.
+  bool operator<(const Track& other) const {
+    return std::tie(rank, lane, peer) < std::tie(other.rank, other.lane, other.peer);
+  }
+};
+
+struct Slot {
+  Nanos free_from = 0;
+  std::uint32_t thread = 0;
+};
+
+std::string name_of(const Program& program, const Track& track, std::size_t slot) {
+  std::string name = "compute";
+  if (track.lane == kNoLane)
+    name = track.peer == track.rank ? "other" : fmt::format("send → rank {}", track.peer);
+  else if (!program.lanes[track.lane].name.empty())
+    name = program.lanes[track.lane].name;
+  return slot == 0 ? name : fmt::format("{} ({})", name, slot + 1);
+}
+
+class Assignment {
+ public:
+  Assignment(const Program& program, const Timeline& timeline)
+      : program_(program), timeline_(timeline), lane_slots_(program.lanes.size()) {
+    assigned_.thread_of.resize(program.size());
+  }
+
+  TraceThreads run(const std::vector<InstructionId>& by_start) && {
+    for (const InstructionId id : by_start) assigned_.thread_of[id] = place(id);
+    number_threads();
+    return std::move(assigned_);
+  }
+
+ private:
+  std::vector<Slot>& slots_of(const Instruction& instruction) {
+    if (instruction.lane != kNoLane) return lane_slots_[instruction.lane];
+    return link_slots_[{instruction.rank, instruction.peer}];
+  }
+
+  std::uint32_t place(InstructionId id) {
+    const Instruction& instruction = program_.instructions[id];
+    std::vector<Slot>& slots = slots_of(instruction);
+    auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& candidate) {
+      return candidate.free_from <= timeline_.start[id];
+    });
+    if (slot == slots.end()) {
+      const Track track{instruction.rank, instruction.lane, instruction.peer};
+      tracks_.push_back({track, slots.size()});
+      slot = slots.insert(slots.end(), {0, static_cast<std::uint32_t>(tracks_.size() - 1)});
+    }
+    slot->free_from = timeline_.end[id];
+    return slot->thread;
+  }
+
+  /// Threads were numbered in order of appearance; now by rank, lane, peer and slot.
+  void number_threads() {
+    std::vector<std::uint32_t> sorted(tracks_.size());
+    std::iota(sorted.begin(), sorted.end(), 0u);
+    std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t left, std::uint32_t right) {
+      return tracks_[left] < tracks_[right];
+    });
+    std::vector<std::uint32_t> place_of(tracks_.size());
+    for (const std::uint32_t thread : sorted) {
+      const auto& [track, slot] = tracks_[thread];
+      std::vector<TraceThread>& threads = assigned_.threads;
+      place_of[thread] = static_cast<std::uint32_t>(threads.size());
+      const bool first = threads.empty() || threads.back().rank != track.rank;
+      threads.push_back({track.rank, first ? 1 : threads.back().tid + 1,
+                         name_of(program_, track, slot)});
+    }
+    for (std::uint32_t& thread : assigned_.thread_of) thread = place_of[thread];
+  }
+
+  const Program& program_;
+  const Timeline& timeline_;
+  std::vector<std::vector<Slot>> lane_slots_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Slot>> link_slots_;
+  std::vector<std::pair<Track, std::size_t>> tracks_;
+  TraceThreads assigned_;
+};
+
+}  // namespace
+
+std::vector<InstructionId> order_by_start(const Timeline& timeline) {
+  std::vector<InstructionId> ids(timeline.start.size());
+  std::iota(ids.begin(), ids.end(), InstructionId{0});
+  std::sort(ids.begin(), ids.end(), [&](InstructionId left, InstructionId right) {
+    return std::tie(timeline.start[left], left) < std::tie(timeline.start[right], right);
+  });
+  return ids;
+}
+
+TraceThreads assign_threads(const Program& program, const Timeline& timeline,
+                            const std::vector<InstructionId>& by_start) {
+  return Assignment(program, timeline).run(by_start);
+}
+
+}  // namespace bubblescope

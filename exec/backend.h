@@ -40,7 +40,8 @@ struct Span {
 /// Where a lane stood when the step was stopped.
 struct Stand {
   InstructionId at = 0;                  ///< the instruction at its head
-  std::optional<InstructionId> awaited;  ///< what that waited for; empty: it was in its own work
+  bool started = false;                  ///< it was in its own work
+  std::optional<InstructionId> awaited;  ///< what it waited for; empty: it was about to start
 };
 
 /// Why a step was stopped.
@@ -68,7 +69,8 @@ class RankWorker {
   virtual RankResult finish() = 0;
 };
 
-/// Must outlive its workers, as the Program must.
+/// Must outlive its workers, as the Program must. Its workers run one Program at a time: those of
+/// the one before must be gone.
 class Backend {
  public:
   virtual ~Backend() = default;

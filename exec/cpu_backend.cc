@@ -57,7 +57,7 @@ class CpuBackend : public Backend {
   explicit CpuBackend(BackendRequest request) : request_(std::move(request)) {}
 
   std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) override {
-    if (!crew_) crew_.emplace(request_, program);
+    if (!crew_ || crew_->is_closed()) crew_.emplace(request_, program);
     return std::make_unique<CpuWorker>(rank, program, *crew_);
   }
 

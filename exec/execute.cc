@@ -37,22 +37,26 @@ Timeline gather(const Program& program, const std::vector<RankResult>& results) 
 std::string describe(const Program& program, const Stand& stand) {
   const Instruction& at = program.instructions[stand.at];
   const std::string where = "rank " + std::to_string(at.rank) + " at " + to_string(at.op);
-  if (!stand.awaited) return where + " (in its own work)";
+  if (stand.started) return where + " (in its own work)";
+  if (!stand.awaited) return where + " (about to start)";
   const Instruction& awaited = program.instructions[*stand.awaited];
   return where + " waits for " + to_string(awaited.op) +
          (awaited.rank == at.rank ? "" : " of rank " + std::to_string(awaited.rank));
 }
 
-/// Those in their own work first: the others wait for them.
+/// Whoever failed first, then those in their own work, then those who wait for them.
 std::string describe(const Program& program, const std::vector<RankResult>& results) {
-  std::vector<Stand> stands;
+  std::vector<std::string> failed;
+  std::vector<std::string> working;
+  std::vector<std::string> waiting;
   for (const RankResult& result : results)
-    stands.insert(stands.end(), result.stopped.begin(), result.stopped.end());
-  std::stable_partition(stands.begin(), stands.end(),
-                        [](const Stand& stand) { return !stand.awaited; });
+    for (const Stand& stand : result.stopped) {
+      auto& group = result.failure != nullptr ? failed : stand.started ? working : waiting;
+      group.push_back(describe(program, stand));
+    }
   std::string text;
-  for (const Stand& stand : stands)
-    text += (text.empty() ? "" : "; ") + describe(program, stand);
+  for (const auto* group : {&failed, &working, &waiting})
+    for (const std::string& stand : *group) text += (text.empty() ? "" : "; ") + stand;
   return text;
 }
 

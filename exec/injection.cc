@@ -44,8 +44,8 @@ std::string describe_stands(const Program& program, std::vector<bool> never) {
     if (awaited || (has_lane && lane_stuck[instruction.lane])) never[id] = true;
     if (!never[id] || !has_lane || lane_stuck[instruction.lane]) continue;
     lane_stuck[instruction.lane] = true;
-    text += (text.empty() ? "rank " : "; rank ") + std::to_string(instruction.rank) + " stands at " +
-            to_string(instruction.op);
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(instruction.rank) +
+            " stands at " + to_string(instruction.op);
   }
   return text;
 }

@@ -51,7 +51,7 @@ std::uint32_t LaneCrew::join() {
 
 bool LaneCrew::await_step(std::uint32_t last) {
   step_.wait(last, std::memory_order_acquire);
-  return !closed_.load(std::memory_order_acquire);
+  return !is_closed();
 }
 
 void LaneCrew::leave_step() {

@@ -35,6 +35,7 @@ class LaneCrew {
 
   /// Ends the lanes' threads. Only while no lane runs.
   void close();
+  bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
  private:
   friend class LaneThread;

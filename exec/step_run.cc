@@ -115,7 +115,8 @@ void StepRun::perform(InstructionId id) {
 void StepRun::suffer(const Injection& injection, InstructionId id) {
   if (injection.kind == Injection::Kind::kDie)
     throw Error(Fault::kMachine, "rank " + std::to_string(injection.rank) + " died at " +
-                                     to_string(program_.instructions[id].op) + ", as --inject says");
+                                     to_string(program_.instructions[id].op) +
+                                     ", as --inject says");
   while (injection.kind == Injection::Kind::kHang && !stopped())
     clock_.pass_until(clock_.now() + 1'000'000'000);
 }
@@ -160,8 +161,8 @@ std::optional<Span> StepRun::span(InstructionId id) const {
 }
 
 Stand StepRun::explain(InstructionId id) const {
-  Stand stand{id, std::nullopt};
-  if (state_[id] == kStarted) return stand;
+  Stand stand{id, state_[id] == kStarted, std::nullopt};
+  if (stand.started) return stand;
   std::optional<InstructionId> awaited = id;
   for (bool in_lane = false; awaited && !in_lane;) {
     const auto dependencies = program_.dependencies_of(*awaited);

@@ -3,10 +3,18 @@
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
+#include "schedules/pytorch_cells.h"
 #include "schedules/virtual_stages.h"
 
 namespace bubblescope {
 namespace {
+
+/// PyTorch starts each rank a step after the one before it, and leaves two steps for each rank that
+/// the first backward crosses.
+RankOrder pytorch_cells(const Shape& shape, std::int32_t rank, const RankOrder& ops) {
+  return with_idle_cells(
+      ops, {.lead = rank, .warmup = std::ssize(ops) / 2, .gap = 2 * (shape.ranks - 1 - rank)});
+}
 
 /// PyTorch drains each chunk from its newest micro-batch; the paper from its oldest.
 Schedule build(const ScheduleRequest& request) {
@@ -18,6 +26,8 @@ Schedule build(const ScheduleRequest& request) {
     if (request.profile == Profile::kPytorch)
       visits.backward.assign(visits.forward.rbegin(), visits.forward.rend());
     schedule.order.push_back(alternate(visits, std::ssize(visits.forward)));
+    if (request.profile == Profile::kPytorch)
+      schedule.posted.push_back(pytorch_cells(shape, rank, schedule.order[rank]));
   }
   return schedule;
 }

@@ -1,4 +1,4 @@
-// What closed forms are made of: the durations of the ops of one chunk.
+// What closed forms are made of: the durations of the ops of one chunk, or one slice of it.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct ChunkCost {
 /// [x]+ in formulas: a wait that is not there does not save time.
 inline Nanos at_least_zero(Nanos time) { return time > 0 ? time : 0; }
 
-/// The uniform costs of a request, per chunk. Empty where a rank's share does not divide evenly
-/// into its chunks: then its stages differ, and closed forms for uniform stages do not hold.
+/// The uniform costs of a request, per chunk and slice. Empty where a rank's share does not divide
+/// evenly into them: then its stages differ, and closed forms for uniform stages do not hold.
 std::optional<ChunkCost> chunk_cost(const ScheduleRequest& request);
 
 }  // namespace bubblescope

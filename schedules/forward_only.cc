@@ -50,6 +50,7 @@ const ScheduleRegistrar registrar{{
     .name = "forward-only",
     .summary = "no backward: inference or evaluation",
     .source = "Megatron-LM, DeepSpeed (InferenceSchedule)",
+    .groups_microbatches = true,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
     .refuse = refuse,
     .build = build,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
+#include "schedules/pytorch_cells.h"
 #include "schedules/virtual_stages.h"
 
 namespace bubblescope {
@@ -10,6 +11,21 @@ namespace {
 
 /// A micro-batch is on its way to the last rank and back: two steps for each rank in between.
 constexpr std::int32_t kSteps = 2;
+
+/// PyTorch starts each rank a step after the one before it, waits until the first backward can be
+/// there, v p + 2 (p-1-r) steps after the start, and takes two steps for a backward of the
+/// cool-down.
+RankOrder pytorch_cells(const ScheduleRequest& request, std::int32_t rank, const RankOrder& ops) {
+  const Shape& shape = request.shape;
+  const std::int64_t visits = std::ssize(ops) / 2;
+  const std::int64_t warmup = std::min(visits, virtual_warmup(request, rank, kSteps));
+  const std::int64_t first_backward =
+      std::int64_t{shape.chunks} * shape.ranks + kSteps * (shape.ranks - 1 - rank);
+  return with_idle_cells(ops, {.lead = rank,
+                               .warmup = warmup,
+                               .gap = first_backward - warmup - rank,
+                               .cooldown = 2 * visits - warmup});
+}
 
 Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
@@ -19,6 +35,9 @@ Schedule build(const ScheduleRequest& request) {
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(
         alternate(virtual_visits(shape, group_size, rank), virtual_warmup(request, rank, kSteps)));
+  if (request.profile == Profile::kPytorch)
+    for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+      schedule.posted.push_back(pytorch_cells(request, rank, schedule.order[rank]));
   return schedule;
 }
 
@@ -50,6 +69,8 @@ const ScheduleRegistrar registrar{{
     .aliases = {"Interleaved1F1B", "vpp"},
     .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
     .source = "Narayanan et al. 2021 (Megatron-LM)",
+    .groups_microbatches = true,
+    .overlaps_experts = true,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},
     .refuse = refuse_groups,
     .build = build,

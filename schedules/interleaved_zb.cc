@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
+#include "schedules/pytorch_cells.h"
 #include "schedules/virtual_stages.h"
 #include "schedules/zero_bubble.h"
 
@@ -12,6 +13,20 @@ namespace {
 /// Half of interleaved 1F1B's: what is on its way back is I alone.
 constexpr std::int32_t kSteps = 1;
 
+/// PyTorch starts each rank a step after the one before it, lets the warm-ups end together, and
+/// then holds forwards back until their inputs are there.
+std::vector<RankOrder> pytorch_cells(const ScheduleRequest& request, const Schedule& schedule) {
+  const Shape& shape = request.shape;
+  std::vector<RankOrder> cells;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    cells.push_back(with_idle_cells(
+        schedule.order[rank], {.lead = rank,
+                               .warmup = std::min(std::int64_t{shape.microbatches} * shape.chunks,
+                                                  virtual_warmup(request, rank, kSteps)),
+                               .gap = shape.ranks - 1 - rank}));
+  return with_forwards_in_step(cells, schedule.stages(), shape.microbatches);
+}
+
 Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
@@ -20,6 +35,7 @@ Schedule build(const ScheduleRequest& request) {
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(alternate_split(virtual_visits(shape, group_size, rank),
                                              virtual_warmup(request, rank, kSteps), rank));
+  if (request.profile == Profile::kPytorch) schedule.posted = pytorch_cells(request, schedule);
   return schedule;
 }
 
@@ -50,6 +66,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"InterleavedZeroBubble", "ZB1P"},
     .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
     .source = "PyTorch (ScheduleInterleavedZeroBubble), after Qi et al. 2024",
+    .groups_microbatches = true,
     .profiles = {Profile::kPytorch},
     .refuse = refuse_groups,
     .build = build,

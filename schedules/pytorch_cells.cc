@@ -5,8 +5,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr Op kIdleCell{0, 0, 0, OpKind::kIdle, Pairing::kAlone};
-
 /// The forwards that have run, by stage and micro-batch.
 class Forwards {
  public:
@@ -35,7 +33,7 @@ RankOrder with_idle_cells(const RankOrder& ops, const IdleCells& idle) {
   for (std::int64_t at = 0; at < std::ssize(ops); ++at) {
     if (at == idle.warmup && at > 0)
       for (std::int64_t cell = 0; cell < idle.gap; ++cell) cells.push_back(kIdleCell);
-    if (at >= idle.cooldown) cells.push_back(kIdleCell);
+    if (idle.cooldown && at >= *idle.cooldown) cells.push_back(kIdleCell);
     cells.push_back(ops[static_cast<std::size_t>(at)]);
   }
   return cells;

@@ -3,19 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
 
+inline constexpr Op kIdleCell{0, 0, 0, OpKind::kIdle, Pairing::kAlone};
+
 /// Where a rank has idle cells: `lead` of them first, `gap` of them behind the first `warmup` ops,
-/// and one before each op from `cooldown` on.
+/// and one before each op from the `cooldown`th on, where that is given.
 struct IdleCells {
   std::int64_t lead = 0;
   std::int64_t warmup = 0;
   std::int64_t gap = 0;
-  std::int64_t cooldown = 0;
+  std::optional<std::int64_t> cooldown = std::nullopt;
 };
 
 /// The cells of one rank.

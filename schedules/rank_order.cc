@@ -6,7 +6,9 @@
 namespace bubblescope {
 namespace {
 
-Op op_of(const Visit& visit, OpKind kind) { return {visit.stage, visit.microbatch, 0, kind}; }
+Op op_of(const Visit& visit, OpKind kind) {
+  return {visit.stage, visit.microbatch, visit.slice, kind};
+}
 
 }  // namespace
 

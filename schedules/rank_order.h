@@ -9,10 +9,11 @@
 
 namespace bubblescope {
 
-/// A micro-batch passing through one of a rank's stages.
+/// A micro-batch, or a slice of one, passing through one of a rank's stages.
 struct Visit {
   std::int32_t stage = 0;
   std::int32_t microbatch = 0;
+  std::int16_t slice = 0;
 };
 
 /// What a rank runs, each kind in its own order; as many backwards as forwards.

@@ -27,13 +27,11 @@ class TwoStreamOrder {
  public:
   TwoStreamOrder(std::array<Stream, 2> streams, std::int64_t expected_ops);
 
-  void repeat(std::int32_t times, std::string_view ops);
+  void repeat(std::int32_t times, std::string_view phase);
   RankOrder take() &&;
 
  private:
-  void add(std::string_view word);
-  Op next(char kind_letter, char stream_digit);
-  Op oldest_weight_grad();
+  Op next(OpKind kind, std::size_t stream);
 
   std::array<Stream, 2> streams_;
   std::array<std::array<std::int32_t, 2>, kProducts> taken_{};  ///< [product][stream]

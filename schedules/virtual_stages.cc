@@ -83,6 +83,9 @@ bool fill_loop(const Groups& groups, const Shape& shape) {
 std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t group_size = group_size_of(request);
+  const bool known = request.profile == Profile::kNone || request.profile == Profile::kMegatron;
+  if (request.moe_overlap && !known)
+    return {to_string(request.profile) + " has no --moe-overlap; leave it out"};
   switch (request.profile) {
     case Profile::kPytorch: return refuse_pytorch(shape);
     case Profile::kMegatron: return refuse_megatron(shape, group_size);
@@ -100,12 +103,13 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
 std::int64_t virtual_warmup(const ScheduleRequest& request, std::int32_t rank, std::int32_t steps) {
   const Shape& shape = request.shape;
   const std::int64_t ahead = std::int64_t{steps} * (shape.ranks - 1 - rank);
-  if (shape.chunks == 1) return ahead;  // no loop
+  const std::int64_t overlap = request.moe_overlap ? 1 : 0;
+  if (shape.chunks == 1) return ahead + overlap;  // no loop
   const Groups groups = groups_of(request);
   // A lone micro-batch at the end of two chunks holds nobody up.
   const bool lone = groups.last == 1 && shape.chunks == 2;
   const std::int64_t longest = std::int64_t{groups.size} + (lone ? groups.size : groups.last);
-  return std::int64_t{shape.chunks - 1} * groups.size + std::min(ahead, longest);
+  return std::int64_t{shape.chunks - 1} * groups.size + std::min(ahead, longest) + overlap;
 }
 
 Visits virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank) {

@@ -31,7 +31,7 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request);
 ///   w = (v-1) g + min(steps (p-1-r), g + h)
 /// They reach the last chunk, and give the micro-batch `steps` for each rank that follows. No rank
 /// may be more than g + h ahead of the last one, or around the loop each waits for the other; where
-/// groups fill the loop it never is.
+/// groups fill the loop it never is. With --moe-overlap every rank is one more ahead.
 std::int64_t virtual_warmup(const ScheduleRequest& request, std::int32_t rank, std::int32_t steps);
 
 /// A rank's visits: group by group, in a group chunk by chunk, in a chunk micro-batch by

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
+#include "schedules/pytorch_cells.h"
 #include "schedules/two_streams.h"
 
 namespace bubblescope {
@@ -15,9 +16,9 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return {};
 }
 
-/// The phases are made for at least n = 2p-1 micro-batches; where there are fewer, the ops of the
-/// missing ones are left out.
-RankOrder order_rank(const Shape& shape, std::int32_t rank) {
+/// The phases are made for at least n = 2p-1 micro-batches; where there are fewer, the cells of
+/// the missing ones are idle.
+RankOrder rank_cells(const Shape& shape, std::int32_t rank) {
   const std::int32_t n = std::max(2 * shape.ranks - 1, shape.microbatches);
   const std::int32_t below = shape.ranks - rank;
   TwoStreamOrder order({Stream{rank, 0}, Stream{2 * shape.ranks - 1 - rank, 0}}, 6 * n);
@@ -29,16 +30,23 @@ RankOrder order_rank(const Shape& shape, std::int32_t rank) {
   order.repeat(below, "I0 W0");
   order.repeat(rank, "W1");
   order.repeat(rank, "W0");
-  RankOrder ops = std::move(order).take();
-  std::erase_if(ops, [&](const Op& op) { return op.microbatch >= shape.microbatches; });
-  return ops;
+  RankOrder cells = std::move(order).take();
+  std::erase_if(cells, [&](const Op& op) { return op.microbatch >= n; });
+  const auto is_missing = [&](const Op& op) { return op.microbatch >= shape.microbatches; };
+  std::replace_if(cells.begin(), cells.end(), is_missing, kIdleCell);
+  return cells;
 }
 
 Schedule build(const ScheduleRequest& request) {
   Schedule schedule;
   schedule.rank_of_stage = zigzag_placement(request.shape.ranks, 2);
-  for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
-    schedule.order.push_back(order_rank(request.shape, rank));
+  for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank) {
+    RankOrder cells = rank_cells(request.shape, rank);
+    if (request.profile == Profile::kPytorch)  // which starts each rank a step late
+      schedule.posted.push_back(with_idle_cells(cells, {.lead = rank}));
+    std::erase(cells, kIdleCell);
+    schedule.order.push_back(std::move(cells));
+  }
   return schedule;
 }
 

@@ -1,10 +1,14 @@
-// check: is a schedule legal, can it deadlock, what memory does it need.
+// check: is a schedule legal, in which message modes can it deadlock, what memory does it need.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <variant>
 
 #include "sim/analysis/memory_curve.h"
+#include "sim/analysis/suggest_receives.h"
+#include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
 #include "tools/predict.h"
 #include "traces/drawing.h"
@@ -16,16 +20,26 @@ namespace {
 constexpr const char* kExample =
     "example: prove a hand-written PyTorch schedule before a thousand GPUs run it\n"
     "  bubblescope check my_schedule.csv\n"
-    "  bubblescope check 1f1b --pp 8 -m 32 --format json\n";
+    "example: the smallest deadlock of receives that are posted late, and what removes it\n"
+    "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
+    "--suggest\n"
+    "exit status: 1 if a schedule is not legal or deadlocks in the mode of --p2p-mode\n";
 
-/// What check found out about one schedule.
+/// What check found out about one schedule; what a schedule that cannot run has not, is empty.
 struct Verdict {
   std::string name;
   Problems problems;
-  bool dataflow_deadlock = false;
-  std::vector<Peak> peaks;  ///< empty where the schedule cannot run
+  std::vector<ModeVerdict> modes;
+  std::optional<std::int32_t> eager_slots;
+  std::vector<Peak> peaks;
+  std::optional<ReceiveSuggestion> suggestion;
 
   bool legal() const { return problems.empty(); }
+  bool deadlocks_in(P2pMode mode) const {
+    return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
+      return verdict.mode == mode && verdict.deadlock;
+    });
+  }
 };
 
 /// A shape that is refused is a problem found, not a failure to check.
@@ -34,59 +48,91 @@ std::variant<Schedule, Verdict> load(const std::string& name, const PredictOptio
     return load_schedule(name, options);
   } catch (const Error& error) {
     if (error.fault() != Fault::kProblem) throw;
-    return Verdict{name, {{{}, {}, error.what()}}, false, {}};
+    Verdict refused;
+    refused.name = name;
+    refused.problems = {{{}, {}, error.what()}};
+    return refused;
   }
 }
 
-Verdict examine(const Schedule& schedule, const PredictOptions& options) {
+Verdict examine(const Schedule& schedule, const PredictOptions& options, bool suggest) {
   Verdict verdict;
   verdict.name = schedule.name;
-  verdict.problems = validate_ops(schedule);
-  if (!verdict.legal()) return verdict;
-  verdict.problems = validate_messages(schedule);
-  const auto lowered = lower(schedule, options.cost.lower);
-  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
-    verdict.dataflow_deadlock = true;
-    verdict.problems.push_back(deadlock_problem(schedule, *deadlock));
-    return verdict;
+  verdict.problems = validate(schedule);
+  if (validate_ops(schedule).empty()) {
+    const auto lowered = lower(schedule);
+    if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+      // Ops that wait for each other do so whatever the messages do.
+      for (const P2pModeName& mode : kP2pModes) verdict.modes.push_back({mode.mode, *deadlock});
+    }
   }
-  verdict.peaks = find_peaks(schedule, std::get<Program>(lowered), load_memory(schedule, options));
+  if (!verdict.legal()) return verdict;
+  const LowerOptions& lower_options = options.cost.lower;
+  verdict.modes = check_modes(schedule, lower_options);
+  verdict.eager_slots = eager_slots_needed(schedule, lower_options);
+  const Program program = std::get<Program>(lower(schedule));
+  verdict.peaks = find_peaks(schedule, program, load_memory(schedule, options));
+  if (suggest)
+    verdict.suggestion = suggest_receives(schedule, lower_options, load_costs(schedule, options));
   return verdict;
+}
+
+nlohmann::ordered_json json_of(const Problem& problem) {
+  nlohmann::ordered_json item;
+  item["rank"] = problem.rank ? nlohmann::ordered_json(*problem.rank) : nullptr;
+  item["position"] = problem.position ? nlohmann::ordered_json(*problem.position) : nullptr;
+  item["message"] = problem.message;
+  return item;
 }
 
 std::string json_of(const Verdict& verdict) {
   nlohmann::ordered_json json{{"format", "bubblescope-check/1"},
                               {"schedule", verdict.name},
                               {"legal", verdict.legal()},
-                              {"problems", nlohmann::ordered_json::array()}};
-  for (const Problem& problem : verdict.problems) {
-    nlohmann::ordered_json item;
-    item["rank"] = problem.rank ? nlohmann::ordered_json(*problem.rank) : nullptr;
-    item["position"] = problem.position ? nlohmann::ordered_json(*problem.position) : nullptr;
-    item["message"] = problem.message;
-    json["problems"].push_back(std::move(item));
+                              {"problems", nlohmann::ordered_json::array()},
+                              {"deadlock", nlohmann::ordered_json::object()},
+                              {"deadlock_cycle", nlohmann::ordered_json::object()},
+                              {"eager_slots_needed", nullptr},
+                              {"peak_activations", nlohmann::ordered_json::array()}};
+  for (const Problem& problem : verdict.problems) json["problems"].push_back(json_of(problem));
+  for (const ModeVerdict& mode : verdict.modes) {
+    const std::string name(kP2pModes[static_cast<std::size_t>(mode.mode)].name);
+    json["deadlock"][name] = mode.deadlock.has_value();
+    if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
   }
-  json["deadlock"] = {{"dataflow", verdict.dataflow_deadlock}};
-  json["peak_activations"] = nlohmann::ordered_json::array();
+  if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
   for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
+  if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
   return json.dump() + "\n";
 }
 
-void print_text(const Verdict& verdict, const Schedule* schedule) {
-  if (verdict.legal()) {
-    fmt::print("{}: legal, cannot deadlock when messages leave as soon as they are made\n",
-               verdict.name);
+void print_illegal(const Verdict& verdict, const Schedule* schedule) {
+  fmt::print("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
+  if (schedule != nullptr) {
+    fmt::print("{}", draw_grid(*schedule, verdict.problems));
   } else {
-    fmt::print("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
-    if (schedule != nullptr)
-      fmt::print("{}", draw_grid(*schedule, verdict.problems));
-    else
-      fmt::print("  {}\n", verdict.problems[0].message);
+    fmt::print("  {}\n", verdict.problems[0].message);
   }
-  if (verdict.peaks.empty()) return;
+}
+
+void print_modes(const Verdict& verdict, const LowerOptions& options) {
+  for (const ModeVerdict& mode : verdict.modes) {
+    const std::string name = to_string(mode.mode, options.eager_slots);
+    fmt::print("  {:<16} {}\n", name,
+               mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
+  }
+  fmt::print("  eager slots needed: {}\n",
+             verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+}
+
+void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
+  if (!verdict.legal()) return print_illegal(verdict, schedule);
+  fmt::print("{}: legal\n", verdict.name);
+  print_modes(verdict, options);
   fmt::print("  activations held at the peak, rank by rank:");
   for (const Peak& peak : verdict.peaks) fmt::print(" {:g}", peak.activations);
   fmt::print("\n");
+  if (verdict.suggestion) fmt::print("suggestion:\n{}", to_string(*verdict.suggestion));
 }
 
 }  // namespace
@@ -95,25 +141,28 @@ int run_check(const Arguments& arguments) {
   CLI::App app{"Is a schedule legal, can it deadlock, what memory does it need", "check"};
   std::vector<std::string> names;
   std::string format;
+  bool suggest = false;
   PredictOptions options;
   app.add_option("SCHEDULE", names, "names ('bubblescope list') or files, - for stdin")->required();
   add_predict_options(app, options);
+  app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
-  bool legal = true;
+  bool sound = true;
   for (const std::string& name : names) {
     const std::variant<Schedule, Verdict> loaded = load(name, options);
     const auto* schedule = std::get_if<Schedule>(&loaded);
     const Verdict verdict =
-        schedule != nullptr ? examine(*schedule, options) : std::get<Verdict>(loaded);
-    if (format == "json")
+        schedule != nullptr ? examine(*schedule, options, suggest) : std::get<Verdict>(loaded);
+    if (format == "json") {
       fmt::print("{}", json_of(verdict));
-    else
-      print_text(verdict, schedule);
-    legal = legal && verdict.legal();
+    } else {
+      print_text(verdict, schedule, options.cost.lower);
+    }
+    sound = sound && verdict.legal() && !verdict.deadlocks_in(options.cost.lower.mode);
   }
-  return legal ? 0 : 1;
+  return sound ? 0 : 1;
 }
 
 }  // namespace bubblescope

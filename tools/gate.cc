@@ -76,19 +76,26 @@ std::vector<Condition> parse_conditions(const std::vector<std::string>& texts) {
   return conditions;
 }
 
+void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics) {
+  for (const Condition& condition : conditions) {
+    if (metrics.contains(condition.metric)) continue;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : metrics) names.push_back(name);
+    const std::string nearest = nearest_name(condition.metric, names);
+    throw Error(fmt::format("--fail-if: no number is called '{}'{}; there are {}", condition.metric,
+                            nearest.empty() ? "" : "; did you mean '" + nearest + "'?",
+                            fmt::join(names, ", ")));
+  }
+}
+
 bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics) {
+  expect_known(conditions, metrics);
   bool failed = false;
   for (const Condition& condition : conditions) {
-    const auto found = metrics.find(condition.metric);
-    if (found == metrics.end()) {
-      std::vector<std::string> names;
-      for (const auto& [name, value] : metrics) names.push_back(name);
-      throw Error(fmt::format("--fail-if: no number is called '{}'; there are {}", condition.metric,
-                              fmt::join(names, ", ")));
-    }
-    if (!holds(condition, found->second)) continue;
+    const double value = metrics.at(condition.metric);
+    if (!holds(condition, value)) continue;
     fmt::print(stderr, "bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric,
-               found->second);
+               value);
     failed = true;
   }
   return failed;

@@ -25,10 +25,13 @@ struct Condition {
 /// Adds `--fail-if CONDITION`, which may be given several times.
 void add_gate_option(CLI::App& app, std::vector<std::string>& conditions);
 
-/// Throws Error for what is no condition; names are checked against the metrics later.
+/// Throws Error for what is no condition.
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
 
-/// Says on stderr which conditions hold; true if any does. Throws Error for an unknown metric.
+/// Throws Error for a condition on a number that is not among the metrics.
+void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics);
+
+/// Says on stderr which conditions hold; true if any does. Throws what expect_known throws.
 bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics);
 
 }  // namespace bubblescope

@@ -42,18 +42,26 @@ std::vector<Entry> list_profiles() {
   return entries;
 }
 
+std::vector<Entry> list_modes() {
+  std::vector<Entry> entries;
+  for (const P2pModeName& mode : kP2pModes)
+    entries.push_back({std::string(mode.name), {}, std::string(mode.summary), ""});
+  return entries;
+}
+
 std::vector<Entry> entries_of(const std::string& what) {
   if (what == "schedules") return list_schedules();
   if (what == "formats") return list_formats();
   if (what == "profiles") return list_profiles();
+  if (what == "modes") return list_modes();
   if (what == "models" || what == "gpus" || what == "backends") {
     fmt::print(stderr, "bubblescope: this version knows no {}\n", what);
     return {};
   }
-  const std::string nearest =
-      nearest_name(what, {"schedules", "formats", "profiles", "models", "gpus", "backends"});
-  throw Error("list shows schedules, formats, profiles, models, gpus or backends, not '" + what +
-              "'" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  const std::string nearest = nearest_name(
+      what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
+  throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +
+              what + "'" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
 }
 
 void print_json(const std::vector<Entry>& entries) {
@@ -82,7 +90,7 @@ int run_list(const Arguments& arguments) {
   CLI::App app{"What is known, one line each", "list"};
   std::string what = "schedules";
   std::string format;
-  app.add_option("WHAT", what, "schedules, formats, profiles, models, gpus or backends");
+  app.add_option("WHAT", what, "schedules, formats, profiles, modes, models, gpus or backends");
   add_format_option(app, format, {"text", "json", "names"});
   app.footer(
       "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
@@ -61,10 +62,16 @@ int exit_status(Fault fault) {
   return 3;
 }
 
+/// Never throws, also when stderr itself cannot be written.
+void complain(const std::string& message) {
+  const std::string line = "bubblescope: " + message + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
 /// A full disk behind stdout must not look like success.
 int flush_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  fmt::print(stderr, "bubblescope: the output could not be written whole\n");
+  complain("the output could not be written whole");
   return 3;
 }
 
@@ -72,13 +79,13 @@ int run(int count, char** values) {
   try {
     return flush_output(dispatch({values + 1, values + count}));
   } catch (const Error& error) {
-    fmt::print(stderr, "bubblescope: {}\n", error.what());
+    complain(error.what());
     return exit_status(error.fault());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "bubblescope: out of memory; ask for fewer stages or micro-batches\n");
+    complain("out of memory; ask for fewer stages or micro-batches");
     return 3;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "bubblescope: {}\n", error.what());
+    complain(error.what());
     return 3;
   }
 }

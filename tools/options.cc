@@ -76,6 +76,38 @@ MemoryDelta parse_delta(const std::string& text) {
   return delta;
 }
 
+std::string mode_names() {
+  std::string names;
+  for (const P2pModeName& known : kP2pModes)
+    names += (names.empty() ? "" : "|") + std::string(known.name) +
+             (known.mode == P2pMode::kEager ? ":K" : "");
+  return names;
+}
+
+/// "fifo", or "eager:2" with its slots.
+void set_p2p_mode(const std::string& text, LowerOptions& options) {
+  const std::string wanted = normalize_name(text);
+  const std::size_t colon = wanted.find(':');
+  const std::string name = wanted.substr(0, colon);
+  std::vector<std::string> names;
+  for (const P2pModeName& known : kP2pModes) {
+    names.emplace_back(known.name);
+    if (known.name != name) continue;
+    if ((known.mode == P2pMode::kEager) != (colon != std::string::npos)) break;
+    options.mode = known.mode;
+    if (colon == std::string::npos) return;
+    const std::string slots = wanted.substr(colon + 1);
+    const bool number = !slots.empty() && slots.size() < 9 &&
+                        slots.find_first_not_of("0123456789") == std::string::npos;
+    if (!number) throw Error("'" + text + "' has no number of slots; write eager:2");
+    options.eager_slots = std::stoi(slots);
+    return;
+  }
+  const std::string nearest = nearest_name(name, names);
+  throw Error("'" + text + "' is none of " + mode_names() +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
 void complain_of_unknown(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining();
   if (left.empty()) return;
@@ -106,6 +138,8 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
                  "micro-batches that go through a chunk before the next one")
       ->check(microbatches);
   app.add_option("--slices", options.slices, "cuts of every sequence")->check(CLI::Range(1, 4096));
+  app.add_flag("--moe-overlap", options.moe_overlap,
+               "one forward more before the first backward, to hide the experts' messages");
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
                       {{"pytorch", Profile::kPytorch},
                        {"megatron", Profile::kMegatron},
@@ -137,6 +171,12 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
       app, {"--overlap", "how an overlapped forward-backward pair runs"},
       {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
       [&options](Overlap overlap) { options.lower.overlap = overlap; });
+  add_parsed(app,
+             {"--p2p-mode", "what posted sends and receives do (default dataflow)", mode_names()},
+             [&options](const std::string& text) { set_p2p_mode(text, options.lower); });
+  add_choice<Lowering>(app, {"--lowering", "where receives are posted (default asap)"},
+                       {{"asap", Lowering::kAsap}, {"deferred", Lowering::kDeferred}},
+                       [&options](Lowering posting) { options.lower.posting = posting; });
 }
 
 void add_memory_options(CLI::App& app, MemoryOptions& options) {

@@ -22,6 +22,7 @@ struct ShapeOptions {
   std::optional<std::int32_t> microbatches;
   std::optional<std::int32_t> group_size;
   std::optional<std::int32_t> slices;
+  bool moe_overlap = false;
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);

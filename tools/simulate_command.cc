@@ -42,6 +42,7 @@ int run_simulate(const Arguments& arguments) {
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
+  expect_known(gate, metrics_of({}));
   const Step step = predict(schedule, options);
   write_exports(step, exports);
   fmt::print("{}", print_report(step, format, terminal_draw_options()));

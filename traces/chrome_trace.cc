@@ -17,6 +17,7 @@
 
 #include "sim/analysis/memory_curve.h"
 #include "traces/format.h"
+#include "traces/json_string.h"
 #include "traces/palette.h"
 #include "traces/trace_threads.h"
 
@@ -79,8 +80,7 @@ class ChromeTrace {
         program_(recording.program),
         timeline_(recording.timeline),
         palette_(recording.schedule),
-        by_start_(order_by_start(recording.timeline)),
-        threads_(assign_threads(recording.program, recording.timeline, by_start_)),
+        threads_(assign_threads(recording.program, recording.timeline)),
         held_(held_half_chunks(recording.program, Release::kWeightGrad)),
         critical_(recording.program.size(), false),
         consumer_(recording.program.size()) {
@@ -94,12 +94,11 @@ class ChromeTrace {
     print("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[", other_data());
     write_names();
     auto change = changes_.begin();
-    for (const InstructionId id : by_start_) {
-      for (; change != changes_.end() && change->time <= timeline_.start[id]; ++change)
+    for (const TraceSlice& slice : threads_.slices) {
+      for (; change != changes_.end() && change->time <= slice.start; ++change)
         write_counter(*change);
-      if (is_message(program_.instructions[id])) write_message(id);
-      else write_op(id);
-      write_flows(id);
+      write_slice(slice);
+      write_flows(slice);
     }
     for (; change != changes_.end(); ++change) write_counter(*change);
     print("\n]}}\n");
@@ -119,8 +118,8 @@ class ChromeTrace {
     fmt::format_to(fmt::appender(out_), format, std::forward<Values>(values)...);
   }
 
-  const TraceThread& thread(InstructionId id) const {
-    return threads_.threads[threads_.thread_of[id]];
+  const TraceThread& thread(const TraceSlice& slice) const {
+    return threads_.threads[slice.thread];
   }
 
   /// A message's flow ends where it is waited for on its receiver; of a pair whose first op waits
@@ -129,7 +128,8 @@ class ChromeTrace {
     for (InstructionId id = 0; id < program_.size(); ++id)
       for (const InstructionId dependency : program_.dependencies_of(id)) {
         const Instruction& sent = program_.instructions[dependency];
-        if (is_message(sent) && program_.instructions[id].rank == sent.peer)
+        const Instruction& user = program_.instructions[id];
+        if (is_message(sent) && user.role == Role::kWork && user.rank == sent.peer)
           consumer_[dependency] = id;
       }
   }
@@ -167,74 +167,89 @@ class ChromeTrace {
   void write_names() {
     const char* separator = "\n";
     for (std::int32_t rank = 0; rank < program_.ranks; ++rank) {
-      print("{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"rank {}\"}}}},\n"
-            "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}}}",
-            separator, rank, rank, rank, rank);
+      print(
+          "{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"rank "
+          "{}\"}}}},\n"
+          "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}"
+          "}}",
+          separator, rank, rank, rank, rank);
       separator = ",\n";
     }
     for (const TraceThread& named : threads_.threads)
-      print(",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":{}}}}},\n"
-            "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{}}}}}",
-            named.rank, named.tid, nlohmann::json(named.name).dump(), named.rank, named.tid, named.tid);
+      print(
+          ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":{}}"
+          "}}},\n"
+          "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
+          "index\":{}}}}}",
+          named.rank, named.tid, json_string(named.name), named.rank, named.tid, named.tid);
   }
 
-  /// All of a slice but its own arguments, which the caller writes and closes.
-  void begin_slice(InstructionId id) {
-    const Op& op = program_.instructions[id].op;
-    const Micros start(timeline_.start[id]);
-    const Micros duration(timeline_.end[id] - timeline_.start[id]);
-    print(",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"dur\":{}.{:03},\"name\":\"{} ",
-          thread(id).rank, thread(id).tid, start.whole, start.thousandths, duration.whole,
-          duration.thousandths, code(op.kind));
+  void write_slice(const TraceSlice& slice) {
+    const Instruction& instruction = program_.instructions[slice.id];
+    const Op& op = instruction.op;
+    const bool waits = instruction.role == Role::kWait;
+    const Micros start(slice.start);
+    const Micros duration(slice.end - slice.start);
+    print(
+        ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"dur\":{}.{:03},\"name\":\"{}{} ",
+        thread(slice).rank, thread(slice).tid, start.whole, start.thousandths, duration.whole,
+        duration.thousandths, waits ? "wait " : "", code(op.kind));
     if (has_microbatch(op.kind)) print("mb{} ", op.microbatch);
-    print("s{}\",\"cat\":\"{}\",\"cname\":\"{}\",\"args\":{{\"op\":\"", op.stage, category(op.kind),
-          reserved_colour(op.kind));
-    print("{}\",\"stage\":{},\"mb_id\":{},\"microbatch\":{},\"chunk\":{},\"slack_ns\":{},\"critical\":{}",
-          to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
-          recording_.report.slack[id], static_cast<bool>(critical_[id]));
+    print("s{}\",\"cat\":\"{}\",\"cname\":\"{}\",\"args\":{{\"op\":\"", op.stage,
+          waits ? "wait" : category(op.kind), waits ? "grey" : reserved_colour(op.kind));
+    write_arguments(slice.id);
   }
 
-  void write_op(InstructionId id) {
-    begin_slice(id);
-    if (recording_.schedule.shape.slices > 1)
-      print(",\"slice\":{}", program_.instructions[id].op.slice);
+  /// The rest of a slice. Who sends and who receives is told under the names that PyTorch's
+  /// profiler gives them.
+  void write_arguments(InstructionId id) {
+    const Instruction& instruction = program_.instructions[id];
+    const Op& op = instruction.op;
+    print(
+        "{}\",\"stage\":{},\"mb_id\":{},\"microbatch\":{},\"chunk\":{},\"slack_ns\":{},"
+        "\"critical\":{}",
+        to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
+        recording_.report.slack[id], static_cast<bool>(critical_[id]));
+    if (recording_.schedule.shape.slices > 1) print(",\"slice\":{}", op.slice);
+    const bool receives = is_recv(op.kind);
+    if (is_message(op.kind))
+      print(",\"Src Rank\":{},\"Dst Rank\":{}", receives ? instruction.peer : instruction.rank,
+            receives ? instruction.rank : instruction.peer);
     print("}}}}");
   }
 
-  void write_message(InstructionId id) {
-    begin_slice(id);
-    print(",\"Src Rank\":{},\"Dst Rank\":{}}}}}", program_.instructions[id].rank,
-          program_.instructions[id].peer);
-  }
-
-  void write_flows(InstructionId id) {
-    if (consumer_[id]) write_flow_end(id, id, "s\"");
-    for (const InstructionId dependency : program_.dependencies_of(id))
-      if (consumer_[dependency] == id) write_flow_end(dependency, id, "f\",\"bp\":\"e\"");
+  void write_flows(const TraceSlice& slice) {
+    if (consumer_[slice.id]) write_flow_end(slice.id, slice, "s\"");
+    for (const InstructionId dependency : program_.dependencies_of(slice.id))
+      if (consumer_[dependency] == slice.id) write_flow_end(dependency, slice, "f\",\"bp\":\"e\"");
   }
 
   /// Bound to the slice at whose start it stands.
-  void write_flow_end(InstructionId message, InstructionId at, const char* phase) {
-    const Micros time(timeline_.start[at]);
-    print(",\n{{\"ph\":\"{},\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"name\":\"message\",\"cat\":\"p2p\"}}",
-          phase, message, thread(at).rank, thread(at).tid, time.whole, time.thousandths);
+  void write_flow_end(InstructionId message, const TraceSlice& at, const char* phase) {
+    const Micros time(at.start);
+    print(
+        ",\n{{\"ph\":\"{},\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"name\":\"message\","
+        "\"cat\":\"p2p\"}}",
+        phase, message, thread(at).rank, thread(at).tid, time.whole, time.thousandths);
   }
 
   void write_counter(const MemoryChange& change) {
     const Micros time(change.time);
-    print(",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held activations\",\"args\":{{\"chunks\":{}}}}}",
-          change.rank, time.whole, time.thousandths, change.chunks);
+    print(
+        ",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held "
+        "activations\",\"args\":{{\"chunks\":{}}}}}",
+        change.rank, time.whole, time.thousandths, change.chunks);
   }
 
   const Recording& recording_;
   const Program& program_;
   const Timeline& timeline_;
   Palette palette_;
-  std::vector<InstructionId> by_start_;
   TraceThreads threads_;
   std::vector<std::int64_t> held_;
   std::vector<bool> critical_;
-  std::vector<std::optional<InstructionId>> consumer_;  ///< per message; none for other instructions
+  std::vector<std::optional<InstructionId>>
+      consumer_;  ///< per message; none for other instructions
   std::vector<MemoryChange> changes_;
   fmt::memory_buffer out_;
 };
@@ -243,7 +258,9 @@ const Registrar<TimelineFormat> kRegistrar{
     {"trace",
      {"chrome"},
      "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
-     [](const Recording& recording, const std::string&) { return ChromeTrace(recording).write(); }}};
+     [](const Recording& recording, const std::string&) {
+       return ChromeTrace(recording).write();
+     }}};
 
 }  // namespace
 

@@ -68,7 +68,9 @@ std::vector<std::vector<InstructionId>> compute_lanes(const Program& program) {
   return lanes;
 }
 
-TimeGrid whole_step(const Program& program, const Timeline& timeline, int columns) {
+TimeGrid whole_step(const Recording& recording, int columns) {
+  const Program& program = recording.program;
+  const Timeline& timeline = recording.timeline;
   std::optional<Nanos> first;
   Nanos last = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -80,8 +82,9 @@ TimeGrid whole_step(const Program& program, const Timeline& timeline, int column
   return {origin, std::max<Nanos>(last - origin, 1), columns};
 }
 
-PaintedRow paint(const Program& program, const Timeline& timeline,
-                 std::span<const InstructionId> lane, const TimeGrid& grid, Paint paint) {
+PaintedRow paint(const Recording& recording, std::span<const InstructionId> lane,
+                 const TimeGrid& grid, Paint paint) {
+  const Timeline& timeline = recording.timeline;
   PaintedRow row(grid.columns);
   Tally tally;
   std::size_t at = 0;
@@ -94,7 +97,7 @@ PaintedRow paint(const Program& program, const Timeline& timeline,
       tally.add(OpKind::kIdle, {}, timeline.start[id] - now);
       now = std::max(now, timeline.start[id]);
       const Nanos until = std::min(end, timeline.end[id]);
-      tally.add(program.instructions[id].op.kind, id, until - now);
+      tally.add(recording.program.instructions[id].op.kind, id, until - now);
       now = std::max(now, until);
       if (timeline.end[id] > end) break;
       ++at;

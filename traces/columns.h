@@ -6,8 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/ir/program.h"
-#include "sim/ir/timeline.h"
+#include "traces/format.h"
 
 namespace bubblescope {
 
@@ -30,7 +29,7 @@ using PaintedRow = std::vector<std::optional<InstructionId>>;
 std::vector<std::vector<InstructionId>> compute_lanes(const Program& program);
 
 /// First start to last end of everything on the compute lanes, cut into `columns`.
-TimeGrid whole_step(const Program& program, const Timeline& timeline, int columns);
+TimeGrid whole_step(const Recording& recording, int columns);
 
 enum class Paint : std::uint8_t {
   /// A column shows the kind (F, B, ..., or idle) that fills most of it; of equals, the earlier.
@@ -43,7 +42,7 @@ enum class Paint : std::uint8_t {
 
 /// Paints one lane. A kind is shown by its longest instruction in the column. Linear in the lane
 /// and the columns.
-PaintedRow paint(const Program& program, const Timeline& timeline,
-                 std::span<const InstructionId> lane, const TimeGrid& grid, Paint paint);
+PaintedRow paint(const Recording& recording, std::span<const InstructionId> lane,
+                 const TimeGrid& grid, Paint paint);
 
 }  // namespace bubblescope

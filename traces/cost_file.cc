@@ -115,8 +115,8 @@ CostFile read_cost_file(const std::string& path) {
 CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
-  root.expect_keys({"format", "stages", "message", "links", "memory"});
   root.expect_format("bubblescope-costs/1");
+  root.expect_keys({"format", "stages", "message", "links", "memory"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");

@@ -52,19 +52,27 @@ int divide_up(Nanos dividend, Nanos divisor) {
   return static_cast<int>((dividend + divisor - 1) / divisor);
 }
 
+/// What a step has to fit into.
+struct Room {
+  int columns = 0;      ///< of one band
+  int rows = 0;         ///< ranks
+  int name_length = 0;  ///< of the longest name of an op
+};
+
 /// The shortest op gets as many columns as show its name, or what fits into the bands.
-Layout choose_layout(const TimeGrid& step, Nanos shortest, int name_length, int room, int rows) {
-  const int most_bands = std::clamp(kMostLines / (rows + 2), 1, kMostBands);
+Layout choose_layout(const TimeGrid& step, Nanos shortest, const Room& room) {
+  const int most_bands = std::clamp(kMostLines / (room.rows + 2), 1, kMostBands);
   const Nanos units = (step.span + shortest - 1) / shortest;
-  const Nanos columns_per_op = Nanos{most_bands} * room / units;
-  if (columns_per_op == 0) return {{step.origin, step.span, room}, room, 0, false, true};
-  const Nanos wanted = std::max<Nanos>(name_length, room / units);
+  const Nanos columns_per_op = Nanos{most_bands} * room.columns / units;
+  if (columns_per_op == 0)
+    return {{step.origin, step.span, room.columns}, room.columns, 0, false, true};
+  const Nanos wanted = std::max<Nanos>(room.name_length, room.columns / units);
   const auto width = static_cast<int>(std::min({columns_per_op, wanted, Nanos{kMostColumnsPerOp}}));
-  const int bands = divide_up(units, room / width);
+  const int bands = divide_up(units, room.columns / width);
   Layout layout;
   layout.grid = {step.origin, units * shortest, static_cast<int>(units) * width};
   layout.columns_per_band = divide_up(units, bands) * width;
-  layout.whole_names = width >= name_length;
+  layout.whole_names = width >= room.name_length;
   return layout;
 }
 
@@ -114,14 +122,13 @@ class TimelineDrawing {
         static_cast<int>(fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
     const auto name_length = static_cast<int>(fmt::formatted_size(
         "{}{}", options.colour ? "" : "F", recording.schedule.shape.microbatches - 1));
-    layout_ = choose_layout(whole_step(recording.program, recording.timeline, 1),
-                            shortest_op(recording, lanes), name_length,
-                            std::max(options.width, kLeastWidth) - label_width,
-                            static_cast<int>(ranks_.size()));
+    const Room room{std::max(options.width, kLeastWidth) - label_width,
+                    static_cast<int>(ranks_.size()), name_length};
+    layout_ = choose_layout(whole_step(recording, 1), shortest_op(recording, lanes), room);
     layout_.label_width = label_width;
     unit_ = unit_for(layout_.grid.span);
     for (const std::int32_t rank : ranks_)
-      rows_.push_back(paint(recording.program, recording.timeline, lanes[rank], layout_.grid,
+      rows_.push_back(paint(recording, lanes[rank], layout_.grid,
                             layout_.labelled ? Paint::kMostTime : Paint::kInProportion));
   }
 

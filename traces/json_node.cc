@@ -45,11 +45,12 @@ class KeyWatch {
   std::optional<std::string> repeated_;
 };
 
-/// What nlohmann says after its own preamble: "syntax error while parsing value - ...".
-std::string reason_of(const Json::parse_error& error) {
-  const std::string_view what = error.what();
-  const std::size_t begin = what.find(": ");
-  return std::string(begin == what.npos ? what : what.substr(begin + 2));
+/// What nlohmann says behind "[json.exception...] parse error at line 1, column 2: ".
+std::string reason_of(const Json::exception& error) {
+  std::string_view what = error.what();
+  what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
+  if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
+  return std::string(what);
 }
 
 }  // namespace
@@ -65,6 +66,8 @@ Json parse_json(std::string_view text, const std::string& file) {
   } catch (const Json::parse_error& error) {
     throw Error(
         fmt::format("{}: no valid json: {}", place_of(text, error.byte, file), reason_of(error)));
+  } catch (const Json::exception& error) {  // a number that no double holds
+    throw Error(fmt::format("{}: no valid json: {}", file, reason_of(error)));
   }
 }
 
@@ -91,13 +94,15 @@ void JsonNode::expect_keys(std::initializer_list<const char*> keys) const {
 }
 
 void JsonNode::expect_format(const std::string& format) const {
-  const std::string found = at("format").text();
+  const std::optional<JsonNode> node = value_->is_object() ? find("format") : std::nullopt;
+  if (!node) refuse(fmt::format("must be an object with \"format\":\"{}\"", format));
+  const std::string& found = node->text();
   if (found == format) return;
   const std::string name = format.substr(0, format.find('/') + 1);
-  at("format").refuse(found.starts_with(name)
-                          ? fmt::format("is {}, but this program reads version '{}'; update it",
-                                        quote(found), format)
-                          : fmt::format("is {}, but '{}' is needed here", quote(found), format));
+  node->refuse(found.starts_with(name)
+                   ? fmt::format("is {}, but this program reads version '{}'; update it",
+                                 quote(found), format)
+                   : fmt::format("is {}, but '{}' is needed here", quote(found), format));
 }
 
 JsonNode JsonNode::at(const char* key) const& {

@@ -95,8 +95,8 @@ const Registrar<ScheduleFormat> registrar{{"native",
 }  // namespace
 
 Schedule read_schedule_object(const JsonNode& node) {
-  node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order"});
   node.expect_format(kFormat);
+  node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order"});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();

@@ -44,7 +44,7 @@ class RowReader {
     if (timeline_.end.back() < timeline_.start.back()) row.refuse("ends before it starts");
     instruction.lane = read_lane(row[4], instruction.rank);
     instruction.peer = row[5].integer32(0, program_.ranks - 1);
-    if (is_compute(instruction.op.kind)) match_order(row[1], instruction);
+    if (is_compute(instruction.op.kind)) match_order(row, instruction);
     read_waits(row[6]);
     program_.instructions.push_back(instruction);
   }
@@ -87,24 +87,28 @@ class RowReader {
   }
 
   /// Compute ops stand in their rank's lane in the order of the schedule, which knows the pairs.
-  void match_order(const JsonNode& node, Instruction& instruction) {
+  void match_order(const JsonNode& row, Instruction& instruction) {
     const auto rank = static_cast<std::size_t>(instruction.rank);
     if (instruction.lane != rank)
-      node.refuse(fmt::format("computes, and so belongs to lane {}", rank));
+      row[4].refuse(fmt::format("must be {}, the compute lane of its rank", rank));
     const RankOrder& order = schedule_.order[rank];
-    if (next_[rank] == order.size()) node.refuse("is one op more than its rank has in /schedule");
+    if (next_[rank] == order.size()) row[1].refuse("is one op more than its rank has in /schedule");
     const Op& expected = order[next_[rank]++];
     const std::string wanted = to_string(expected);
     if (to_string(instruction.op) != wanted)
-      node.refuse(fmt::format("must be {}, which is next on rank {} in /schedule", wanted, rank));
+      row[1].refuse(fmt::format("must be {}, which is next on rank {} in /schedule", wanted, rank));
     instruction.op = expected;
   }
 
   void read_waits(const JsonNode& node) {
     program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
-    const auto id = static_cast<std::int64_t>(program_.instructions.size());
-    for (std::size_t at = 0; at < node.size(); ++at)
-      program_.dependencies.push_back(static_cast<InstructionId>(node[at].integer(0, id - 1)));
+    const std::size_t id = program_.instructions.size();
+    for (std::size_t at = 0; at < node.size(); ++at) {
+      const JsonNode awaited = node[at];
+      if (!awaited.value().is_number_unsigned() || awaited.value().get<std::uint64_t>() >= id)
+        awaited.refuse(fmt::format("must be the number of a row above row {}", id));
+      program_.dependencies.push_back(awaited.value().get<InstructionId>());
+    }
   }
 
   Program& program_;
@@ -182,8 +186,8 @@ std::string write_timeline(const Schedule& schedule, const Program& program,
 TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
-  root.expect_keys({"format", "source", "schedule", "lanes", "columns", "instructions"});
   root.expect_format(kFormat);
+  root.expect_keys({"format", "source", "schedule", "lanes", "columns", "instructions"});
   TimelineFile result;
   result.timeline.source = root.at("source").text();
   result.schedule = read_schedule_object(root.at("schedule"));

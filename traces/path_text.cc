@@ -43,6 +43,7 @@ PathSummary summarize(const Recording& recording) {
     const Instruction& instruction = recording.program.instructions[id];
     const Nanos time = recording.timeline.end[id] - recording.timeline.start[id];
     summary.waiting -= time;
+    if (instruction.role != Role::kWork) continue;
     if (is_message(instruction)) {
       summary.messages += time;
       continue;

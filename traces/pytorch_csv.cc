@@ -31,22 +31,21 @@ class CsvCells {
   CsvCells(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
   bool at_end() const { return rest_.empty(); }
-  bool at_empty_row() const { return rest_.starts_with('\n') || rest_.starts_with("\r\n"); }
 
   /// One row; only called while there is one.
   RankOrder take_row() {
-    if (at_empty_row())
+    column_ = 0;
+    if (rest_.starts_with('\n') || rest_.starts_with("\r\n"))
       refuse("this row is empty; remove it, or write \"\" for a rank that has only an idle slot");
     RankOrder ops;
-    column_ = 0;
-    do {
+    for (;; ++column_) {
       const std::string_view text = strip(take_cell());
       const Cell cell = parse_cell(text, CellGrammar::kPytorch);
       if (!cell.sound()) refuse(fmt::format("{} {}", quote(text), cell.fault));
       ops.insert(ops.end(), cell.ops.begin(),
                  cell.ops.begin() + static_cast<std::ptrdiff_t>(cell.count));
-      ++column_;
-    } while (take_comma());
+      if (!take_comma()) break;
+    }
     take_line_end();
     ++row_;
     return ops;

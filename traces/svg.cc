@@ -122,12 +122,12 @@ class SvgTimeline {
 
   void draw_head() {
     const BubbleReport& report = recording_.report;
-    canvas_.text(layout_.left, 22, "class=\"title\"",
+    canvas_.text({layout_.left, 22}, "class=\"title\"",
                  recording_.schedule.name + ": " + shape_text(recording_.schedule.shape));
-    canvas_.text(layout_.left, 42, "class=\"note\"",
+    canvas_.text({layout_.left, 42}, "class=\"note\"",
                  fmt::format("{}: makespan {}, bubble ratio {}", recording_.timeline.source,
                              short_text(report.makespan), percent_text(report.bubble.ratio)));
-    canvas_.text(layout_.left + layout_.chart + 12, 42, "class=\"note\"", "peak activations");
+    canvas_.text({layout_.left + layout_.chart + 12, 42}, "class=\"note\"", "peak activations");
   }
 
   /// What is critical on each rank is framed; lines show where the path hops to another rank. Drawn
@@ -160,7 +160,7 @@ class SvgTimeline {
     const bool down = rank_of(to) > from;
     const double from_y = layout_.top(from) + (down ? layout_.height() : 0);
     const double to_y = layout_.top(rank_of(to)) + (down ? 0 : layout_.height());
-    canvas_.line(from_x, from_y, layout_.x(recording_.timeline.start[to]), to_y,
+    canvas_.line({from_x, from_y}, {layout_.x(recording_.timeline.start[to]), to_y},
                  "class=\"critical\"");
   }
 
@@ -169,13 +169,13 @@ class SvgTimeline {
     const TimeUnit unit = unit_for(span);
     const Nanos step =
         tick_step(static_cast<Nanos>(static_cast<double>(span) * kTickSpacing / layout_.chart) + 1);
-    canvas_.line(layout_.left, y, layout_.left + layout_.chart, y, "class=\"axis\"");
+    canvas_.line({layout_.left, y}, {layout_.left + layout_.chart, y}, "class=\"axis\"");
     for (Nanos tick = 0; tick <= span; tick += step) {
       const double x = layout_.x(layout_.step.origin + tick);
-      canvas_.line(x, y, x, y + 4, "class=\"axis\"");
-      canvas_.text(x, y + 16, "class=\"tick\"", in_unit(tick, unit, decimals_for({step}, unit)));
+      canvas_.line({x, y}, {x, y + 4}, "class=\"axis\"");
+      canvas_.text({x, y + 16}, "class=\"tick\"", in_unit(tick, unit, decimals_for({step}, unit)));
     }
-    canvas_.text(layout_.left + layout_.chart + 22, y + 16, "class=\"note\"",
+    canvas_.text({layout_.left + layout_.chart + 22, y + 16}, "class=\"note\"",
                  "time in " + std::string(unit.name));
   }
 
@@ -201,7 +201,7 @@ class SvgTimeline {
         for (std::size_t at = 0; at < entry.swatches.size(); ++at)
           canvas_.rect({x + kSwatch * static_cast<double>(at), y, kSwatch, kSwatch},
                        "class=\"" + entry.swatches[at] + "\"");
-        canvas_.text(x + entry.text_begin(), y + 11, "class=\"note\"", entry.text);
+        canvas_.text({x + entry.text_begin(), y + 11}, "class=\"note\"", entry.text);
         x += entry.width();
       }
     }

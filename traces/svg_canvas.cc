@@ -29,14 +29,14 @@ void SvgCanvas::rect(const Box& box, std::string_view attributes) {
                   pixel_text(box.y), pixel_text(box.width), pixel_text(box.height), attributes);
 }
 
-void SvgCanvas::text(double x, double y, std::string_view attributes, std::string_view content) {
-  body_ += fmt::format("<text x=\"{}\" y=\"{}\" {}>{}</text>\n", pixel_text(x), pixel_text(y),
+void SvgCanvas::text(Point at, std::string_view attributes, std::string_view content) {
+  body_ += fmt::format("<text x=\"{}\" y=\"{}\" {}>{}</text>\n", pixel_text(at.x), pixel_text(at.y),
                        attributes, escape_xml(content));
 }
 
-void SvgCanvas::line(double x1, double y1, double x2, double y2, std::string_view attributes) {
-  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", pixel_text(x1),
-                       pixel_text(y1), pixel_text(x2), pixel_text(y2), attributes);
+void SvgCanvas::line(Point from, Point to, std::string_view attributes) {
+  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", pixel_text(from.x),
+                       pixel_text(from.y), pixel_text(to.x), pixel_text(to.y), attributes);
 }
 
 void SvgCanvas::path(std::string_view steps, std::string_view attributes) {

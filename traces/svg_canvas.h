@@ -6,6 +6,11 @@
 
 namespace bubblescope {
 
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
 struct Box {
   double x = 0;
   double y = 0;
@@ -24,8 +29,8 @@ std::string pixel_text(double length);
 class SvgCanvas {
  public:
   void rect(const Box& box, std::string_view attributes);
-  void text(double x, double y, std::string_view attributes, std::string_view content);
-  void line(double x1, double y1, double x2, double y2, std::string_view attributes);
+  void text(Point at, std::string_view attributes, std::string_view content);
+  void line(Point from, Point to, std::string_view attributes);
   /// `steps` is path data: "M 1 2 h 3".
   void path(std::string_view steps, std::string_view attributes);
   /// Elements until end_group() show `title` when pointed at.

@@ -44,7 +44,7 @@ SvgLayout choose_svg_layout(const Recording& recording) {
   const Timeline& timeline = recording.timeline;
   SvgLayout layout;
   layout.lanes = compute_lanes(recording.program);
-  layout.step = whole_step(recording.program, timeline, 1);
+  layout.step = whole_step(recording, 1);
   layout.pitch = row_pitch(recording.program.ranks);
   layout.left = kMargin + text_width(fmt::format("rank {}", recording.program.ranks)) + 6;
   std::vector<Nanos> durations;

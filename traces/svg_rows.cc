@@ -40,7 +40,7 @@ class Rows {
 
   void draw(std::int32_t rank) {
     if (layout_.pitch >= kLabelPitch || rank % kShared == 0)
-      canvas_.text(layout_.left - 8, layout_.middle(rank) + kTextDrop, "class=\"rank\"",
+      canvas_.text({layout_.left - 8, layout_.middle(rank) + kTextDrop}, "class=\"rank\"",
                    fmt::format("rank {}", rank));
     canvas_.rect({layout_.left, layout_.top(rank), layout_.chart, layout_.height()},
                  "class=\"idle\"");
@@ -87,7 +87,7 @@ class Rows {
     if (recording_.schedule.shape.slices > 1 && fits(sliced)) number = sliced;
     if (!fits(number)) return;
     const bool dark = ink_on(palette_.colour(op(id))) == Rgb{};
-    canvas_.text(box.x + box.width / 2, box.y + box.height / 2 + kTextDrop,
+    canvas_.text({box.x + box.width / 2, box.y + box.height / 2 + kTextDrop},
                  dark ? "class=\"number dark\"" : "class=\"number\"", number);
   }
 
@@ -104,7 +104,7 @@ class Rows {
   /// One path per colour, whose strokes are as thick as the row: a few bytes per change of colour.
   void draw_columns(std::int32_t rank) {
     const TimeGrid grid{layout_.step.origin, layout_.step.span, static_cast<int>(layout_.chart)};
-    const PaintedRow row = paint(program_, timeline_, lane(rank), grid, Paint::kInProportion);
+    const PaintedRow row = paint(recording_, lane(rank), grid, Paint::kInProportion);
     const auto colour_at = [&](int column) {
       return row[column] ? colour_class(palette_, op(*row[column])) : std::string();
     };
@@ -136,7 +136,7 @@ class Rows {
         {begin, layout_.top(rank) + layout_.height() * 0.2, length, layout_.height() * 0.6},
         "class=\"peak\"");
     if (layout_.height() >= kTextHeight)
-      canvas_.text(begin + length + 5, layout_.middle(rank) + kTextDrop, "class=\"note\"",
+      canvas_.text({begin + length + 5, layout_.middle(rank) + kTextDrop}, "class=\"note\"",
                    trim_zeros(fmt::format("{:.2f}", peak)));
   }
 

@@ -38,15 +38,33 @@ std::string name_of(const Program& program, const Track& track, std::size_t slot
   return slot == 0 ? name : fmt::format("{} ({})", name, slot + 1);
 }
 
+/// Everything that takes time, and work that takes none.
+std::vector<TraceSlice> shown_slices(const Program& program, const Timeline& timeline) {
+  std::vector<TraceSlice> slices;
+  std::vector<Nanos> lane_end(program.lanes.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const bool waits = instruction.role == Role::kWait && instruction.lane != kNoLane;
+    const Nanos start = waits ? lane_end[instruction.lane] : timeline.start[id];
+    if (instruction.role == Role::kWork || (waits && start < timeline.end[id]))
+      slices.push_back({id, start, timeline.end[id], 0});
+    if (instruction.lane != kNoLane) lane_end[instruction.lane] = timeline.end[id];
+  }
+  std::sort(slices.begin(), slices.end(), [](const TraceSlice& left, const TraceSlice& right) {
+    return std::tie(left.start, left.id) < std::tie(right.start, right.id);
+  });
+  return slices;
+}
+
 class Assignment {
  public:
   Assignment(const Program& program, const Timeline& timeline)
-      : program_(program), timeline_(timeline), lane_slots_(program.lanes.size()) {
-    assigned_.thread_of.resize(program.size());
+      : program_(program), lane_slots_(program.lanes.size()) {
+    assigned_.slices = shown_slices(program, timeline);
   }
 
-  TraceThreads run(const std::vector<InstructionId>& by_start) && {
-    for (const InstructionId id : by_start) assigned_.thread_of[id] = place(id);
+  TraceThreads run() && {
+    for (TraceSlice& slice : assigned_.slices) slice.thread = place(slice);
     number_threads();
     return std::move(assigned_);
   }
@@ -57,18 +75,18 @@ class Assignment {
     return link_slots_[{instruction.rank, instruction.peer}];
   }
 
-  std::uint32_t place(InstructionId id) {
-    const Instruction& instruction = program_.instructions[id];
+  std::uint32_t place(const TraceSlice& slice) {
+    const Instruction& instruction = program_.instructions[slice.id];
     std::vector<Slot>& slots = slots_of(instruction);
     auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& candidate) {
-      return candidate.free_from <= timeline_.start[id];
+      return candidate.free_from <= slice.start;
     });
     if (slot == slots.end()) {
       const Track track{instruction.rank, instruction.lane, instruction.peer};
       tracks_.push_back({track, slots.size()});
       slot = slots.insert(slots.end(), {0, static_cast<std::uint32_t>(tracks_.size() - 1)});
     }
-    slot->free_from = timeline_.end[id];
+    slot->free_from = slice.end;
     return slot->thread;
   }
 
@@ -85,14 +103,13 @@ class Assignment {
       std::vector<TraceThread>& threads = assigned_.threads;
       place_of[thread] = static_cast<std::uint32_t>(threads.size());
       const bool first = threads.empty() || threads.back().rank != track.rank;
-      threads.push_back({track.rank, first ? 1 : threads.back().tid + 1,
-                         name_of(program_, track, slot)});
+      threads.push_back(
+          {track.rank, first ? 1 : threads.back().tid + 1, name_of(program_, track, slot)});
     }
-    for (std::uint32_t& thread : assigned_.thread_of) thread = place_of[thread];
+    for (TraceSlice& slice : assigned_.slices) slice.thread = place_of[slice.thread];
   }
 
   const Program& program_;
-  const Timeline& timeline_;
   std::vector<std::vector<Slot>> lane_slots_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Slot>> link_slots_;
   std::vector<std::pair<Track, std::size_t>> tracks_;
@@ -101,18 +118,8 @@ class Assignment {
 
 }  // namespace
 
-std::vector<InstructionId> order_by_start(const Timeline& timeline) {
-  std::vector<InstructionId> ids(timeline.start.size());
-  std::iota(ids.begin(), ids.end(), InstructionId{0});
-  std::sort(ids.begin(), ids.end(), [&](InstructionId left, InstructionId right) {
-    return std::tie(timeline.start[left], left) < std::tie(timeline.start[right], right);
-  });
-  return ids;
-}
-
-TraceThreads assign_threads(const Program& program, const Timeline& timeline,
-                            const std::vector<InstructionId>& by_start) {
-  return Assignment(program, timeline).run(by_start);
+TraceThreads assign_threads(const Program& program, const Timeline& timeline) {
+  return Assignment(program, timeline).run();
 }
 
 }  // namespace bubblescope

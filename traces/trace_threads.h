@@ -16,17 +16,22 @@ struct TraceThread {
   std::string name;      ///< "compute", "send → rank 1", "send → rank 1 (2)"
 };
 
-/// Which thread shows what: within a thread no two instructions overlap.
-struct TraceThreads {
-  std::vector<TraceThread> threads;      ///< by rank and tid
-  std::vector<std::uint32_t> thread_of;  ///< per instruction, an index into `threads`
+/// What is shown of an instruction. A wait is shown for as long as it holds up its lane.
+struct TraceSlice {
+  InstructionId id = 0;
+  Nanos start = 0;
+  Nanos end = 0;
+  std::uint32_t thread = 0;  ///< index into TraceThreads::threads
 };
 
-/// Instruction ids by start time, ties by id: so what an instruction waits for comes before it.
-std::vector<InstructionId> order_by_start(const Timeline& timeline);
+/// Within a thread no two slices overlap.
+struct TraceThreads {
+  std::vector<TraceThread> threads;  ///< by rank and tid
+  /// By start, ties by id: so what an instruction waits for comes before it. Posts, and waits that
+  /// hold nothing up, are left out.
+  std::vector<TraceSlice> slices;
+};
 
-/// `by_start` is order_by_start(timeline).
-TraceThreads assign_threads(const Program& program, const Timeline& timeline,
-                            const std::vector<InstructionId>& by_start);
+TraceThreads assign_threads(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope

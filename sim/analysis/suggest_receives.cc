@@ -1,4 +1,4 @@
-// Tries the orders of receive_order.h in the simulator.
+// Tries the orders of receive_order.h, and the early one of post_messages.h, in the simulator.
 #include "sim/analysis/suggest_receives.h"
 
 #include <algorithm>
@@ -67,9 +67,8 @@ class Suggesting {
   std::optional<ReceiveSuggestion> run() const {
     const std::optional<Nanos> as_posted = makespan_if(posted_);
     std::optional<ReceiveSuggestion> best;
-    for (const ReceiveTiming timing :
-         {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived}) {
-      std::optional<ReceiveSuggestion> next = attempt(timing);
+    for (const std::vector<RankOrder>& posted : candidates()) {
+      std::optional<ReceiveSuggestion> next = attempt(posted);
       if (!next || (as_posted && next->makespan >= *as_posted)) continue;
       next->makespan_as_posted = as_posted;
       if (!best || is_better(*next, *best)) best = std::move(next);
@@ -82,11 +81,20 @@ class Suggesting {
     return std::pair(a.makespan, a.moves.size()) < std::pair(b.makespan, b.moves.size());
   }
 
-  /// Nothing for an order that deadlocks.
-  std::optional<ReceiveSuggestion> attempt(ReceiveTiming timing) const {
+  std::vector<std::vector<RankOrder>> candidates() const {
+    const std::vector<PostedSteps> steps = find_steps(schedule_, dataflow_, posted_);
+    std::vector<std::vector<RankOrder>> lists;
+    for (const ReceiveTiming timing :
+         {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived})
+      lists.push_back(order_receives(dataflow_, timeline_, steps, timing));
+    lists.push_back(posted_lists(schedule_, Lowering::kAsap));
+    return lists;
+  }
+
+  /// Nothing for lists that deadlock.
+  std::optional<ReceiveSuggestion> attempt(const std::vector<RankOrder>& posted) const {
     ReceiveSuggestion suggestion;
-    suggestion.posted =
-        order_receives(dataflow_, timeline_, find_steps(schedule_, dataflow_, posted_), timing);
+    suggestion.posted = posted;
     const std::optional<Nanos> makespan = makespan_if(suggestion.posted);
     if (!makespan) return std::nullopt;
     suggestion.makespan = *makespan;

@@ -117,13 +117,6 @@ class DataflowLowering {
   ProgramDraft draft_;
 };
 
-bool has_messages(const std::vector<RankOrder>& posted) {
-  for (const RankOrder& cells : posted)
-    for (const Op& op : cells)
-      if (is_message(op.kind)) return true;
-  return false;
-}
-
 }  // namespace
 
 std::string to_string(P2pMode mode, std::int32_t eager_slots) {
@@ -133,7 +126,7 @@ std::string to_string(P2pMode mode, std::int32_t eager_slots) {
 }
 
 std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting) {
-  if (posting == Lowering::kAsap || has_messages(schedule.posted)) return post_messages(schedule);
+  if (posting == Lowering::kAsap || posts_messages(schedule)) return post_messages(schedule);
   return defer_receives(schedule, post_messages(schedule));
 }
 

@@ -24,6 +24,7 @@ class QueueLowering {
         send_post_(dataflow.size()),
         receive_post_(dataflow.size()),
         receive_wait_(dataflow.size()),
+        place_of_receive_(dataflow.size()),
         draft_(dataflow) {}
 
   std::variant<Program, Deadlock> run(const std::vector<PostedSteps>& steps) && {
@@ -55,7 +56,9 @@ class QueueLowering {
     receive_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
     receive_wait_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kWait));
     draft_.wait_for(step.id);
-    channel_of(step.id).receives.push_back(step.id);
+    std::vector<InstructionId>& receives = channel_of(step.id).receives;
+    place_of_receive_[step.id] = receives.size();
+    receives.push_back(step.id);
   }
 
   Channel& channel_of(InstructionId message) {
@@ -76,12 +79,10 @@ class QueueLowering {
   /// first, and it is known which.
   void limit(const Channel& channel) {
     const auto slots = static_cast<std::size_t>(*slots_);
-    std::map<InstructionId, std::size_t> place;
-    for (std::size_t at = 0; at < channel.receives.size(); ++at) place[channel.receives[at]] = at;
     for (std::size_t at = slots; at < channel.sends.size(); ++at) {
       const InstructionId message = channel.sends[at];
       const std::size_t freeing = at - slots;
-      const bool direct = slots == 0 || place[message] <= freeing;
+      const bool direct = slots == 0 || place_of_receive_[message] <= freeing;
       draft_.add_dependency(send_post_[message], direct ? receive_post_[message]
                                                         : receive_wait_[channel.receives[freeing]]);
     }
@@ -89,9 +90,10 @@ class QueueLowering {
 
   const Program& dataflow_;
   Slots slots_;
-  std::vector<InstructionId> send_post_;                               ///< by message
-  std::vector<InstructionId> receive_post_;                            ///< by message
-  std::vector<InstructionId> receive_wait_;                            ///< by message
+  std::vector<InstructionId> send_post_;       ///< by message
+  std::vector<InstructionId> receive_post_;    ///< by message
+  std::vector<InstructionId> receive_wait_;    ///< by message
+  std::vector<std::size_t> place_of_receive_;  ///< by message, within its channel
   std::map<std::pair<std::int32_t, std::int32_t>, Channel> channels_;  ///< by source, destination
   ProgramDraft draft_;
 };

@@ -10,9 +10,20 @@ namespace {
 
 std::string refuse_profile(const ScheduleDef& def, Profile profile) {
   std::string others;
-  for (const Profile other : def.profiles) others += (others.empty() ? "" : ", ") + to_string(other);
+  for (const Profile other : def.profiles)
+    others += (others.empty() ? "" : ", ") + to_string(other);
   return to_string(profile) + " has no such schedule" +
          (others.empty() ? "; leave --profile out" : " (known in " + others + ")");
+}
+
+std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t chunks) {
+  const std::int32_t implied = def.implied_chunks.value_or(chunks);
+  if (chunks == implied) return {};
+  if (!def.repeats_chunks)
+    return def.name + " always has " + std::to_string(implied) +
+           " chunk(s) per rank; leave --vpp out";
+  if (chunks % implied == 0) return {};
+  return "--vpp must be a multiple of the " + std::to_string(implied) + " chunks of " + def.name;
 }
 
 std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequest& request) {
@@ -27,11 +38,13 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   if (shape.slices < 1) reasons.push_back("--slices must be at least 1");
   if (shape.group_size.value_or(1) < 1)
     reasons.push_back("--microbatch-group-size must be at least 1");
+  if (shape.group_size && !def.groups_microbatches)
+    reasons.push_back(def.name + " has no groups; leave --microbatch-group-size out");
   if (shape.slices > 1 && !def.cuts_sequences)
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
-  if (def.implied_chunks && shape.chunks != *def.implied_chunks)
-    reasons.push_back(def.name + " always has " + std::to_string(*def.implied_chunks) +
-                      " chunk(s) per rank; leave --vpp out");
+  if (request.moe_overlap && !def.overlaps_experts)
+    reasons.push_back(def.name + " has no turns to overlap; leave --moe-overlap out");
+  if (const auto reason = refuse_chunks(def, shape.chunks)) reasons.push_back(*reason);
   return reasons;
 }
 

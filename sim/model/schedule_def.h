@@ -30,13 +30,17 @@ struct ScheduleRequest {
   Shape shape;
   Profile profile = Profile::kNone;
   UniformCost cost;
+  /// One forward more before the first backward, so that the two of a turn are independent and the
+  /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
+  bool moe_overlap = false;
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
 struct Claims {
   std::optional<Nanos> makespan;
   std::optional<Nanos> max_span;
-  /// Per rank, in stage chunks held until W (or the full backward) ends.
+  /// Per rank, in stage chunks (in slices of them, where sequences are cut) held until W (or the
+  /// full backward) ends.
   std::vector<std::int64_t> peak_chunks;
 };
 
@@ -47,8 +51,12 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
-  bool cuts_sequences = false;         ///< whether --slices above 1 means something to it
-  std::vector<Profile> profiles = {};  ///< the frameworks that have it; --profile refuses the others
+  bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
+  bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
+  bool cuts_sequences = false;       ///< whether --slices above 1 means something to it
+  bool overlaps_experts = false;     ///< whether --moe-overlap means something to it
+  /// The frameworks that have it; --profile refuses the others.
+  std::vector<Profile> profiles = {};
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
   /// May be left out: then every shape can be built.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};

@@ -6,6 +6,8 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -15,10 +17,13 @@
 #include "tests/support/measured_schedule.h"
 
 namespace bubblescope {
+
+/// For gtest, which would show the bytes.
+static void PrintTo(const ScheduleDef& def, std::ostream* out) { *out << def.name; }
+
 namespace {
 
 constexpr std::int32_t kMostRanks = 8;
-constexpr std::int32_t kMostChunks = 3;
 
 /// Shares that one, two and three chunks divide evenly: F, I and W alike, uneven either way, and a
 /// full backward that costs more than its halves.
@@ -42,27 +47,60 @@ std::vector<UniformCost> uniform_costs() {
 /// None, hidden, hidden by some schedules, longer than any op.
 constexpr Nanos kMessages[] = {0, 6, 45, 600};
 
-/// Calls `visit` with every small shape that the schedule accepts, under every profile that has it;
-/// returns their number.
-int for_each_schedule(const ScheduleDef& def,
-                      const std::function<void(const ScheduleRequest&, const Schedule&)>& visit) {
+/// The values of one flag that mean something to a schedule.
+std::vector<std::int32_t> chunks_of(const ScheduleDef& def) {
+  if (def.repeats_chunks) return {*def.implied_chunks, 2 * *def.implied_chunks};
+  if (def.implied_chunks) return {*def.implied_chunks};
+  return {1, 2, 3};
+}
+std::vector<std::int32_t> slices_of(const ScheduleDef& def) {
+  if (def.cuts_sequences) return {1, 2, 4};
+  return {1};
+}
+std::vector<bool> overlaps_of(const ScheduleDef& def) {
+  if (def.overlaps_experts) return {false, true};
+  return {false};
+}
+
+/// Every small shape that the schedule may accept, under every profile that has it.
+std::vector<ScheduleRequest> small_requests(const ScheduleDef& def) {
   std::vector<Profile> profiles = def.profiles;
   profiles.push_back(Profile::kNone);
-  const std::int32_t most_chunks = def.implied_chunks ? 1 : kMostChunks;
+  std::vector<ScheduleRequest> requests(1);
+  const auto vary = [&](const auto& values, const auto& set) {
+    std::vector<ScheduleRequest> varied;
+    for (const ScheduleRequest& request : requests)
+      for (const auto& value : values) set(varied.emplace_back(request), value);
+    requests = std::move(varied);
+  };
+  std::vector<std::int32_t> ranks(kMostRanks);
+  std::iota(ranks.begin(), ranks.end(), 1);
+  std::vector<std::int32_t> microbatches(4 * kMostRanks + 1);
+  std::iota(microbatches.begin(), microbatches.end(), 1);
+  vary(profiles, [](ScheduleRequest& request, Profile value) { request.profile = value; });
+  vary(ranks, [](ScheduleRequest& request, std::int32_t value) { request.shape.ranks = value; });
+  vary(chunks_of(def),
+       [](ScheduleRequest& request, std::int32_t value) { request.shape.chunks = value; });
+  vary(slices_of(def),
+       [](ScheduleRequest& request, std::int32_t value) { request.shape.slices = value; });
+  vary(overlaps_of(def), [](ScheduleRequest& request, bool value) { request.moe_overlap = value; });
+  vary(microbatches,
+       [](ScheduleRequest& request, std::int32_t value) { request.shape.microbatches = value; });
+  std::erase_if(requests, [](const ScheduleRequest& request) {
+    return request.shape.microbatches > 4 * request.shape.ranks + 1;
+  });
+  return requests;
+}
+
+/// Calls `visit` with every small shape that the schedule accepts; returns their number.
+int for_each_schedule(const ScheduleDef& def,
+                      const std::function<void(const ScheduleRequest&, const Schedule&)>& visit) {
   int built = 0;
-  for (const Profile profile : profiles)
-    for (std::int32_t ranks = 1; ranks <= kMostRanks; ++ranks)
-      for (std::int32_t chunks = 1; chunks <= most_chunks; ++chunks)
-        for (std::int32_t microbatches = 1; microbatches <= 4 * ranks + 1; ++microbatches) {
-          ScheduleRequest request;
-          request.profile = profile;
-          request.shape.ranks = ranks;
-          request.shape.chunks = def.implied_chunks.value_or(chunks);
-          request.shape.microbatches = microbatches;
-          if (def.refuse && !def.refuse(request).empty()) continue;
-          visit(request, build_schedule(def, request));
-          ++built;
-        }
+  for (const ScheduleRequest& request : small_requests(def)) {
+    if (def.refuse && !def.refuse(request).empty()) continue;
+    visit(request, build_schedule(def, request));
+    ++built;
+  }
   return built;
 }
 
@@ -70,10 +108,10 @@ std::string text_of(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const UniformCost& cost = request.cost;
   return to_string(request.profile) + " p=" + std::to_string(shape.ranks) +
-         " v=" + std::to_string(shape.chunks) + " m=" + std::to_string(shape.microbatches) +
-         " F=" + std::to_string(cost.forward) + " I=" + std::to_string(cost.input_grad) +
-         " W=" + std::to_string(cost.weight_grad) + " B=" + std::to_string(cost.full_backward()) +
-         " c=" + std::to_string(cost.message);
+         " v=" + std::to_string(shape.chunks) + " n=" + std::to_string(shape.slices) +
+         " m=" + std::to_string(shape.microbatches) + " F=" + std::to_string(cost.forward) +
+         " I=" + std::to_string(cost.input_grad) + " W=" + std::to_string(cost.weight_grad) +
+         " B=" + std::to_string(cost.full_backward()) + " c=" + std::to_string(cost.message);
 }
 
 /// How many claims of each kind were compared, and those that were wrong.
@@ -121,15 +159,16 @@ ClaimCheck check_claims(const ScheduleDef& def) {
 
 /// Per (stage, micro-batch): F, and B or I and W; each once, nothing else.
 bool runs_each_op_once(const Schedule& schedule) {
-  std::map<std::tuple<OpKind, std::int32_t, std::int32_t>, int> runs;
+  std::map<std::tuple<OpKind, std::int32_t, std::int32_t, std::int16_t>, int> runs;
   std::int64_t whole = 0;  // a full backward counts as its two halves
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops) {
-      if (++runs[{op.kind, op.stage, op.microbatch}] > 1) return false;
+      if (++runs[{op.kind, op.stage, op.microbatch, op.slice}] > 1) return false;
       whole += op.kind == OpKind::kBackward ? 2 : 1;
     }
   const std::int64_t parts = schedule.forward_only ? 1 : 3;
-  return whole == parts * schedule.stages_per_pipeline() * schedule.shape.microbatches;
+  return whole == parts * schedule.stages_per_pipeline() * schedule.shape.microbatches *
+                      schedule.shape.slices;
 }
 
 class EverySchedule : public testing::TestWithParam<ScheduleDef> {};

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "schedules/pytorch_cells.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/defer_receives.h"
@@ -53,32 +52,7 @@ Schedule built(const std::string& name, const json& shape) {
   request.shape.ranks = shape["p"];
   request.shape.chunks = name == "zb-v" ? 1 : shape["v"].get<std::int32_t>();
   request.shape.microbatches = shape["m"];
-  Schedule schedule = build_schedule(find_schedule(name), request);
-  const std::int64_t p = request.shape.ranks, m = request.shape.microbatches,
-                     v = schedule.shape.chunks;
-  const std::int64_t g = m / std::max<std::int64_t>(1, m / p);
-  for (std::int64_t r = 0; r < p; ++r) {
-    const RankOrder& ops = schedule.order[static_cast<std::size_t>(r)];
-    IdleCells idle{r, 0, 0, std::ssize(ops)};
-    if (name == "bfs") {
-      idle.warmup = m * v;
-      idle.gap = 2 * (p - 1 - r);
-    }
-    if (name == "interleaved") {
-      idle.warmup = std::min(m * v, (v - 1) * g + 2 * (p - 1 - r));
-      idle.gap = std::max<std::int64_t>(0, v * p + 2 * (p - 1 - r) - idle.warmup - r);
-      idle.cooldown = 2 * m * v - idle.warmup;
-    }
-    if (name == "interleaved-zb") {
-      idle.warmup = std::min(m * v, (v - 1) * g + (p - 1 - r));
-      idle.gap = p - 1 - r;
-    }
-    schedule.posted.push_back(with_idle_cells(ops, idle));
-  }
-  if (name == "interleaved-zb")
-    schedule.posted = with_forwards_in_step(schedule.posted, static_cast<std::int32_t>(p * v),
-                                            static_cast<std::int32_t>(m));
-  return schedule;
+  return build_schedule(find_schedule(name), request);
 }
 
 /// F = I = W = 1 and B = 2 per chunk, messages take no time: a makespan, or "deadlock".

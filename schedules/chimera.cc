@@ -1,0 +1,65 @@
+// Chimera: two pipelines in opposite directions, whose ops fall into each other's gaps; every rank
+// holds two stages' weights. Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural
+// Networks with Bidirectional Pipelines", 2021.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/slot_order.h"
+
+namespace bubblescope {
+namespace {
+
+std::vector<std::string> refuse(const ScheduleRequest& request) {
+  std::vector<std::string> reasons;
+  if (request.shape.ranks % 2 != 0)
+    reasons.push_back("both ways fall into one slot where --pp is odd; make it even");
+  if (request.shape.microbatches % 2 != 0) reasons.push_back("half go each way: -m must be even");
+  return reasons;
+}
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const std::int32_t half = shape.microbatches / 2;
+  Schedule schedule;
+  schedule.pipelines = 2;
+  schedule.rank_of_stage = bidirectional_placement(shape.ranks);
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    const std::int32_t mirrored = shape.ranks - 1 - rank;
+    SlotOrder order({.stages = shape.ranks, .group_size = shape.ranks / 2});
+    order.add({rank, 0}, rank, half);
+    order.add({shape.ranks + mirrored, half}, mirrored, half);
+    schedule.order.push_back(std::move(order).take());
+  }
+  return schedule;
+}
+
+/// For m = kp, F <= B and no time for messages:
+///   T = m (F + B) + (p-2) (F + k (B - F))
+/// The slots are equal and B is longer, so that each of the k groups waits in the middle.
+Claims claim(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const ChunkCost cost = *chunk_cost(request);
+  const std::int32_t groups = shape.microbatches / shape.ranks;
+  Claims claims;
+  if (shape.microbatches % shape.ranks != 0) return claims;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    claims.peak_chunks.push_back(shape.ranks / 2 + 1 + std::min(rank, shape.ranks - 1 - rank));
+  if (cost.forward > cost.backward || cost.message > 0) return claims;
+  claims.makespan = shape.microbatches * (cost.forward + cost.backward) +
+                    (shape.ranks - 2) * (cost.forward + groups * (cost.backward - cost.forward));
+  claims.max_span = claims.makespan;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "chimera",
+    .summary = "two pipelines in opposite directions: about half the bubble, twice the weights",
+    .source = "Li and Hoefler 2021",
+    .implied_chunks = 1,
+    .refuse = refuse,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

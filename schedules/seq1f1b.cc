@@ -1,0 +1,54 @@
+// Seq1F1B: 1F1B over slices of sequences, so that a slice's time is the bubble's unit.
+// Sun et al., "Seq1F1B: Efficient Sequence-Level Pipeline Parallelism for Large Language Model
+// Training", 2024.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/slices.h"
+
+namespace bubblescope {
+namespace {
+
+/// The first backward is of a micro-batch's last slice: its n-1 other slices go first.
+std::int32_t warmup_of(const Shape& shape, std::int32_t rank) {
+  return shape.ranks - 1 - rank + shape.slices - 1;
+}
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const std::int32_t count = count_slices(shape).microbatches;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, 1);
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    schedule.order.push_back(alternate(visits_of_slices(visits_of_stage(rank, count), shape.slices),
+                                       warmup_of(shape, rank)));
+  return schedule;
+}
+
+/// With F and B of a slice, and no time for messages:
+///   T = (mn+p-1) (F + B)
+Claims claim(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const Nanos count = count_slices(shape).microbatches;
+  Claims claims;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    claims.peak_chunks.push_back(std::min<Nanos>(count, warmup_of(shape, rank) + 1));
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  if (!cost || cost->message > 0) return claims;
+  claims.makespan = (count + shape.ranks - 1) * (cost->forward + cost->backward);
+  claims.max_span = claims.makespan;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "seq1f1b",
+    .summary = "1F1B over slices of sequences: an n-th of the bubble, about an n-th of the memory",
+    .source = "Sun et al. 2024",
+    .implied_chunks = 1,
+    .cuts_sequences = true,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

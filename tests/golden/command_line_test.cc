@@ -1,0 +1,132 @@
+// The program as scripts see it: exit statuses, one clear line for every fault, nothing
+// half-written.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace bubblescope {
+namespace {
+
+struct Outcome {
+  int status = 0;
+  std::string output;  ///< stdout and stderr together
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = "(" + std::string(BUBBLESCOPE_BINARY) + " " + arguments + ") 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), count);
+  const int ended = pclose(pipe);
+  outcome.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+  return outcome;
+}
+
+struct Case {
+  const char* arguments;
+  int status;
+  const char* says;
+};
+
+TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
+  const Case cases[] = {
+      {"simulat 1f1b", 2, "did you mean 'simulate'?"},
+      {"simulate 1f2b --pp 4 -m 8", 2, "did you mean '1f1b'?"},
+      {"simulate 1f1b -m 8", 2, "needs --pp"},
+      {"simulate 1f1b --pp 4", 2, "needs -m"},
+      {"simulate --pp 4 -m 8", 2, "SCHEDULE"},
+      {"simulate 1f1b --pp 0 -m 8", 2, "--pp"},
+      {"simulate 1f1b --pp four -m 8", 2, "--pp"},
+      {"simulate 1f1b --pp 4 -m 8 extra", 2, "'extra'"},
+      {"simulate 1f1b --pp 4 -m 8 --formt json", 2, "did you mean '--format'?"},
+      {"simulate 1f1b --pp 4 -m 8 --format jsn", 2, "did you mean 'json'?"},
+      {"simulate 1f1b --pp 4 -m 8 --f 1parsec", 2, "--f: '1parsec' is no duration"},
+      {"simulate 1f1b --pp 4 -m 8 --f -1", 2, "--f"},
+      {"simulate 1f1b --pp 4 -m 8 --mem 1,0", 2, "three amounts"},
+      {"simulate 1f1b --pp 4 -m 8 --mem 1,0,0", 2, "add up to 0"},
+      {"simulate 1f1b --pp 4 -m 8 --cap 1,2", 2, "--cap has 2 entries for 4 ranks"},
+      {"simulate 1f1b --pp 4 -m 8 --cap 2", 1, "over --cap 2"},
+      {"simulate 1f1b --pp 4 -m 8 --profile torch", 2, "did you mean 'pytorch'?"},
+      {"simulate 1f1b --pp 4 -m 8 --p2p-mode eager", 2, "eager:K"},
+      {"simulate 1f1b --pp 4 -m 8 --p2p-mode eager:-1", 2, "--p2p-mode"},
+      {"simulate 1f1b --pp 4 -m 8 --vpp 2", 1, "always has 1 chunk"},
+      {"simulate 1f1b --pp 4 -m 8 --slices 2", 1, "does not cut sequences"},
+      {"simulate 1f1b --pp 4 -m 8 --microbatch-group-size 2", 1, "has no groups"},
+      {"simulate dualpipe --pp 3 -m 8", 1, "--pp must be even"},
+      {"simulate 1f1b --pp 60000 -m 16000000", 2, "the limit is"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>0.1'", 1, "failed: bubble_ratio>0.1"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio'", 2, "is no condition"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'buble_ratio>1'", 2, "did you mean 'bubble_ratio'?"},
+      {"simulate missing.csv", 2, "cannot read missing.csv"},
+      {"simulate 1f1b --pp 4 -m 8 --costs missing.json", 2, "cannot read missing.json"},
+      {"simulate 1f1b --pp 4 -m 8 --costs x.json --f 1", 2, "leave --f"},
+      {"simulate 1f1b --pp 4 -m 8 --svg /no/such/folder/x.svg", 2, "make its folder first"},
+      {"simulate 1f1b --pp 4 -m 8 > /dev/full", 3, "could not be written"},
+      {"simulate 1f1b --pp 4 -m 8 --f x 2> /dev/full", 2, ""},
+      {"convert 1f1b --pp 4 -m 8 --to pytorchcsv", 2, "did you mean 'pytorch-csv'?"},
+      {"convert 1f1b --pp 4 -m 8", 2, "--to"},
+      {"check 1f1b --pp 8 -m 4 --profile pytorch", 1, "pytorch"},
+      {"check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous", 1, "DEADLOCK"},
+      {"compare gpipe,dualpipe --pp 3 -m 8", 1, "--pp must be even"},
+      {"compare , --pp 4 -m 8", 2, "compare needs schedules"},
+      {"list things", 2, "list shows"},
+      {"diff missing.json other.json", 2, "cannot read missing.json"},
+      {"completion tcsh", 2, "bash, zsh and fish"},
+      {"", 2, "usage"},
+  };
+  for (const Case& test : cases) {
+    const Outcome outcome = run(test.arguments);
+    EXPECT_EQ(outcome.status, test.status) << test.arguments << "\n" << outcome.output;
+    EXPECT_NE(outcome.output.find(test.says), std::string::npos) << test.arguments << "\n"
+                                                                 << outcome.output;
+    EXPECT_EQ(outcome.output.find("terminate"), std::string::npos) << test.arguments;
+  }
+}
+
+TEST(CommandLine, EveryCommandHelpsWithAnExample) {
+  for (const char* command :
+       {"simulate", "compare", "check", "convert", "diff", "list", "completion"}) {
+    const Outcome outcome = run(std::string(command) + " --help");
+    EXPECT_EQ(outcome.status, 0) << command;
+    EXPECT_NE(outcome.output.find("example"), std::string::npos) << command;
+  }
+  EXPECT_EQ(run("--version").output.rfind("bubblescope ", 0), 0u);
+}
+
+TEST(CommandLine, LeavesNothingBehindWhenWritingFails) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bubblescope-cli-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_directory(folder / "taken.svg");  // a folder is in the way
+  const Outcome outcome = run("simulate 1f1b --pp 2 -m 2 --svg " + (folder / "taken.svg").string());
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  const auto entries = std::distance(std::filesystem::directory_iterator(folder), {});
+  EXPECT_EQ(entries, 1) << "a temporary file was left";
+  std::filesystem::remove_all(folder);
+}
+
+TEST(CommandLine, DiffTellsWhereTwoStepsPart) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bubblescope-diff-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string a = (folder / "a.json").string();
+  const std::string b = (folder / "b.json").string();
+  ASSERT_EQ(run("simulate 1f1b --pp 2 -m 2 --save " + a).status, 0);
+  ASSERT_EQ(run("simulate 1f1b --pp 2 -m 2 --p2p 0.5 --save " + b).status, 0);
+  EXPECT_EQ(run("diff " + a + " " + a + " --fail-if 'makespan_ns_change!=0'").status, 0);
+  const Outcome outcome = run("diff " + a + " " + b + " --fail-if 'makespan_ns_change>0.1'");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("they first part at 1F0 on rank 1"), std::string::npos)
+      << outcome.output;
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,38 @@
+// The reference data that tests read where it is there; nothing of it is part of the project.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+
+/// The folder: $BUBBLESCOPE_SHARED_DATA, or else the one that the build was told.
+std::string reference_folder();
+
+/// Why tests that need a file of that folder skip; empty where it is there.
+std::string missing_reference(const std::string& file);
+
+/// A json file, or one with a json value per line.
+nlohmann::json read_reference(const std::string& file);
+std::vector<nlohmann::json> read_reference_lines(const std::string& file);
+
+/// A golden file of orders and the schedule that must give them.
+struct GoldenFamily {
+  const char* file;
+  const char* schedule;
+  Profile profile;
+};
+
+/// For gtest, which would show the bytes.
+inline void PrintTo(const GoldenFamily& family, std::ostream* out) { *out << family.schedule; }
+
+/// The request that a golden case stands for: F = I = W = 10, B = 20 per chunk.
+ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case);
+
+inline constexpr Nanos kGoldenUnit = 10;
+
+}  // namespace bubblescope

@@ -1,0 +1,131 @@
+// A random walk: whatever is ready may come next.
+#include "tests/support/random_schedule.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/post_messages.h"
+
+namespace bubblescope {
+
+namespace {
+
+class RandomWalk {
+ public:
+  RandomWalk(std::uint32_t seed, const RandomTraits& traits) : random_(seed), traits_(traits) {}
+
+  Schedule run() && {
+    choose_shape();
+    const MadeIndex index(schedule_);
+    made_.assign(index.size(), false);
+    std::vector<Op> waiting = all_ops();
+    while (!waiting.empty()) place_one(waiting, index);
+    if (traits_.messages) schedule_.posted = post_messages(schedule_);
+    if (!posts_messages(schedule_)) schedule_.posted.clear();
+    if (traits_.idle) sprinkle_idle();
+    return std::move(schedule_);
+  }
+
+ private:
+  /// std's distributions differ between libraries; a remainder does not.
+  std::int32_t below(std::int32_t limit) {
+    return static_cast<std::int32_t>(random_() % static_cast<std::uint32_t>(limit));
+  }
+  bool chance(std::int32_t percent) { return below(100) < percent; }
+
+  void choose_shape() {
+    Shape& shape = schedule_.shape;
+    shape.ranks = 1 + below(4);
+    const std::int32_t stages_per_rank = 1 + below(2);
+    schedule_.pipelines = chance(25) ? 2 : 1;
+    shape.microbatches = schedule_.pipelines * (1 + below(3));
+    shape.slices = traits_.slices ? 1 + below(3) : 1;
+    for (std::int32_t stage = 0; stage < shape.ranks * stages_per_rank; ++stage)
+      schedule_.rank_of_stage.push_back(stage % shape.ranks);
+    std::shuffle(schedule_.rank_of_stage.begin(), schedule_.rank_of_stage.end(), random_);
+    if (schedule_.stages() % schedule_.pipelines != 0) schedule_.pipelines = 1;
+    shape.chunks = std::max(1, (schedule_.stages_per_pipeline() + shape.ranks - 1) / shape.ranks);
+    schedule_.order.resize(shape.ranks);
+    schedule_.name = "random";
+    schedule_.forward_only = chance(10);
+  }
+
+  std::vector<Op> all_ops() {
+    std::vector<Op> ops;
+    const bool recompute = traits_.recompute && !schedule_.forward_only;
+    for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
+      for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
+        if (stage / schedule_.stages_per_pipeline() != schedule_.pipeline_of_microbatch(microbatch))
+          continue;
+        const bool split = chance(50);
+        for (std::int16_t slice = 0; slice < schedule_.shape.slices; ++slice) {
+          const auto add = [&](OpKind kind) {
+            ops.push_back({stage, microbatch, slice, kind, Pairing::kAlone});
+          };
+          add(OpKind::kForward);
+          if (schedule_.forward_only) continue;
+          add(split ? OpKind::kInputGrad : OpKind::kBackward);
+          if (split) add(OpKind::kWeightGrad);
+          if (recompute) add(OpKind::kRecompute);
+        }
+      }
+    std::shuffle(ops.begin(), ops.end(), random_);
+    return ops;
+  }
+
+  bool is_ready(const Op& op, const MadeIndex& index) const {
+    for (const Made& made : needs_of(schedule_, op))
+      if (!made_[index(made)]) return false;
+    if (!traits_.recompute || !gives_input_grad(op.kind)) return true;
+    return made_[index(Made{Product::kRecomputed, op.stage, op.microbatch, op.slice})];
+  }
+
+  /// Puts down the first op of the shuffled list that is ready, now and then with a partner.
+  void place_one(std::vector<Op>& waiting, const MadeIndex& index) {
+    const auto first = std::find_if(waiting.begin(), waiting.end(),
+                                    [&](const Op& op) { return is_ready(op, index); });
+    const Op op = *first;
+    waiting.erase(first);
+    RankOrder& order = schedule_.order[schedule_.rank_of_stage[op.stage]];
+    const auto partner = std::find_if(waiting.begin(), waiting.end(), [&](const Op& other) {
+      return op.kind == OpKind::kForward && gives_input_grad(other.kind) &&
+             schedule_.rank_of_stage[other.stage] == schedule_.rank_of_stage[op.stage] &&
+             is_ready(other, index);
+    });
+    made_[index(op)] = true;
+    if (partner == waiting.end() || chance(50)) return order.push_back(op);
+    made_[index(*partner)] = true;
+    append_pair(order, op, *partner);
+    waiting.erase(partner);
+  }
+
+  void sprinkle_idle() {
+    bool any = false;
+    for (const RankOrder& ops : schedule_.order) {
+      RankOrder& cells = schedule_.posted.emplace_back();
+      for (const Op& op : ops) {
+        if (op.pairing != Pairing::kSecond && chance(30)) {
+          cells.push_back({0, 0, 0, OpKind::kIdle});
+          any = true;
+        }
+        cells.push_back(op);
+      }
+    }
+    if (!any) schedule_.posted.clear();
+  }
+
+  std::mt19937 random_;
+  RandomTraits traits_;
+  Schedule schedule_;
+  std::vector<bool> made_;
+};
+
+}  // namespace
+
+Schedule random_schedule(std::uint32_t seed, const RandomTraits& traits) {
+  return RandomWalk(seed, traits).run();
+}
+
+}  // namespace bubblescope

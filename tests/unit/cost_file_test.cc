@@ -1,0 +1,146 @@
+// Cost files: exact durations, spread over a schedule's stages, and what they must cover.
+#include "traces/cost_file.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/ir/error.h"
+#include "tests/support/malformed.h"
+#include "traces/text_schedule.h"
+
+namespace bubblescope {
+namespace {
+
+CostFile read(const std::string& text) { return parse_cost_file(text, "f.json"); }
+
+CostFile with(const std::string& keys) {
+  return read("{\"format\":\"bubblescope-costs/1\"," + keys + "}");
+}
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const Schedule& split() {
+  static const Schedule schedule = parse_schedule_text("0F0 0I0 0W0 | 1F0 1I0 1W0", "split");
+  return schedule;
+}
+
+TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
+  const CostModel model = cost_model(
+      with(R"("stages":[{"forward":0.1,"input_grad":"18.522us","weight_grad":3},)"
+           R"({"forward":"1e-3s","input_grad":1,"weight_grad":1,"backward":"7ms","recompute":2}])"),
+      split());
+  EXPECT_EQ(model.stages[0].forward, 100'000);
+  EXPECT_EQ(model.stages[0].input_grad, 18'522);
+  EXPECT_EQ(model.stages[0].weight_grad, 3'000'000);
+  EXPECT_EQ(model.stages[0].backward, 3'018'522);  // input_grad + weight_grad
+  EXPECT_EQ(model.stages[0].recompute, 100'000);   // forward
+  EXPECT_EQ(model.stages[1].forward, 1'000'000);
+  EXPECT_EQ(model.stages[1].backward, 7'000'000);
+  EXPECT_EQ(model.stages[1].recompute, 2'000'000);
+}
+
+constexpr const char* kTwoStages = R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1},)"
+                                   R"({"forward":1,"input_grad":1,"weight_grad":1}])";
+
+// 1 MiB is 8 388 608 bits; 400 Gb/s moves 400 bits in a nanosecond: 20 971.52 ns, rounded up.
+TEST(CostFile, AddsBytesOverBandwidthToTheLatency) {
+  const CostModel model =
+      cost_model(with(std::string(kTwoStages) +
+                      R"(,"message":{"latency":"10us","bytes":"1MiB","bandwidth_gbps":400})"),
+                 split());
+  EXPECT_EQ(model.message, 10'000 + 20'972);
+  EXPECT_TRUE(model.message_between.empty());
+}
+
+TEST(CostFile, GivesLinksTheirOwnLatencyAndTheRestOfTheMessage) {
+  const CostModel model =
+      cost_model(with(std::string(kTwoStages) +
+                      R"(,"message":{"latency":"10us","bytes":1000,"bandwidth_gbps":8},)"
+                      R"("links":[{"from":1,"to":0,"latency":"30us"}])"),
+                 split());
+  EXPECT_EQ(model.message_between, (std::vector<Nanos>{11'000, 11'000, 31'000, 11'000}));
+}
+
+TEST(CostFile, CutsStagesIntoSlices) {
+  const CostFile file =
+      with(R"("stages":[{"forward":"10ns","backward":"20ns","overlapped_pair":"25ns",)"
+           R"("activation_bytes":{"kept":10,"released_by_input_grad":4}}])");
+  const Schedule schedule = parse_schedule_text("0F0 0F0.1 0F0.2 0B0.2 0B0.1 0B0");
+  const CostModel model = cost_model(file, schedule);
+  EXPECT_EQ(model.slices, 3);
+  EXPECT_EQ(model.stages[0].forward, 4);
+  EXPECT_EQ(model.stages[1].forward, 3);
+  EXPECT_EQ(model.stages[2].backward, 6);
+  EXPECT_EQ(*model.stages[0].overlapped_pair, 9);
+  const MemoryDelta bytes = memory_model(file, schedule).activation_bytes[0];
+  EXPECT_EQ(bytes.forward, 3);
+  EXPECT_EQ(bytes.forward + bytes.input_grad + bytes.weight_grad, 0);
+}
+
+TEST(CostFile, GivesReplicasTheCostsOfTheirOriginals) {
+  const Schedule schedule = parse_schedule_text("0F0 3F1 3B1 0B0 | 2F1 1F0 1B0 2B1");
+  ASSERT_EQ(schedule.pipelines, 2);
+  const CostModel model = cost_model(
+      with(R"("stages":[{"forward":1,"backward":2},{"forward":3,"backward":4}])"), schedule);
+  ASSERT_EQ(model.stages.size(), 4u);
+  EXPECT_EQ(model.stages[3].forward, 3'000'000);
+}
+
+TEST(CostFile, GivesMemoryInBytes) {
+  const MemoryModel model = memory_model(
+      with(R"("stages":[{"forward":1,"activation_bytes":{"kept":"1GiB","released_by_input_grad":)"
+           R"("512MiB"}},{"forward":1,"activation_bytes":{"kept":"1.5kB"}}],)"
+           R"("memory":{"static_bytes":["2GB",7]})"),
+      split());
+  EXPECT_EQ(model.activation_bytes[0].forward, Bytes{1} << 30);
+  EXPECT_EQ(model.activation_bytes[0].input_grad, -(Bytes{1} << 29));
+  EXPECT_EQ(model.activation_bytes[0].weight_grad, -(Bytes{1} << 29));
+  EXPECT_EQ(model.activation_bytes[1].forward, 1'500);
+  EXPECT_EQ(model.activation_bytes[1].weight_grad, -1'500);
+  EXPECT_EQ(model.static_bytes, (std::vector<Bytes>{2'000'000'000, 7}));
+}
+
+TEST(CostFile, MustCoverTheSchedule) {
+  const CostFile one = with(R"("stages":[{"forward":1}])");
+  EXPECT_EQ(error_of([&] { cost_model(one, split()); }),
+            "f.json: /stages: has 1 entries, but split has 2 stages (2 rank(s) x 1 chunk(s)); give "
+            "one entry per stage");
+  const CostFile no_split = with(R"("stages":[{"forward":1,"backward":2},{"forward":1}])");
+  EXPECT_EQ(
+      error_of([&] { cost_model(no_split, split()); }),
+      "f.json: /stages/0: lacks 'input_grad' and 'weight_grad', but split splits the backward; "
+      "add them");
+  EXPECT_EQ(error_of([&] { cost_model(no_split, parse_schedule_text("0F0 0B0 | 1F0 1B0")); }),
+            "f.json: /stages/1: lacks 'backward'; add it, or 'input_grad' and 'weight_grad'");
+  EXPECT_EQ(error_of([&] { cost_model(no_split, parse_schedule_text("0F0 | 1F0")); }), "");
+  const CostFile link = with(std::string(kTwoStages) + R"(,"links":[{"from":0,"to":2}])");
+  EXPECT_EQ(error_of([&] { cost_model(link, split()); }),
+            "f.json: /links/0: joins ranks 0 and 2, but ranks are 0..1; remove it");
+  const CostFile some =
+      with(R"("stages":[{"forward":1,"activation_bytes":{"kept":1}},{"forward":1}],)"
+           R"("memory":{"static_bytes":[1]})");
+  EXPECT_EQ(
+      error_of([&] { memory_model(some, split()); }),
+      "f.json: /stages: some entries have 'activation_bytes' and some have not; give them for "
+      "all stages or for none");
+  const CostFile ranks = with(std::string(kTwoStages) + R"(,"memory":{"static_bytes":[1]})");
+  EXPECT_EQ(error_of([&] { memory_model(ranks, split()); }),
+            "f.json: /memory/static_bytes: has 1 entries for 2 ranks; give one per rank");
+}
+
+TEST(CostFile, RefusesWhatIsMalformed) { expect_refusals("costs.txt", read); }
+
+TEST(CostFile, SurvivesDamage) {
+  expect_survival(R"({"format":"bubblescope-costs/1","stages":[{"forward":"1ms","backward":2}],)"
+                  R"("message":{"latency":1,"bytes":"1MiB","bandwidth_gbps":400.5}})",
+                  read);
+}
+
+}  // namespace
+}  // namespace bubblescope

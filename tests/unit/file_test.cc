@@ -1,0 +1,127 @@
+// Whole files: in, out, packed, and what happens when they cannot be had.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/ir/error.h"
+#include "traces/format.h"
+#include "traces/gzip.h"
+
+namespace bubblescope {
+namespace {
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "bubblescope-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::size_t count_files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_),
+                                                  std::filesystem::directory_iterator()));
+  }
+
+  std::filesystem::path folder_;
+};
+
+/// The fault of an Error and its message; kProblem and nothing where none is thrown.
+std::pair<Fault, std::string> error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return {error.fault(), error.what()};
+  }
+  return {Fault::kProblem, ""};
+}
+
+TEST_F(Files, ComeBackAsTheyWere) {
+  const std::string content = std::string("line\r\n\0byte\xff", 12) + std::string(200'000, 'x');
+  for (const char* name : {"plain", "packed.gz"}) {
+    write_file(path(name), content);
+    EXPECT_EQ(read_file(path(name)), content) << name;
+  }
+  EXPECT_EQ(std::filesystem::file_size(path("plain")), content.size());
+  EXPECT_LT(std::filesystem::file_size(path("packed.gz")), 1'000u);
+  EXPECT_EQ(count_files(), 2u);  // no temporary one is left
+}
+
+TEST_F(Files, AreReplacedAndLinksKept) {
+  write_file(path("file"), "old");
+  std::filesystem::create_symlink("file", path("link"));
+  write_file(path("link"), "new");
+  EXPECT_EQ(read_file(path("file")), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+}
+
+TEST_F(Files, ThatCannotBeReadSayWhy) {
+  EXPECT_EQ(
+      error_of([&] { read_file(path("none")); }),
+      (std::pair{Fault::kUsage, "cannot read " + path("none") + ": No such file or directory"}));
+  EXPECT_EQ(error_of([&] { read_file(folder_.string()); }),
+            (std::pair{Fault::kUsage, "cannot read " + folder_.string() + ": Is a directory"}));
+}
+
+TEST_F(Files, ThatCannotBeCreatedAreBadUsage) {
+  EXPECT_EQ(error_of([&] { write_file(path("none/file"), ""); }),
+            (std::pair{Fault::kUsage, "cannot create " + path("none/file") +
+                                          ": No such file or directory; make its folder first"}));
+  EXPECT_EQ(error_of([&] { write_file(folder_.string(), ""); }).first, Fault::kUsage);
+}
+
+TEST_F(Files, OnAFullDiskAreTheMachinesFault) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  EXPECT_EQ(
+      error_of([] { write_file("/dev/full", "content"); }),
+      (std::pair{Fault::kMachine, std::string("cannot write /dev/full: No space left on device")}));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));  // it was not replaced
+}
+
+TEST_F(Files, ThatAreDamagedAreRefused) {
+  const std::string packed = gzip(std::string(1'000, 'x') + "tail");
+  const auto read_packed = [&](const std::string& content) {
+    std::ofstream(path("f.gz"), std::ios::binary) << content;
+    return error_of([&] { read_file(path("f.gz")); }).second;
+  };
+  EXPECT_EQ(read_packed(packed), "");
+  EXPECT_EQ(read_packed("0F0,0B0"), path("f.gz") + " is no gzip file; rename it or pack it");
+  EXPECT_EQ(read_packed(""), path("f.gz") + " is cut short; copy it again");
+  for (std::size_t length = 1; length < packed.size(); ++length)
+    EXPECT_EQ(read_packed(packed.substr(0, length)), path("f.gz") + " is cut short; copy it again");
+  std::string damaged = packed;
+  damaged[damaged.size() - 6] ^= 1;  // in the checksum
+  EXPECT_EQ(read_packed(damaged), path("f.gz") + " is damaged; make it again");
+}
+
+TEST(Gzip, UnpacksSeveralMembers) {
+  EXPECT_EQ(gunzip(gzip("one ") + gzip("two")), "one two");
+  EXPECT_EQ(gunzip(gzip("")), "");
+}
+
+TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {
+  const auto read = [&](const std::string& content) {
+    write_file(path("s.gz"), content);
+    return read_schedule(path("s.gz"));
+  };
+  const Schedule schedule = read("0F0 0B0 | 1F0 1B0");
+  EXPECT_EQ(schedule.name, "s");
+  EXPECT_TRUE(read("0F0,0B0\n1F0,1B0\n") == schedule);
+  EXPECT_TRUE(read("# first, a comment\n0F0 0B0 # and, more\n1F0 1B0\n") == schedule);
+  for (const char* format : {"native", "pytorch-csv", "text"}) {
+    const auto* found = Registry<ScheduleFormat>::instance().find(format);
+    EXPECT_TRUE(read(found->write(schedule)) == schedule) << format;
+  }
+  EXPECT_EQ(error_of([&] { read("{\"traceEvents\":[]}"); }).second,
+            path("s.gz") + ": must be an object with \"format\":\"bubblescope-schedule/1\"");
+  EXPECT_EQ(
+      error_of([&] { read("F0\n"); }).second,
+      path("s.gz") + ":1:1: 'F0' does not begin with a stage; write its number first, as in 0F0");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,174 @@
+// PyTorch's CSV: what it says, what is refused, and that nothing is lost both ways.
+#include "traces/pytorch_csv.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "sim/ir/error.h"
+#include "sim/ir/validate.h"
+#include "tests/support/malformed.h"
+#include "tests/support/random_schedule.h"
+#include "traces/format.h"
+#include "traces/text_schedule.h"
+
+namespace bubblescope {
+namespace {
+
+Schedule read(const std::string& text) { return read_pytorch_csv(text, "f.csv"); }
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PytorchCsv, SaysShapeAndPlacement) {
+  const Schedule schedule = read("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
+  EXPECT_EQ(schedule.name, "f");
+  EXPECT_EQ(schedule.shape, (Shape{2, 2, 1, 1, {}}));
+  EXPECT_EQ(schedule.rank_of_stage, (std::vector<std::int32_t>{0, 1, 1, 0}));
+  EXPECT_EQ(schedule.pipelines, 1);
+  EXPECT_FALSE(schedule.forward_only);
+  EXPECT_EQ(schedule.order[1],
+            (RankOrder{forward(1, 0), forward(2, 0), backward(2, 0), backward(1, 0)}));
+  EXPECT_TRUE(schedule.posted.empty());
+}
+
+TEST(PytorchCsv, RoundsChunksUpWhereRanksHoldUnequallyMany) {
+  EXPECT_EQ(read("0F0,2F0\n1F0\n").shape.chunks, 2);
+}
+
+// Stages 2 and 3 are the replicas; micro-batch 1 of 2 runs through them only.
+TEST(PytorchCsv, RecognizesTwoPipelines) {
+  const Schedule schedule = read("0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n");
+  EXPECT_EQ(schedule.pipelines, 2);
+  EXPECT_EQ(schedule.shape.chunks, 1);
+  EXPECT_EQ(validate(schedule).size(), 0u);
+}
+
+TEST(PytorchCsv, WithoutBackwardIsForwardOnly) { EXPECT_TRUE(read("0F0\n1F0\n").forward_only); }
+
+TEST(PytorchCsv, ReadsWhatPythonsCsvWrites) {
+  const Schedule schedule = read("0F0,0B0\n");
+  EXPECT_EQ(read("0F0,0B0\r\n"), schedule);
+  EXPECT_EQ(read("0F0,0B0"), schedule);
+  EXPECT_EQ(read("\"0F0\",\"0B0\"\r\n"), schedule);
+  EXPECT_EQ(read(" 0F0 ,\t0B0 \n"), schedule);
+  EXPECT_EQ(read("00F00,0B0\n"), schedule);  // as \d+ has it
+}
+
+TEST(PytorchCsv, KeepsIdleSlotsAndMessagesInPosted) {
+  const Schedule idle = read("0F0,,0B0\n");
+  EXPECT_EQ(idle.order[0].size(), 2u);
+  ASSERT_EQ(idle.posted.size(), 1u);
+  EXPECT_EQ(idle.posted[0][1].kind, OpKind::kIdle);
+  EXPECT_FALSE(posts_messages(idle));
+  const Schedule messages = read("0F0,0SEND_F0\n1RECV_F0,1F0\n");
+  EXPECT_EQ(messages.posted[1][0].kind, OpKind::kRecvForward);
+  EXPECT_TRUE(posts_messages(messages));
+}
+
+TEST(PytorchCsv, ReadsAPairAsOneCell) {
+  const Schedule schedule = read("0F0,( 0F1 ; 0B0 )OVERLAP_F_B,0B1\n");
+  RankOrder expected{forward(0, 0)};
+  append_pair(expected, forward(0, 1), backward(0, 0));
+  expected.push_back(backward(0, 1));
+  EXPECT_EQ(schedule.order[0], expected);
+  EXPECT_EQ(write_pytorch_csv(schedule), "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n");
+}
+
+TEST(PytorchCsv, KeepsAMergedBackwardBesideSplitOnes) {
+  EXPECT_EQ(read("0F0,0F1,0B0,0I1,0W1\n").op_count(), 5);
+}
+
+TEST(PytorchCsv, LeavesIllegalSchedulesToValidate) {
+  EXPECT_FALSE(validate(read("0F0,0F0,0B0\n")).empty());
+  EXPECT_FALSE(validate(read("0B0,0F0\n")).empty());
+  EXPECT_FALSE(validate(read("0F0,0F2,0B0\n")).empty());
+  EXPECT_FALSE(validate(read("0F0,0I0,0W0,0B0\n")).empty());
+}
+
+TEST(PytorchCsv, RefusesWhatIsMalformed) { expect_refusals("pytorch_csv.txt", read); }
+
+TEST(PytorchCsv, SurvivesDamage) {
+  expect_survival("0F0,0SEND_F0,,(0F1;0B0)OVERLAP_F_B\n\"1RECV_F0\",1F0,1REDUCE_GRAD\r\n", read);
+}
+
+TEST(PytorchCsv, RoundTripsRandomSchedules) {
+  for (std::uint32_t seed = 0; seed < 1000; ++seed) {
+    RandomTraits traits;
+    traits.messages = seed % 3 == 1;
+    traits.idle = seed % 3 == 2;
+    Schedule schedule = random_schedule(seed, traits);
+    schedule.name = "f";
+    const std::string text =
+        traits.messages ? write_pytorch_csv_comms(schedule) : write_pytorch_csv(schedule);
+    ASSERT_TRUE(read(text) == schedule) << "seed " << seed << "\n" << text;
+  }
+}
+
+TEST(PytorchCsv, LeavesMessagesOutOfComputeOnlyFiles) {
+  const Schedule schedule = read("0UNSHARD,0F0,0SEND_F0\n1RECV_F0,1F0\n");
+  EXPECT_EQ(write_pytorch_csv(schedule), "0F0\n1F0\n");
+  EXPECT_EQ(write_pytorch_csv_comms(schedule), "0UNSHARD,0F0,0SEND_F0\n1RECV_F0,1F0\n");
+}
+
+TEST(PytorchCsv, PostsMessagesThatTheScheduleLacks) {
+  EXPECT_EQ(write_pytorch_csv_comms(read("0F0,,0B0\n1F0,1B0\n")),
+            "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
+}
+
+TEST(PytorchCsv, WritesARankWithoutOpsAsOneIdleSlot) {
+  Schedule schedule = read("0F0\n1F0\n");
+  schedule.order[1].clear();
+  EXPECT_EQ(write_pytorch_csv(schedule), "0F0\n\"\"\n");
+}
+
+TEST(PytorchCsv, RefusesToWriteWhatTheGrammarLacks) {
+  EXPECT_EQ(
+      error_of([] { write_pytorch_csv(parse_schedule_text("0F0.0 0F0.1")); }),
+      "text cuts its sequences into 2 slices, which PyTorch's CSV has no words for; convert it "
+      "to native or text");
+  EXPECT_EQ(error_of([] { write_pytorch_csv_comms(parse_schedule_text("0F0 0R0 0B0")); }),
+            "text recomputes (0R0), which PyTorch's CSV has no words for; convert it to native or "
+            "text");
+  EXPECT_EQ(error_of([] { write_pytorch_csv_comms(read("0F0,0F0\n")); }),
+            "f gets no messages, for it is not legal: 0F0 runs twice; the first is at position 0, "
+            "remove one");
+}
+
+/// PyTorch's own test files, where they are.
+class PytorchFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(folder_)) GTEST_SKIP() << "PyTorch's files are not in " << folder_;
+  }
+  std::string folder_ = std::string(BUBBLESCOPE_SHARED_DATA) + "/pytorch_csv/";
+};
+
+TEST_F(PytorchFiles, RoundTripByteForByte) {
+  for (const char* name : {"dualpipev_4rank_10mb.csv", "zb1p_2rank_2stagep_compute.csv"}) {
+    const Schedule schedule = read_schedule(folder_ + name);
+    EXPECT_TRUE(validate(schedule).empty()) << name;
+    EXPECT_EQ(write_pytorch_csv(schedule), read_file(folder_ + name)) << name;
+  }
+  const std::string comms = folder_ + "zb1p_2rank_2stagep_comms.csv";
+  const Schedule schedule = read_schedule(comms);
+  EXPECT_TRUE(validate(schedule).empty());
+  EXPECT_EQ(write_pytorch_csv_comms(schedule), read_file(comms));
+}
+
+TEST_F(PytorchFiles, OfTheOldGrammarAreRefusedWithAHint) {
+  const std::string path = folder_ + "zb1p_2rank_2stagep_compute.oldgrammar.csv";
+  EXPECT_EQ(error_of([&] { read_schedule(path); }),
+            path +
+                ":1:7: '2W0' stands beside 2B0, as before PyTorch 2.6, when B was the input "
+                "gradient; write 2I0 for it");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,313 @@
+// Boxes on a time axis, and the edges between them.
+#include "traces/dot_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/columns.h"
+#include "traces/palette.h"
+#include "traces/time_axis.h"
+#include "traces/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+// Lengths are points, 72 to the inch; y grows upwards.
+constexpr double kTypicalBox = 62;
+constexpr double kLeastBox = 8;
+constexpr double kGap = 9;  ///< between two boxes without idle time between them: room for an arrow
+constexpr double kBoxHeight = 26;
+constexpr double kRowPitch = 84;
+constexpr double kLabel = 60;  ///< room for row labels, left of the first box
+constexpr double kPointsPerInch = 72;
+constexpr double kArrow = 6;    ///< length of an arrow head
+constexpr double kGutter = 20;  ///< between a row and what passes it
+constexpr double kCharacter = 7;
+constexpr double kLatencyOffset = 22;  ///< of a latency, from its sender's right side
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+/// A cubic curve as DOT wants it. Its arrow head fills the last piece, up to `tip`.
+std::string curve(Point begin, Point leave, Point arrive, Point tip) {
+  const double length = std::hypot(tip.x - arrive.x, tip.y - arrive.y);
+  const double back = length > 0 ? kArrow / length : 0;
+  const Point end{tip.x - back * (tip.x - arrive.x), tip.y - back * (tip.y - arrive.y)};
+  return fmt::format("e,{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}",
+                     tip.x, tip.y, begin.x, begin.y, leave.x, leave.y, arrive.x, arrive.y, end.x,
+                     end.y);
+}
+
+std::string escape_dot(std::string_view text) {
+  std::string escaped;
+  for (const char byte : text) {
+    if (byte == '"' || byte == '\\') escaped += '\\';
+    escaped += byte;
+  }
+  return escaped;
+}
+
+/// How an instruction is drawn. A message is an edge where it occupies no lane, has one maker and
+/// is needed. Posts and waits are not drawn: what they wait for are other instructions.
+enum class Shown : std::uint8_t { kBox, kEdge, kNothing };
+
+/// What made a message, if that is one instruction.
+std::optional<InstructionId> maker_of(const Program& program, InstructionId message) {
+  std::optional<InstructionId> maker;
+  for (const InstructionId dependency : program.dependencies_of(message)) {
+    if (program.instructions[dependency].role != Role::kWork) continue;
+    if (maker) return {};
+    maker = dependency;
+  }
+  return maker;
+}
+
+std::vector<Shown> choose_shown(const Program& program) {
+  std::vector<bool> needed(program.size(), false);
+  for (const InstructionId dependency : program.dependencies) needed[dependency] = true;
+  std::vector<Shown> shown(program.size(), Shown::kBox);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (instruction.role != Role::kWork)
+      shown[id] = Shown::kNothing;
+    else if (is_message(instruction) && instruction.lane == kNoLane && needed[id] &&
+             maker_of(program, id))
+      shown[id] = Shown::kEdge;
+  }
+  return shown;
+}
+
+class DotGraph {
+ public:
+  explicit DotGraph(const Recording& recording)
+      : recording_(recording),
+        program_(recording.program),
+        timeline_(recording.timeline),
+        palette_(recording.schedule),
+        shown_(choose_shown(recording.program)),
+        before_in_path_(recording.program.size()) {
+    for (InstructionId id = 0; id < program_.size(); ++id)
+      if (shown_[id] == Shown::kBox) rows_[row_key(id)].push_back(id);
+    double y = 0;
+    for (const auto& [key, ids] : rows_) {
+      y_of_row_[key] = y;
+      y -= kRowPitch;
+    }
+    choose_scale();
+    mark_critical_path();
+  }
+
+  std::string write() && {
+    print("digraph \"{}\" {{\n", escape_dot(recording_.schedule.name));
+    print("  layout=nop2 rankdir=LR labelloc=t fontname=\"Helvetica\" fontsize=16\n");
+    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(recording_.schedule.name),
+          shape_text(recording_.schedule.shape), short_text(recording_.report.makespan));
+    print(
+        "  node [shape=box style=filled fixedsize=true fontname=\"Helvetica\" fontsize=11 "
+        "penwidth=0.6]\n");
+    print("  edge [fontname=\"Helvetica\" fontsize=9 arrowsize=0.6]\n");
+    for (std::int32_t rank = 0; rank < program_.ranks; ++rank) write_rank(rank);
+    write_lane_order();
+    for (InstructionId id = 0; id < program_.size(); ++id)
+      if (shown_[id] == Shown::kBox) write_dependencies(id);
+    print("}}\n");
+    return fmt::to_string(out_);
+  }
+
+ private:
+  using RowKey = std::pair<std::int32_t, std::uint32_t>;  ///< rank and lane
+
+  template <class... Values>
+  void print(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(fmt::appender(out_), format, std::forward<Values>(values)...);
+  }
+
+  const Instruction& instruction(InstructionId id) const { return program_.instructions[id]; }
+  RowKey row_key(InstructionId id) const { return {instruction(id).rank, instruction(id).lane}; }
+  double y(InstructionId id) const { return y_of_row_.at(row_key(id)); }
+  double x(Nanos time) const {
+    return static_cast<double>(time - origin_) / static_cast<double>(typical_) * kTypicalBox;
+  }
+  double left(InstructionId id) const { return x(timeline_.start[id]) + kGap / 2; }
+  double right(InstructionId id) const {
+    return std::max(x(timeline_.end[id]) - kGap / 2, left(id) + kLeastBox);
+  }
+  bool is_hot(InstructionId from, InstructionId to) const { return before_in_path_[to] == from; }
+
+  /// The shortest quarter of the ops may be too narrow for their names; the others are not.
+  void choose_scale() {
+    std::vector<Nanos> durations;
+    for (const auto& [key, ids] : rows_)
+      for (const InstructionId id : ids)
+        if (timeline_.end[id] > timeline_.start[id])
+          durations.push_back(timeline_.end[id] - timeline_.start[id]);
+    origin_ = whole_step(recording_, 1).origin;
+    if (durations.empty()) return;
+    const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);
+    std::nth_element(durations.begin(), quarter, durations.end());
+    typical_ = *quarter;
+  }
+
+  void mark_critical_path() {
+    std::optional<InstructionId> before;
+    for (const InstructionId id : recording_.report.critical_path) {
+      critical_.insert(id);
+      if (shown_[id] != Shown::kBox) continue;
+      before_in_path_[id] = before;
+      before = id;
+    }
+  }
+
+  void write_rank(std::int32_t rank) {
+    print(
+        "  subgraph cluster_rank{} {{\n    label=\"rank {}\" labeljust=l fontsize=12 "
+        "color=\"#dddddd\"",
+        rank, rank);
+    const auto first = rows_.lower_bound({rank, 0});
+    const auto last = rows_.upper_bound({rank, kNoLane});
+    if (first != last) {
+      const double above = y_of_row_.at(first->first) + kBoxHeight;
+      const double below = y_of_row_.at(std::prev(last)->first) - kBoxHeight;
+      print(" bb=\"{:.1f},{:.1f},{:.1f},{:.1f}\" lp=\"{:.1f},{:.1f}\"", -kLabel, below,
+            x(origin_ + recording_.report.makespan) + kGap, above, -kLabel / 2, above - kBoxHeight);
+    }
+    print("\n");
+    for (auto row = first; row != last; ++row)
+      for (const InstructionId id : row->second) write_node(id);
+    print("  }}\n");
+  }
+
+  void write_node(InstructionId id) {
+    const Op& op = instruction(id).op;
+    const double width = right(id) - left(id);
+    const std::string name = to_string(op);
+    const bool fits = kCharacter * static_cast<double>(name.size()) <= width;
+    const Rgb colour = palette_.colour(op);
+    print(
+        "    n{} [label=\"{}\" pos=\"{:.1f},{:.1f}\" width={:.3f} height={:.3f} fillcolor=\"{}\" "
+        "fontcolor=\"{}\"",
+        id, fits ? name : "", (left(id) + right(id)) / 2, y(id), width / kPointsPerInch,
+        kBoxHeight / kPointsPerInch, hex(colour), hex(ink_on(colour)));
+    if (critical_.contains(id)) print(" color=red penwidth=2");
+    print(" tooltip=\"{}: {} to {}, slack {}\"]\n", name, short_text(timeline_.start[id]),
+          short_text(timeline_.end[id]), short_text(recording_.report.slack[id]));
+  }
+
+  bool depends(InstructionId id, InstructionId on) const {
+    const auto dependencies = program_.dependencies_of(id);
+    return std::find(dependencies.begin(), dependencies.end(), on) != dependencies.end();
+  }
+
+  /// What follows in a lane without needing it.
+  void write_lane_order() {
+    for (const auto& [key, ids] : rows_) {
+      if (key.second == kNoLane) continue;
+      for (std::size_t at = 1; at < ids.size(); ++at)
+        if (!depends(ids[at], ids[at - 1]))
+          write_edge(ids[at - 1], ids[at], "color=gray60 penwidth=0.5");
+    }
+  }
+
+  void write_dependencies(InstructionId id) {
+    std::set<InstructionId> drawn;
+    for (const InstructionId dependency : program_.dependencies_of(id)) {
+      if (shown_[dependency] == Shown::kNothing) continue;
+      const bool message = shown_[dependency] == Shown::kEdge;
+      const InstructionId maker = message ? *maker_of(program_, dependency) : dependency;
+      if (!drawn.insert(maker).second) continue;
+      if (message)
+        write_message(dependency, maker, id);
+      else
+        write_edge(maker, id, "color=gray20 penwidth=0.8");
+    }
+    const std::optional<InstructionId> before = before_in_path_[id];
+    if (before && !drawn.contains(*before) && !is_lane_order(*before, id))
+      write_edge(*before, id, "style=dotted tooltip=\"through a post\"");
+  }
+
+  bool is_lane_order(InstructionId from, InstructionId to) const {
+    return row_key(from) == row_key(to) && row_neighbours(from, to);
+  }
+
+  void write_message(InstructionId message, InstructionId maker, InstructionId user) {
+    const Nanos latency = timeline_.end[message] - timeline_.start[message];
+    std::string attributes = "style=dashed color=gray20 penwidth=0.8";
+    if (latency > 0)
+      attributes +=
+          fmt::format(" label=\"{}\" fontcolor=gray30 lp=\"{:.1f},{:.1f}\"", short_text(latency),
+                      right(maker) + kLatencyOffset, 0.6 * y(maker) + 0.4 * y(user));
+    write_edge(maker, user, attributes);
+  }
+
+  void write_edge(InstructionId from, InstructionId to, std::string_view attributes) {
+    print("  n{} -> n{} [{} pos=\"{}\"{}]\n", from, to, attributes, route(from, to),
+          is_hot(from, to) ? " color=red penwidth=2" : "");
+  }
+
+  std::string route(InstructionId from, InstructionId to) const {
+    if (y(from) != y(to)) return route_between_rows(from, to);
+    const double above = y(from) + kBoxHeight / 2;
+    if (row_neighbours(from, to))
+      return curve({right(from), y(from)}, {right(from), y(from)}, {right(from), y(to)},
+                   {left(to), y(to)});
+    const double arc = above + 12 + 5 * (instruction(from).op.microbatch % 4);
+    return curve({right(from) - 5, above}, {right(from), arc}, {left(to), arc},
+                 {left(to) + 5, above});
+  }
+
+  /// From side to side; but what comes long before it is used waits between the rows, so as not to
+  /// run behind the boxes of the row where it is used.
+  std::string route_between_rows(InstructionId from, InstructionId to) const {
+    const double distance = left(to) - right(from);
+    const Point begin{right(from), y(from)};
+    if (distance < kTypicalBox) {
+      const double bend = std::max(12.0, distance / 2);
+      return curve(begin, {begin.x + bend, begin.y}, {left(to) - bend, y(to)}, {left(to), y(to)});
+    }
+    const double side = y(from) > y(to) ? 1 : -1;
+    const double edge = y(to) + side * kBoxHeight / 2;
+    const double gutter = edge + side * kGutter;
+    return curve(begin, {begin.x + kGutter, gutter}, {left(to), gutter}, {left(to) + 5, edge});
+  }
+
+  bool row_neighbours(InstructionId from, InstructionId to) const {
+    const std::vector<InstructionId>& row = rows_.at(row_key(from));
+    const auto at = std::lower_bound(row.begin(), row.end(), from);
+    return at + 1 != row.end() && *(at + 1) == to;
+  }
+
+  const Recording& recording_;
+  const Program& program_;
+  const Timeline& timeline_;
+  Palette palette_;
+  std::vector<Shown> shown_;
+  std::map<RowKey, std::vector<InstructionId>> rows_;
+  std::map<RowKey, double> y_of_row_;
+  std::set<InstructionId> critical_;
+  std::vector<std::optional<InstructionId>> before_in_path_;
+  Nanos origin_ = 0;
+  Nanos typical_ = 1;
+  fmt::memory_buffer out_;
+};
+
+}  // namespace
+
+std::string write_dot(const Recording& recording) { return DotGraph(recording).write(); }
+
+std::size_t count_dot_nodes(const Program& program) {
+  const std::vector<Shown> shown = choose_shown(program);
+  return static_cast<std::size_t>(std::count(shown.begin(), shown.end(), Shown::kBox));
+}
+
+}  // namespace bubblescope

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
-#include "tools/predict.h"
+#include "tools/compare_measured.h"
 #include "traces/report_json.h"
 
 namespace bubblescope {
@@ -14,7 +15,9 @@ namespace {
 constexpr const char* kExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
-    "'all' stands for every schedule that accepts the shape.\n";
+    "'all' stands for every schedule that accepts the shape.\n"
+    "With --backend every schedule is also run, and its prediction judged:\n"
+    "  bubblescope compare 1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --backend cpu\n";
 
 /// One schedule's result, or why it has none.
 struct Row {
@@ -121,6 +124,30 @@ void print_json(const std::vector<Row>& rows) {
              reports, refused);
 }
 
+/// Predicted and measured, for those that could be predicted.
+int compare_with_measured(std::vector<Row> rows, const std::string& format,
+                          const PredictOptions& options, const RunOptions& run) {
+  if (run.work == WorkKind::kTransformer && options.cost.file.empty())
+    throw Error(
+        "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
+        "calibrate --pp 2 -m 8 -o costs.json', then --costs costs.json");
+  std::vector<Comparison> comparisons;
+  for (Row& row : rows) {
+    if (row.step)
+      comparisons.push_back(run_prediction(std::move(*row.step), options, run));
+    else
+      fmt::print(stderr, "bubblescope: {}\n", row.refusal);
+  }
+  if (comparisons.empty()) return 1;
+  if (format == "json")
+    fmt::print("{}", write_comparison_json(comparisons));
+  else if (format == "csv")
+    fmt::print("{}", write_comparison_csv(comparisons));
+  else
+    fmt::print("{}", write_comparison_text(comparisons));
+  return gradients_match(comparisons) ? 0 : 1;
+}
+
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
@@ -128,8 +155,10 @@ int run_compare(const Arguments& arguments) {
   std::string list;
   std::string format;
   PredictOptions options;
+  RunOptions run;
   app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
   add_predict_options(app, options);
+  add_run_options(app, run);
   add_format_option(app, format, {"text", "json", "csv"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
@@ -140,13 +169,16 @@ int run_compare(const Arguments& arguments) {
     rows.push_back(predict_row(name, options));
     refused = refused || !rows.back().step;
   }
+  const int status = refused && !all ? 1 : 0;
+  if (!run.backend.empty())
+    return std::max(status, compare_with_measured(std::move(rows), format, options, run));
   if (format == "json")
     print_json(rows);
   else if (format == "csv")
     print_csv(rows);
   else
     print_text(rows);
-  return refused && !all ? 1 : 0;
+  return status;
 }
 
 }  // namespace bubblescope

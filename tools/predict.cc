@@ -123,7 +123,8 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   Step step;
   step.schedule = load_schedule(name_or_path, options);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
-  step.timeline = simulate(step.program, load_costs(step.schedule, options));
+  const std::vector<Nanos> durations = price(step.program, load_costs(step.schedule, options));
+  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
   step.report =
       analyze(step.schedule, step.program, step.timeline, load_memory(step.schedule, options));
   return step;

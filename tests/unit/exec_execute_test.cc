@@ -31,6 +31,15 @@ Case lowered(const std::string& name, std::int32_t ranks, std::int32_t microbatc
   return made;
 }
 
+/// Some schedules must have their sequences cut.
+Schedule build_whole_or_sliced(const ScheduleDef& def) {
+  try {
+    return build_schedule(def, {{4, 1, 8, 1, {}}, {}, {}});
+  } catch (const Error&) {
+    return build_schedule(def, {{4, 1, 8, 4, {}}, {}, {}});
+  }
+}
+
 Execution run(const Program& program, BackendRequest request, const ExecuteOptions& options = {}) {
   const auto backend = find_backend("cpu").make(std::move(request));
   return execute(program, *backend, "cpu", options);
@@ -57,12 +66,27 @@ void expect_rule_of_the_machine(const Program& program, const Timeline& timeline
 TEST(Execute, KeepsTheRuleOfTheMachineInEverySchedule) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     SCOPED_TRACE(def.name);
-    const Case made = lowered(def.name, 4, 8);
-    const Execution execution = run(made.program, {no_work(), {}}, {1, 2, {}});
+    const Schedule schedule = build_whole_or_sliced(def);
+    const Program program = std::get<Program>(lower(schedule));
+    const Execution execution = run(program, {no_work(), {}}, {1, 2, {}});
     ASSERT_FALSE(execution.breakdown);
     ASSERT_EQ(execution.steps.size(), 2u);
-    for (const Timeline& timeline : execution.steps)
-      expect_rule_of_the_machine(made.program, timeline);
+    for (const Timeline& timeline : execution.steps) expect_rule_of_the_machine(program, timeline);
+  }
+}
+
+TEST(Execute, PostedMessagesKeepTheRuleOfTheMachineInEveryMode) {
+  const Schedule schedule = lowered("1f1b", 4, 8).schedule;
+  for (const P2pModeName& mode : kP2pModes) {
+    SCOPED_TRACE(mode.name);
+    LowerOptions options;
+    options.mode = mode.mode;
+    options.eager_slots = 2;
+    const auto program = lower(schedule, options);
+    if (std::holds_alternative<Deadlock>(program)) continue;
+    const Execution execution = run(std::get<Program>(program), {no_work(), {}});
+    ASSERT_FALSE(execution.breakdown);
+    expect_rule_of_the_machine(std::get<Program>(program), execution.steps[0]);
   }
 }
 

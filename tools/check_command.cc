@@ -84,13 +84,13 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
   verdict.modes = check_modes(schedule, lower_options);
   verdict.eager_slots = eager_slots_needed(schedule, lower_options);
   const Program program = std::get<Program>(lower(schedule));
-  const MemoryModel memory = load_memory(schedule, options);
-  verdict.peaks = find_peaks(schedule, program, memory);
-  verdict.over_cap = over_cap(verdict.peaks, memory);
+  const Models models = load_models(schedule, options);
+  verdict.peaks = find_peaks(schedule, program, models.memory);
+  verdict.over_cap = over_cap(verdict.peaks, models.memory);
   if (suggest) {
     LowerOptions suggested = lower_options;
     suggested.mode = verdict.mode_to_mend(lower_options.mode);
-    verdict.suggestion = suggest_receives(schedule, suggested, load_costs(schedule, options));
+    verdict.suggestion = suggest_receives(schedule, suggested, models.costs);
   }
   return verdict;
 }

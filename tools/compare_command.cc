@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
-#include "tools/predict.h"
+#include "tools/compare_measured.h"
 #include "traces/report_json.h"
 
 namespace bubblescope {
@@ -14,7 +15,9 @@ namespace {
 constexpr const char* kExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
-    "'all' stands for every schedule that accepts the shape.\n";
+    "'all' stands for every schedule that accepts the shape.\n"
+    "With --backend every schedule is also run, and its prediction judged:\n"
+    "  bubblescope compare 1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --backend cpu\n";
 
 /// One schedule's result, or why it has none or may not be used.
 struct Row {
@@ -55,7 +58,7 @@ Row predict_row(const std::string& name, const PredictOptions& options) {
   try {
     Step step = predict(name, mine);
     std::string over;
-    for (const Problem& problem : over_cap(peaks_of(step.report), load_memory(step.schedule, mine)))
+    for (const Problem& problem : over_cap(peaks_of(step.report), step.models.memory))
       over = over.empty() ? problem.message : over;
     return {name, std::move(step), over};
   } catch (const Error& error) {
@@ -107,21 +110,27 @@ void print_text(const std::vector<Row>& rows) {
       "busiest\n");
 }
 
+std::string csv_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  return quoted + '"';
+}
+
 void print_csv(const std::vector<Row>& rows) {
   fmt::print(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused\n");
   for (const Row& row : rows) {
+    const std::string refusal = row.refusal.empty() ? "" : csv_text(row.refusal);
     if (!row.step) {
-      std::string quoted = row.refusal;
-      std::replace(quoted.begin(), quoted.end(), '"', '\'');
-      fmt::print("{},,,,,,,,,,\"{}\"\n", row.name, quoted);
+      fmt::print("{},,,,,,,,,,{}\n", csv_text(row.name), refusal);
       continue;
     }
     const BubbleReport& report = row.step->report;
-    fmt::print("{},{},{},{},{},{},{},{},{},{},\n", row.name, report.makespan, report.max_span,
-               report.ideal, report.lower_bound, report.bubble.ratio, report.bubble.overhead,
-               report.bubble.span_rate, highest_peak(report), most_sends(report));
+    fmt::print("{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(row.name), report.makespan,
+               report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
+               report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
+               most_sends(report), refusal);
   }
 }
 
@@ -140,6 +149,30 @@ void print_json(const std::vector<Row>& rows) {
              reports, refused);
 }
 
+/// Predicted and measured, for those that could be predicted.
+int compare_with_measured(std::vector<Row> rows, const std::string& format,
+                          const PredictOptions& options, const RunOptions& run) {
+  if (run.work == WorkKind::kTransformer && options.cost.file.empty())
+    throw Error(
+        "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
+        "calibrate --pp 2 -m 8 -o costs.json', then --costs costs.json");
+  std::vector<Comparison> comparisons;
+  for (Row& row : rows) {
+    if (row.step)
+      comparisons.push_back(run_prediction(std::move(*row.step), options, run));
+    else
+      fmt::print(stderr, "bubblescope: {}\n", row.refusal);
+  }
+  if (comparisons.empty()) return 1;
+  if (format == "json")
+    fmt::print("{}", write_comparison_json(comparisons));
+  else if (format == "csv")
+    fmt::print("{}", write_comparison_csv(comparisons));
+  else
+    fmt::print("{}", write_comparison_text(comparisons));
+  return gradients_match(comparisons) ? 0 : 1;
+}
+
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
@@ -148,8 +181,10 @@ int run_compare(const Arguments& arguments) {
   std::string list;
   std::string format;
   PredictOptions options;
+  RunOptions run;
   app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
   add_predict_options(app, options);
+  add_run_options(app, run);
   add_format_option(app, format, {"text", "json", "csv"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
@@ -161,13 +196,16 @@ int run_compare(const Arguments& arguments) {
     refused = refused || !row.refusal.empty();
     rows.push_back(std::move(row));
   }
+  const int status = refused ? 1 : 0;
+  if (!run.backend.empty())
+    return std::max(status, compare_with_measured(std::move(rows), format, options, run));
   if (format == "json")
     print_json(rows);
   else if (format == "csv")
     print_csv(rows);
   else
     print_text(rows);
-  return refused ? 1 : 0;
+  return status;
 }
 
 }  // namespace bubblescope

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "exec/backend.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -50,12 +51,20 @@ std::vector<Entry> list_modes() {
   return entries;
 }
 
+std::vector<Entry> list_backends() {
+  std::vector<Entry> entries;
+  for (const BackendDef& def : Registry<BackendDef>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, ""});
+  return entries;
+}
+
 std::vector<Entry> entries_of(const std::string& what) {
   if (what == "schedules") return list_schedules();
   if (what == "formats") return list_formats();
   if (what == "profiles") return list_profiles();
   if (what == "modes") return list_modes();
-  if (what == "models" || what == "gpus" || what == "backends") {
+  if (what == "backends") return list_backends();
+  if (what == "models" || what == "gpus") {
     fmt::print(stderr, "bubblescope: this version knows no {}\n", what);
     return {};
   }

@@ -210,6 +210,14 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
+  app.add_option_function<std::vector<std::string>>(
+         "--inject",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts)
+             options.injections.push_back(parse_injection(text));
+         },
+         "a fault: rank=R[,op=OP],delay=TIME|die|hang; may be given several times")
+      ->type_name("FAULT");
 }
 
 void add_export_options(CLI::App& app, ExportOptions& exports) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
@@ -50,6 +51,7 @@ struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
   MemoryOptions memory;
+  Injections injections;  ///< faults of ranks, predicted or made
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

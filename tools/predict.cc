@@ -140,23 +140,22 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return schedule;
 }
 
-CostModel load_costs(const Schedule& schedule, const PredictOptions& options) {
+Models load_models(const Schedule& schedule, const PredictOptions& options) {
+  Models models;
+  models.memory = uniform_memory(schedule.shape, options);
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
-    return spread(options.cost.uniform, schedule);
+    models.costs = spread(options.cost.uniform, schedule);
+    return models;
   }
   if (options.cost.any_uniform)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
-  return cost_model(read_cost_file(options.cost.file), schedule);
-}
-
-MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options) {
-  MemoryModel memory = uniform_memory(schedule.shape, options);
-  if (options.cost.file.empty()) return memory;
-  const MemoryModel bytes = memory_model(read_cost_file(options.cost.file), schedule);
-  memory.activation_bytes = bytes.activation_bytes;
-  memory.static_bytes = bytes.static_bytes;
-  return memory;
+  const CostFile file = read_cost_file(options.cost.file);
+  const MemoryModel bytes = memory_model(file, schedule);
+  models.costs = cost_model(file, schedule);
+  models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.static_bytes = bytes.static_bytes;
+  return models;
 }
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
@@ -178,9 +177,10 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   Step step;
   step.schedule = load_schedule(name_or_path, options);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
-  step.timeline = simulate(step.program, load_costs(step.schedule, options));
-  step.report =
-      analyze(step.schedule, step.program, step.timeline, load_memory(step.schedule, options));
+  step.models = load_models(step.schedule, options);
+  const std::vector<Nanos> durations = price(step.program, step.models.costs);
+  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   return step;
 }
 

@@ -11,10 +11,17 @@
 
 namespace bubblescope {
 
+/// What a schedule's ops cost and hold.
+struct Models {
+  CostModel costs;
+  MemoryModel memory;
+};
+
 /// One step of training, predicted: each value made once, from the one before.
 struct Step {
   Schedule schedule;
   Program program;
+  Models models;
   Timeline timeline;
   BubbleReport report;
 
@@ -29,11 +36,8 @@ bool is_schedule_file(const std::string& name_or_path);
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
 
-/// The costs of a schedule's stages: the cost file, or the flags spread over them.
-CostModel load_costs(const Schedule& schedule, const PredictOptions& options);
-
-/// The memory model of a schedule: flags, and the bytes of a cost file.
-MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options);
+/// From the cost file, which is read once, or from the flags spread over the schedule's stages.
+Models load_models(const Schedule& schedule, const PredictOptions& options);
 
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
 /// culprit marked, and Error (Fault::kProblem) is thrown.

@@ -52,7 +52,7 @@ int run_simulate(const Arguments& arguments) {
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
   fmt::print("{}", print_report(step, format, draw));
-  const Problems problems = over_cap(peaks_of(step.report), load_memory(step.schedule, options));
+  const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
   for (const Problem& problem : problems) fmt::print(stderr, "bubblescope: {}\n", problem.message);
   const bool failed = report_failures(gate, metrics_of(step.report));
   return problems.empty() && !failed ? 0 : 1;

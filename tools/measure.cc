@@ -77,7 +77,7 @@ void train(Measurement& measurement, const PredictOptions& options, const RunOpt
 
 void play(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
   const Step& step = measurement.step;
-  const std::vector<Nanos> durations = price(step.program, load_costs(step.schedule, options));
+  const std::vector<Nanos> durations = price(step.program, step.models.costs);
   const Pass pass = run.work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin;
   Work work = play(step.program, durations, pass);
   keep(measurement,
@@ -91,6 +91,7 @@ Measurement measure(const Schedule& schedule, const Program& program, const Pred
   Measurement measurement;
   measurement.step.schedule = schedule;
   measurement.step.program = program;
+  measurement.step.models = load_models(schedule, options);
   measurement.backend = find_backend(run.backend).name;
   measurement.work = to_string(run.work);
   measurement.device = describe_host();
@@ -99,7 +100,7 @@ Measurement measure(const Schedule& schedule, const Program& program, const Pred
   else
     play(measurement, options, run);
   Step& step = measurement.step;
-  step.report = analyze(step.schedule, step.program, step.timeline, load_memory(schedule, options));
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
     step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
   return measurement;

@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
+#include "tools/choice.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -16,50 +17,12 @@ namespace {
 constexpr std::int32_t kMaxRanks = 65'536;
 constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 
-struct Flag {
-  std::string name;  ///< with its aliases, as CLI11 writes them
-  std::string help;
-  std::string type = "TIME";
-};
-
-/// A parser whose complaint begins with the flag it is about.
-void add_parsed(CLI::App& app, const Flag& flag,
-                const std::function<void(const std::string&)>& read) {
-  const auto read_or_complain = [name = flag.name, read](const std::string& text) {
-    try {
-      read(text);
-    } catch (const Error& error) {
-      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
-    }
-  };
-  app.add_option_function<std::string>(flag.name, read_or_complain, flag.help)
-      ->type_name(flag.type);
-}
-
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
 
 void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const SetDuration& set) {
   add_parsed(app, flag, [&options, set](const std::string& text) {
     set(options.uniform, parse_duration(text));
     options.any_uniform = true;
-  });
-}
-
-template <class Choice>
-using Choices = std::vector<std::pair<std::string, Choice>>;
-
-template <class Choice>
-void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
-                const std::function<void(Choice)>& set) {
-  std::vector<std::string> names;
-  for (const auto& [name, choice] : choices) names.push_back(name);
-  flag.type = CLI::detail::join(names, "|");
-  add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
-    for (const auto& [name, choice] : choices)
-      if (name == normalize_name(text)) return set(choice);
-    const std::string nearest = nearest_name(text, names);
-    throw Error("'" + text + "' is none of " + all +
-                (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
   });
 }
 
@@ -130,6 +93,19 @@ void complain_of_unknown(const CLI::App& app) {
 }
 
 }  // namespace
+
+void add_parsed(CLI::App& app, const Flag& flag,
+                const std::function<void(const std::string&)>& read) {
+  const auto read_or_complain = [name = flag.name, read](const std::string& text) {
+    try {
+      read(text);
+    } catch (const Error& error) {
+      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
+    }
+  };
+  app.add_option_function<std::string>(flag.name, read_or_complain, flag.help)
+      ->type_name(flag.type);
+}
 
 void add_shape_options(CLI::App& app, ShapeOptions& options) {
   const CLI::Range microbatches(1, kMaxMicrobatches);

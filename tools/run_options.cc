@@ -3,13 +3,15 @@
 
 #include <vector>
 
+#include "tools/choice.h"
+
 namespace bubblescope {
 
 namespace {
 
-const std::map<std::string, WorkKind> kWorks{{"sleep", WorkKind::kSleep},
-                                             {"spin", WorkKind::kSpin},
-                                             {"transformer", WorkKind::kTransformer}};
+const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
+                               {"spin", WorkKind::kSpin},
+                               {"transformer", WorkKind::kTransformer}};
 
 void add_model_options(CLI::App& app, TrainingOptions& options) {
   const CLI::Range size(1, 1 << 20);
@@ -25,10 +27,9 @@ void add_model_options(CLI::App& app, TrainingOptions& options) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "of the transformer's weights and data");
   using Kind = OptimizerOptions::Kind;
-  const std::map<std::string, Kind> optimizers{{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}};
-  app.add_option("--optimizer", options.optimizer.kind, "sgd or adam")
-      ->transform(CLI::CheckedTransformer(optimizers, CLI::ignore_case))
-      ->type_name("NAME");
+  add_choice<Kind>(app, {"--optimizer", "what makes weights of gradients"},
+                   {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
+                   [&options](Kind kind) { options.optimizer.kind = kind; });
 }
 
 }  // namespace
@@ -36,19 +37,16 @@ void add_model_options(CLI::App& app, TrainingOptions& options) {
 void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--backend", options.backend, "what runs it ('bubblescope list backends')")
       ->type_name("NAME");
-  app.add_option("--work", options.work,
-                 "what an op does: sleep or spin for its cost, or train a transformer")
-      ->transform(CLI::CheckedTransformer(kWorks, CLI::ignore_case))
-      ->type_name("sleep|spin|transformer");
+  add_choice<WorkKind>(
+      app, {"--work", "what an op does: sleep or spin for its cost, or train a transformer"},
+      kWorks, [&options](WorkKind work) { options.work = work; });
   app.add_option("--steps", options.steps, "measured steps; the one of median length is reported")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--warmup", options.warmup, "steps before them that are not measured")
       ->check(CLI::Range(0, 1'000'000));
-  app.add_option_function<std::string>(
-         "--timeout",
-         [&options](const std::string& text) { options.timeout = parse_duration(text); },
-         "every rank stops when nothing has ended for so long (default 30 s)")
-      ->type_name("TIME");
+  add_parsed(app,
+             {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
+             [&options](const std::string& text) { options.timeout = parse_duration(text); });
   add_model_options(app, options.training);
 }
 

@@ -17,9 +17,9 @@ namespace bubblescope {
 namespace {
 
 // Efforts in timed ops; one takes about ten nanoseconds.
-constexpr std::int64_t kBlockOps = 4'000'000;
-constexpr std::int64_t kFollowOps = 2'000'000;
-constexpr std::int64_t kClimbOps = 8'000'000;
+constexpr std::int64_t kBlockOps = 2'000'000;
+constexpr std::int64_t kFollowOps = 1'000'000;
+constexpr std::int64_t kClimbOps = 6'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
@@ -50,7 +50,7 @@ class OrderSearch {
     if (problem_.chunks == 2 && !problem_.fused) fill(v_skeletons(problem_));
     if (long_v) stretch_brief_orders();
     if (problem_.chunks == 2 && !long_v) follow_building_blocks();
-    pool_.improve_all(bound_, kClimbOps / problem_.ops());
+    pool_.improve_all(bound_, kClimbOps / problem_.ops() / (long_v ? 2 : 1));
     return pool_;
   }
 
@@ -67,7 +67,8 @@ class OrderSearch {
     for (const TimedOrder& kept : search.run().kept()) {
       clock.time(kept.order);
       for (int moment = 1; moment < kMoments; ++moment)
-        pool_.offer(stretch(problem_, brief, kept.order, clock, kept.score.span / kMoments * moment));
+        pool_.offer(
+            stretch(problem_, brief, kept.order, clock, kept.score.span / kMoments * moment));
     }
   }
 
@@ -174,6 +175,8 @@ Nanos least_span(const SearchProblem& problem) {
   return bound;
 }
 
-TokenOrder best_order(const SearchProblem& problem) { return OrderSearch(problem).run().best().order; }
+TokenOrder best_order(const SearchProblem& problem) {
+  return OrderSearch(problem).run().best().order;
+}
 
 }  // namespace bubblescope

@@ -29,6 +29,11 @@ class AsapClock {
   /// The rank with the longest span in the order timed last.
   std::int32_t longest_rank() const { return longest_rank_; }
 
+  /// In the order timed last.
+  Nanos start(std::int32_t rank, std::int32_t position) const {
+    return start_[index(rank, position)];
+  }
+
   /// In the order timed last: the op whose end the op at `at` (rank * ops_per_rank + position)
   /// waited for; empty at time 0.
   std::optional<std::size_t> cause(const TokenOrder& order, std::size_t at) const;

@@ -9,6 +9,7 @@
 #include "schedules/search/dispatch.h"
 #include "schedules/search/linear_skeletons.h"
 #include "schedules/search/order_pool.h"
+#include "schedules/search/stretch.h"
 #include "schedules/search/v_skeletons.h"
 
 namespace bubblescope {
@@ -16,9 +17,9 @@ namespace bubblescope {
 namespace {
 
 // Efforts in timed ops; one takes about ten nanoseconds.
-constexpr std::int64_t kBlockOps = 6'000'000;
-constexpr std::int64_t kFollowOps = 3'000'000;
-constexpr std::int64_t kClimbOps = 8'000'000;
+constexpr std::int64_t kBlockOps = 2'000'000;
+constexpr std::int64_t kFollowOps = 1'000'000;
+constexpr std::int64_t kClimbOps = 6'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
@@ -41,16 +42,36 @@ class OrderSearch {
       least_work_ = std::min(least_work_, work(problem, rank));
   }
 
-  TokenOrder run() {
+  /// Everything is tried on short steps; longer V's repeat what was found there.
+  const OrderPool& run() {
+    const bool long_v = problem_.chunks == 2 && problem_.microbatches > brief_microbatches();
     dispatch_freely();
     if (problem_.chunks == 1) fill(linear_skeletons(problem_));
     if (problem_.chunks == 2 && !problem_.fused) fill(v_skeletons(problem_));
-    if (problem_.chunks == 2) follow_building_blocks();
-    pool_.improve_all(bound_, kClimbOps / problem_.ops());
-    return pool_.best().order;
+    if (long_v) stretch_brief_orders();
+    if (problem_.chunks == 2 && !long_v) follow_building_blocks();
+    pool_.improve_all(bound_, kClimbOps / problem_.ops() / (long_v ? 2 : 1));
+    return pool_;
   }
 
  private:
+  /// Enough to reach the steady state and to leave it.
+  std::int32_t brief_microbatches() const { return 2 * problem_.ranks + 2; }
+
+  void stretch_brief_orders() {
+    constexpr int kMoments = 16;
+    SearchProblem brief = problem_;
+    brief.microbatches = brief_microbatches();
+    OrderSearch search(brief);
+    AsapClock clock(brief);
+    for (const TimedOrder& kept : search.run().kept()) {
+      clock.time(kept.order);
+      for (int moment = 1; moment < kMoments; ++moment)
+        pool_.offer(
+            stretch(problem_, brief, kept.order, clock, kept.score.span / kMoments * moment));
+    }
+  }
+
   bool done() const { return !pool_.empty() && pool_.best().score.span <= bound_; }
   Nanos best_idle() const { return pool_.best().score.span - least_work_; }
 
@@ -101,9 +122,9 @@ class OrderSearch {
 
   void follow_building_blocks() {
     if (done()) return;
-    const std::size_t followed = std::min(kMostFollowed, orders_for(kFollowOps) / kRules);
-    for (const BuildingBlock& block :
-         best_blocks(problem_, std::max<std::size_t>(1, followed), orders_for(kBlockOps))) {
+    const std::size_t followed =
+        std::clamp<std::size_t>(orders_for(kFollowOps) / kRules, 1, kMostFollowed);
+    for (const BuildingBlock& block : best_blocks(problem_, followed, kBlockOps)) {
       if (done()) return;
       offer_block(pool_, block);
       follow(block);
@@ -154,6 +175,8 @@ Nanos least_span(const SearchProblem& problem) {
   return bound;
 }
 
-TokenOrder best_order(const SearchProblem& problem) { return OrderSearch(problem).run(); }
+TokenOrder best_order(const SearchProblem& problem) {
+  return OrderSearch(problem).run().best().order;
+}
 
 }  // namespace bubblescope

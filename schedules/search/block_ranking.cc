@@ -35,6 +35,8 @@ class Extrapolation {
         few_pool_(few_),
         more_pool_(more_) {}
 
+  std::int64_t ops_per_block() const { return (few_.ops() + more_.ops()) * (few_.fused ? 1 : 3); }
+
   std::optional<double> span(const BuildingBlock& block) {
     const std::optional<Score> last = offer_block(more_pool_, block);
     if (!last) return std::nullopt;
@@ -72,8 +74,9 @@ std::optional<Score> offer_block(OrderPool& pool, const BuildingBlock& block) {
 }
 
 std::vector<BuildingBlock> best_blocks(const SearchProblem& problem, std::size_t wanted,
-                                       std::size_t tried) {
+                                       std::int64_t ops) {
   Extrapolation extrapolation(problem);
+  const auto tried = static_cast<std::size_t>(1 + ops / extrapolation.ops_per_block());
   std::vector<std::pair<double, BuildingBlock>> rated;
   for (BuildingBlock& block :
        v_blocks(problem.ranks, problem.fused, longest_lifespan(problem), tried))

@@ -13,9 +13,10 @@ namespace bubblescope {
 /// block's own slots. The best of their scores; empty if none keeps the caps.
 std::optional<Score> offer_block(OrderPool& pool, const BuildingBlock& block);
 
-/// The best blocks for a problem, the best first: at most `wanted`, out of at most `tried`. They
-/// are compared by their spans with few micro-batches, continued at the pace that those show.
+/// The best blocks for a problem, the best first: at most `wanted`, out of as many as can be tried
+/// with `ops` timed ops. They are compared by their spans with few micro-batches, continued at the
+/// pace that those show.
 std::vector<BuildingBlock> best_blocks(const SearchProblem& problem, std::size_t wanted,
-                                       std::size_t tried);
+                                       std::int64_t ops);
 
 }  // namespace bubblescope

@@ -1,6 +1,6 @@
 // Which shapes of building blocks repeat: split backwards by enumeration, fused ones, which leave
-// no slot free, by shortest paths.
-#include <algorithm>
+// no slot free, as cycles of two and three ranks.
+#include <span>
 
 #include "schedules/search/building_blocks.h"
 
@@ -53,49 +53,36 @@ std::int32_t least_congruent(std::int32_t residue, std::int32_t least) {
 }
 
 /// The shortest hops from one rank's row to the next one's, when F0 moves by `away`.
-BlockShape::Hops shortest_hops(const FusedRow& from, const FusedRow& to, std::int32_t away) {
+BlockShape::Hops hops_between(const FusedRow& from, const FusedRow& to, std::int32_t away) {
   return {away, least_congruent(from.forward - to.forward - away, 1),
           least_congruent(to.gradient[1] + away - from.gradient[1], 2),
           least_congruent(from.gradient[0] - to.gradient[0] - away, 2)};
 }
 
-/// The best way known to reach a rank with some row.
-struct Reached {
-  std::int32_t length = 1 << 28;
-  std::size_t from = 0;
-  BlockShape::Hops hops{};
-};
-using ReachedRows = std::array<Reached, kFusedRows.size()>;
-
-/// `inner` weighs chunk 1's lifespan, which is longest on the last rank, against chunk 0's.
-ReachedRows reach_next(const ReachedRows& before, std::int32_t inner) {
-  ReachedRows after;
-  for (std::size_t from = 0; from < kFusedRows.size(); ++from)
-    for (std::size_t to = 0; to < kFusedRows.size(); ++to)
-      for (std::int32_t away = 1; away <= kPeriod; ++away) {
-        const BlockShape::Hops hops = shortest_hops(kFusedRows[from], kFusedRows[to], away);
-        const std::int32_t length =
-            before[from].length + hops[0] + hops[3] + (1 + inner) * (hops[1] + hops[2]);
-        if (length < after[to].length) after[to] = {length, from, hops};
-      }
-  return after;
+/// The same with the best `away`. `inner` weighs chunk 1's lifespan, which is longest on the last
+/// rank, against chunk 0's.
+BlockShape::Hops shortest_hops(const FusedRow& from, const FusedRow& to, bool inner) {
+  BlockShape::Hops best{};
+  std::int32_t least = 1 << 28;
+  for (std::int32_t away = 1; away <= kPeriod; ++away) {
+    const BlockShape::Hops hops = hops_between(from, to, away);
+    const std::int32_t length = hops[0] + hops[3] + (inner ? 2 : 1) * (hops[1] + hops[2]);
+    if (length >= least) continue;
+    least = length;
+    best = hops;
+  }
+  return best;
 }
 
-BlockShape shortest_fused_shape(std::int32_t ranks, std::size_t first, std::size_t last,
-                                std::int32_t inner) {
-  std::vector<ReachedRows> best(1);
-  best[0][first].length = 0;
-  while (best.size() < static_cast<std::size_t>(ranks))
-    best.push_back(reach_next(best.back(), inner));
+/// Ranks 0, 1, 2, ... have the rows of the cycle in turn.
+BlockShape fused_shape(std::int32_t ranks, std::span<const FusedRow> cycle, bool inner) {
+  const auto row = [&](std::size_t rank) -> const FusedRow& { return cycle[rank % cycle.size()]; };
   BlockShape shape;
-  shape.hops.resize(best.size());
-  std::size_t row = last;
-  for (std::size_t rank = best.size() - 1; rank > 0; --rank) {
-    shape.hops[rank] = best[rank][row].hops;
-    row = best[rank][row].from;
-  }
-  const FusedRow& outer = kFusedRows[first];
-  const FusedRow& turning = kFusedRows[last];
+  shape.hops.resize(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 1; rank < shape.hops.size(); ++rank)
+    shape.hops[rank] = shortest_hops(row(rank - 1), row(rank), inner);
+  const FusedRow& outer = row(0);
+  const FusedRow& turning = row(shape.hops.size() - 1);
   shape.turn = {turning.forward, least_congruent(outer.gradient[1] - outer.forward, 1),
                 least_congruent(turning.gradient[0] - turning.gradient[1], 2)};
   return shape;
@@ -117,11 +104,13 @@ std::vector<BlockShape> split_block_shapes(std::int32_t ranks) {
 
 std::vector<BlockShape> fused_block_shapes(std::int32_t ranks) {
   std::vector<BlockShape> found;
-  for (std::size_t first = 0; first < kFusedRows.size(); ++first)
-    for (std::size_t last = 0; last < kFusedRows.size(); ++last)
-      for (const std::int32_t inner : {0, 1})
-        if (ranks > 1 || first == last)
-          found.push_back(shortest_fused_shape(ranks, first, last, inner));
+  for (const FusedRow& first : kFusedRows)
+    for (const FusedRow& second : kFusedRows)
+      for (const bool inner : {false, true}) {
+        found.push_back(fused_shape(ranks, std::array{first, second}, inner));
+        for (const FusedRow& third : kFusedRows)
+          found.push_back(fused_shape(ranks, std::array{first, second, third}, inner));
+      }
   return found;
 }
 

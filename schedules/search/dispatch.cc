@@ -17,6 +17,13 @@ class Dispatcher {
     order_.resize(static_cast<std::size_t>(problem.ops()));
     count_.resize(static_cast<std::size_t>(problem.stages()) * kSteps);
     end_.resize(count_.size() * static_cast<std::size_t>(problem.microbatches));
+    decide_at_.resize(ranks_.size());
+    for (const Token token : rule.preference) wishes_.push_back({token, 0});
+    room_.resize(static_cast<std::size_t>(problem.stages()));
+    for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
+      for (std::int32_t chunk = 0; chunk < problem.chunks; ++chunk)
+        room_[problem.stage(rank, token_of(chunk, Step::kForward))] =
+            room_for_rest(problem, rank, chunk);
     for (Rank& rank : ranks_)
       rank.pending.reserve(static_cast<std::size_t>(problem.chunks) * problem.microbatches);
   }
@@ -24,10 +31,8 @@ class Dispatcher {
   std::optional<TokenOrder> run() {
     for (std::int64_t left = problem_.ops(); left > 0;) {
       const auto rank = static_cast<std::int32_t>(
-          std::min_element(ranks_.begin(), ranks_.end(),
-                           [](const Rank& a, const Rank& b) { return a.decide < b.decide; }) -
-          ranks_.begin());
-      if (ranks_[rank].decide == kNever) return std::nullopt;
+          std::min_element(decide_at_.begin(), decide_at_.end()) - decide_at_.begin());
+      if (decide_at_[rank] == kNever) return std::nullopt;
       if (decide(rank)) --left;
     }
     return std::move(order_);
@@ -35,13 +40,17 @@ class Dispatcher {
 
  private:
   struct Rank {
-    Nanos decide = 0;  ///< when it looks again
     Nanos free = 0;
     Nanos idle = 0;
     std::int64_t held = 0;
     std::size_t written = 0;
     std::size_t first_pending = 0;
     std::vector<Token> pending;
+  };
+
+  struct Wish {
+    Token token = 0;
+    std::int32_t turn = 0;
   };
 
   /// An op that the rank could run next, and from when on.
@@ -55,7 +64,7 @@ class Dispatcher {
     const std::int64_t room = problem_.cap[rank] - ranks_[rank].held;
     if (step_of(token) != Step::kForward) return problem_.memory_of(rank, token) <= room;
     if (count_[row] - count_[row + 1] >= rule_.most_in_flight) return false;
-    return room_for_rest(problem_, rank, chunk_of(token)) <= room;
+    return room_[static_cast<std::size_t>(row / kSteps)] <= room;
   }
 
   Nanos arrival(std::int32_t rank, Token token) const {
@@ -76,7 +85,7 @@ class Dispatcher {
     Rank& state = ranks_[rank];
     if (state.written > 0) state.idle += start - state.free;
     state.free = start + problem_.duration_of(rank, token);
-    state.decide = state.free;
+    decide_at_[rank] = state.free;
     state.held += problem_.memory_of(rank, token);
     order_[static_cast<std::size_t>(rank) * problem_.ops_per_rank() + state.written++] = token;
     const std::int32_t stage = problem_.stage(rank, token);
@@ -89,8 +98,8 @@ class Dispatcher {
   }
 
   void wake(std::int32_t stage, Nanos now) {
-    Rank& state = ranks_[problem_.rank_of_stage[stage]];
-    state.decide = std::min(state.decide, std::max(state.free, now));
+    const std::int32_t rank = problem_.rank_of_stage[stage];
+    decide_at_[rank] = std::min(decide_at_[rank], std::max(ranks_[rank].free, now));
   }
 
   /// The place of a rank's next op with this token in the skeleton.
@@ -102,13 +111,14 @@ class Dispatcher {
 
   /// Puts a rank's next ops in the order in which it wants them and returns how many may run.
   std::size_t rank_wishes(std::int32_t rank) {
-    wishes_ = rule_.preference;
     if (rule_.turn.empty()) return wishes_.size();
-    std::sort(wishes_.begin(), wishes_.end(),
-              [&](Token a, Token b) { return turn(rank, a) < turn(rank, b); });
-    const std::int32_t last = turn(rank, wishes_.front()) + rule_.window;
+    for (Wish& wish : wishes_) wish.turn = turn(rank, wish.token);
+    for (std::size_t next = 1; next < wishes_.size(); ++next)  // a few, mostly in order already
+      for (std::size_t at = next; at > 0 && wishes_[at].turn < wishes_[at - 1].turn; --at)
+        std::swap(wishes_[at], wishes_[at - 1]);
+    const std::int32_t last = wishes_.front().turn + rule_.window;
     std::size_t count = 1;
-    while (count < wishes_.size() && turn(rank, wishes_[count]) <= last) ++count;
+    while (count < wishes_.size() && wishes_[count].turn <= last) ++count;
     return count;
   }
 
@@ -117,7 +127,7 @@ class Dispatcher {
     Choice soon;
     const std::size_t count = rank_wishes(rank);
     for (std::size_t wish = 0; wish < count; ++wish) {
-      const Token token = wishes_[wish];
+      const Token token = wishes_[wish].token;
       const Nanos ready = allowed(rank, token) ? arrival(rank, token) : kNever;
       if (ready <= now) return {{token, ready}, soon};
       if (ready < soon.ready) soon = {token, ready};
@@ -134,7 +144,7 @@ class Dispatcher {
   /// True if an op was run; else the rank looks again later.
   bool decide(std::int32_t rank) {
     Rank& state = ranks_[rank];
-    const Nanos now = std::max(state.decide, state.free);
+    const Nanos now = std::max(decide_at_[rank], state.free);
     const auto [best, soon] = look(rank, now);
     Choice filler = best;
     const bool has_weight = state.first_pending < state.pending.size();
@@ -146,17 +156,19 @@ class Dispatcher {
       put(rank, *filler.token, now);
       return true;
     }
-    state.decide = soon.ready;
+    decide_at_[rank] = soon.ready;
     return false;
   }
 
   const SearchProblem& problem_;
   const DispatchRule& rule_;
   std::vector<Rank> ranks_;
+  std::vector<Nanos> decide_at_;    ///< [rank]: when it looks again
+  std::vector<std::int64_t> room_;  ///< [stage]: room_for_rest() at its F
   TokenOrder order_;
   std::vector<std::int32_t> count_;
   std::vector<Nanos> end_;
-  std::vector<Token> wishes_;
+  std::vector<Wish> wishes_;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ class OrderPool {
   const SearchProblem& problem() const { return problem_; }
   bool empty() const { return kept_.empty(); }
   const TimedOrder& best() const { return kept_.front(); }
+  const std::vector<TimedOrder>& kept() const { return kept_; }
 
   /// Climbs from each of the kept orders; `evaluations` are shared among them.
   void improve_all(Nanos bound, std::int64_t evaluations);

@@ -65,6 +65,12 @@ void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
 
 std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
 
+std::int64_t parse_cap(const std::string& text) {
+  const std::int64_t cap = parse_millionths(text);
+  if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
+  return cap;
+}
+
 MemoryDelta parse_delta(const std::string& text) {
   const std::vector<std::string> parts = split(text);
   if (parts.size() != 3)
@@ -93,7 +99,9 @@ void set_p2p_mode(const std::string& text, LowerOptions& options) {
   for (const P2pModeName& known : kP2pModes) {
     names.emplace_back(known.name);
     if (known.name != name) continue;
-    if ((known.mode == P2pMode::kEager) != (colon != std::string::npos)) break;
+    if (known.mode == P2pMode::kEager && colon == std::string::npos)
+      throw Error("'" + text + "' needs a number of slots; write eager:2");
+    if (known.mode != P2pMode::kEager && colon != std::string::npos) break;
     options.mode = known.mode;
     if (colon == std::string::npos) return;
     const std::string slots = wanted.substr(colon + 1);
@@ -117,7 +125,7 @@ void complain_of_unknown(const CLI::App& app) {
   const std::string word = left[0].substr(0, left[0].find('='));
   const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
   throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + " ('bubblescope " +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + " ('" +
               app.get_name() + " --help' shows them all)");
 }
 
@@ -140,6 +148,10 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
   app.add_option("--slices", options.slices, "cuts of every sequence")->check(CLI::Range(1, 4096));
   app.add_flag("--moe-overlap", options.moe_overlap,
                "one forward more before the first backward, to hide the experts' messages");
+  app.add_option("--replicas", options.replicas, "ranks that share each stage, such as 2,1,1")
+      ->delimiter(',')
+      ->check(ranks)
+      ->type_name("N,N,...");
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
                       {{"pytorch", Profile::kPytorch},
                        {"megatron", Profile::kMegatron},
@@ -186,7 +198,7 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
       app, {"--cap", "the most that a rank may hold, in the unit of --mem (commas: per rank)", "X"},
       [&options](const std::string& text) {
         options.cap.clear();
-        for (const std::string& part : split(text)) options.cap.push_back(parse_millionths(part));
+        for (const std::string& part : split(text)) options.cap.push_back(parse_cap(part));
       });
   add_choice<Release>(
       app, {"--release", "when activations are given back (default w)"},
@@ -232,7 +244,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     complain_of_unknown(app);
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
-    throw Error(message + " ('bubblescope " + app.get_name() + " --help' explains)");
+    throw Error(message + " ('" + app.get_name() + " --help' explains)");
   }
   complain_of_unknown(app);
   return true;

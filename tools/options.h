@@ -24,6 +24,7 @@ struct ShapeOptions {
   std::optional<std::int32_t> group_size;
   std::optional<std::int32_t> slices;
   bool moe_overlap = false;
+  std::vector<std::int32_t> replicas;
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
@@ -55,7 +56,7 @@ struct PredictOptions {
 void add_predict_options(CLI::App& app, PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
-using ExportOptions = std::map<std::string, std::string>;
+using ExportOptions = std::map<std::string, std::optional<std::string>>;
 void add_export_options(CLI::App& app, ExportOptions& exports);
 
 /// `--format`, one of the given names, the first of which is the default.

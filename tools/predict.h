@@ -21,6 +21,9 @@ struct Step {
   Recording recording() const { return {schedule, program, timeline, report}; }
 };
 
+/// Whether a word is a path (or "-") rather than a schedule's name.
+bool is_schedule_file(const std::string& name_or_path);
+
 /// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
 /// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
 /// what a file says is not validated here.
@@ -39,10 +42,15 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);
 
+/// Throws Error for a file name that is empty, is given twice, or has another format's ending.
+/// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
+void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
+
 /// Writes the files that were asked for.
 void write_exports(const Step& step, const ExportOptions& exports);
 
 /// One line per rank that holds more than --cap allows; empty where all fit.
-Problems over_cap(const BubbleReport& report, const MemoryModel& memory);
+Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+std::vector<Peak> peaks_of(const BubbleReport& report);
 
 }  // namespace bubblescope

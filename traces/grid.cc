@@ -84,7 +84,8 @@ class Grid {
     const auto count = static_cast<int>(cells.size());
     const int begin = window_begin(rank);
     const int end = std::min(begin + cells_shown_, count);
-    std::string text = fmt::format("{:<{}}", fmt::format("rank {}", rank), label_width_);
+    const char* mark = is_marked(rank, kWholeRank) ? "!" : "";
+    std::string text = fmt::format("{:<{}}", fmt::format("rank {}{}", rank, mark), label_width_);
     text += begin > 0 ? "… " : "";
     for (int at = begin; at < end; ++at) {
       const std::string op = to_string(cells[static_cast<std::size_t>(at)]);

@@ -160,7 +160,7 @@ void append_row(fmt::memory_buffer& out, const Program& program, const Timeline&
 const Registrar<TimelineFormat> registrar{
     {"save",
      {"native"},
-     "our own json, which diff and analyze read again",
+     "our own json, which diff reads again",
      [](const Recording& recording, const std::string&) {
        return write_timeline(recording.schedule, recording.program, recording.timeline);
      }}};

@@ -61,10 +61,18 @@ void append_ranks(std::string& out, const BubbleReport& report, const Program& p
                    rank == 0 ? "" : ",", rank, row.busy, row.idle, row.first_start, row.last_end,
                    row.sends);
     append_peak(out, row.peak, program);
+    if (row.weights)
+      fmt::format_to(std::back_inserter(out),
+                     "\n  \"weights\":{{\"warmup\":{},\"staleness\":{},\"versions\":{}}},",
+                     row.weights->warmup, row.weights->staleness, row.weights->versions);
     out += "\n  \"busy_by_kind_ns\":";
     append_by_name<BusyKind>(out, row.busy_by_kind);
     out += ",\n  \"idle_by_cause_ns\":";
     append_by_name<IdleCause>(out, row.idle_by_cause);
+    if (row.weights)
+      fmt::format_to(std::back_inserter(out),
+                     ",\n  \"warmup\":{},\"staleness\":{},\"weight_versions\":{}",
+                     row.weights->warmup, row.weights->staleness, row.weights->versions);
     if (!max_slack.empty())
       fmt::format_to(std::back_inserter(out), ",\"max_slack_ns\":{}", max_slack[rank]);
     out += '}';
@@ -106,8 +114,12 @@ std::string write_report_json(const BubbleReport& report, const Program& program
                  " \"bubble\":{{\"ratio\":{},\"overhead\":{},\"span_rate\":{},\"time_ns\":{}}},\n",
                  json_number(report.bubble.ratio), json_number(report.bubble.overhead),
                  json_number(report.bubble.span_rate), report.bubble.time);
+  if (report.period)
+    fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
   append_ranks(out, report, program);
   append_critical_path(out, report, program, timeline);
+  if (report.period)
+    fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
   fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}}}\n", report.lower_bound);
   return out;
 }

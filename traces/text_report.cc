@@ -190,6 +190,24 @@ std::string totals(const BubbleReport& report) {
                      percent_text(report.bubble.span_rate), short_text(report.bubble.time));
 }
 
+/// Two lines where training is asynchronous, none elsewhere.
+std::string asynchronous(const BubbleReport& report) {
+  std::string text;
+  if (report.period)
+    text += fmt::format("period       {} per micro-batch once the pipeline is full\n",
+                        short_text(*report.period));
+  WeightReport most;
+  for (const RankReport& rank : report.ranks) {
+    if (!rank.weights) continue;
+    most.staleness = std::max(most.staleness, rank.weights->staleness);
+    most.versions = std::max(most.versions, rank.weights->versions);
+  }
+  if (most.versions > 0)
+    text += fmt::format("weights      up to {} version(s) on a rank, up to {} update(s) stale\n",
+                        most.versions, most.staleness);
+  return text;
+}
+
 std::string highest_peak(const Recording& recording) {
   const std::vector<RankReport>& ranks = recording.report.ranks;
   const auto highest = std::max_element(ranks.begin(), ranks.end(),
@@ -209,7 +227,8 @@ std::string highest_peak(const Recording& recording) {
 }  // namespace
 
 std::string write_text_report(const Recording& recording, const DrawOptions& options) {
-  std::string text = totals(recording.report) + "\n" + RankTable(recording, options).draw();
+  std::string text = totals(recording.report) + asynchronous(recording.report) + "\n" +
+                     RankTable(recording, options).draw();
   const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";
   return text + "\n" + path_text(recording, options.width) + highest_peak(recording);

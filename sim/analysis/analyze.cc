@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/analysis/asynchronous.h"
 #include "sim/analysis/critical_path.h"
 #include "sim/analysis/idle.h"
 #include "sim/analysis/lower_bound.h"
@@ -45,6 +46,10 @@ BubbleReport analyze(const Schedule& schedule, const Program& program, const Tim
   report.bubble = measure_bubble(report);
   const std::vector<Peak> peaks = find_peaks(schedule, program, memory);
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
+  report.period = find_period(schedule, program, timeline);
+  const std::vector<WeightReport> weights = account_for_weights(schedule);
+  for (std::size_t rank = 0; rank < weights.size(); ++rank)
+    report.ranks[rank].weights = weights[rank];
   report.critical_path = find_critical_path(program, timeline);
   report.slack = compute_slack(program, timeline);
   report.lower_bound = lower_bound(program, timeline);

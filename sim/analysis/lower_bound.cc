@@ -47,6 +47,40 @@ struct OpClass {
   Nanos work = 0;
 };
 
+/// Numbers the (stage, rank) pairs that can occur: the replicas of a stage are on consecutive
+/// ranks.
+class Homes {
+ public:
+  explicit Homes(const Program& program) {
+    for (const Instruction& instruction : program.instructions) {
+      const auto stage = static_cast<std::size_t>(instruction.op.stage);
+      if (stage >= homes_.size()) homes_.resize(stage + 1);
+      homes_[stage].first_rank = std::min(homes_[stage].first_rank, instruction.rank);
+      homes_[stage].last_rank = std::max(homes_[stage].last_rank, instruction.rank);
+    }
+    for (Home& home : homes_) {
+      home.begin = size_;
+      if (home.last_rank >= home.first_rank)
+        size_ += static_cast<std::size_t>(home.last_rank - home.first_rank + 1);
+    }
+  }
+
+  std::size_t size() const { return size_; }
+  std::size_t operator()(const Instruction& instruction) const {
+    const Home& home = homes_[static_cast<std::size_t>(instruction.op.stage)];
+    return home.begin + static_cast<std::size_t>(instruction.rank - home.first_rank);
+  }
+
+ private:
+  struct Home {
+    std::int32_t first_rank = std::numeric_limits<std::int32_t>::max();
+    std::int32_t last_rank = 0;
+    std::size_t begin = 0;
+  };
+  std::vector<Home> homes_;
+  std::size_t size_ = 0;
+};
+
 /// Largest over sets {head >= h, tail >= t} of h + work + t.
 Nanos bound_of_rank(std::vector<OpClass> classes) {
   std::sort(classes.begin(), classes.end(),
@@ -67,27 +101,26 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
 
 Nanos lower_bound(const Program& program, const Timeline& timeline) {
   const Chains chains = longest_chains(program, timeline);
-  std::int32_t stages = 0;
-  for (const Instruction& instruction : program.instructions)
-    stages = std::max(stages, instruction.op.stage + 1);
-  std::vector<OpClass> classes(static_cast<std::size_t>(stages) * kComputeKinds);
-  std::vector<std::int32_t> rank_of_stage(stages, 0);
+  const Homes homes(program);
+  std::vector<OpClass> classes(homes.size() * kComputeKinds);
+  std::vector<std::int32_t> rank_of_home(homes.size(), 0);
   Nanos bound = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const Nanos duration = timeline.end[id] - timeline.start[id];
     bound = std::max(bound, chains.head[id] + duration + chains.tail[id]);
     if (!is_compute(instruction.op.kind)) continue;
-    rank_of_stage[instruction.op.stage] = instruction.rank;
-    OpClass& op_class = classes[static_cast<std::size_t>(instruction.op.stage) * kComputeKinds +
-                                static_cast<std::size_t>(instruction.op.kind)];
+    const std::size_t home = homes(instruction);
+    rank_of_home[home] = instruction.rank;
+    OpClass& op_class =
+        classes[home * kComputeKinds + static_cast<std::size_t>(instruction.op.kind)];
     op_class.head = std::min(op_class.head, chains.head[id]);
     op_class.tail = std::min(op_class.tail, chains.tail[id]);
     op_class.work += duration;
   }
   std::vector<std::vector<OpClass>> of_rank(program.ranks);
   for (std::size_t at = 0; at < classes.size(); ++at)
-    if (classes[at].work > 0) of_rank[rank_of_stage[at / kComputeKinds]].push_back(classes[at]);
+    if (classes[at].work > 0) of_rank[rank_of_home[at / kComputeKinds]].push_back(classes[at]);
   for (std::vector<OpClass>& rank_classes : of_rank)
     bound = std::max(bound, bound_of_rank(std::move(rank_classes)));
   return bound;

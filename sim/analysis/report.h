@@ -42,6 +42,13 @@ struct Peak {
   std::optional<InstructionId> at;  ///< the instruction at which `chunks` is first reached
 };
 
+/// What asynchronous training costs a rank in weights.
+struct WeightReport {
+  std::int32_t warmup = 0;     ///< forwards before the first backward
+  std::int32_t staleness = 0;  ///< most updates between reading weights and applying the gradient
+  std::int32_t versions = 0;   ///< most copies of the weights that are held at once
+};
+
 struct RankReport {
   Nanos busy = 0;
   Nanos idle = 0;  ///< busy + idle = makespan, on every rank
@@ -49,6 +56,7 @@ struct RankReport {
   Nanos last_end = 0;
   std::int64_t sends = 0;
   Peak peak;
+  std::optional<WeightReport> weights;  ///< where training is asynchronous
   std::array<Nanos, kBusyKinds> busy_by_kind{};
   std::array<Nanos, kIdleCauses> idle_by_cause{};
 };
@@ -69,6 +77,9 @@ struct BubbleReport {
   Nanos max_span = 0;  ///< largest, over ranks, of own last end minus own first start
   Nanos ideal = 0;     ///< busy time of the busiest rank
   Bubble bubble;
+  /// Without flushes: time per micro-batch once the pipeline runs evenly. Empty for schedules with
+  /// flushes, and where there are too few micro-batches to tell.
+  std::optional<Nanos> period;
   std::vector<RankReport> ranks;
   std::vector<InstructionId> critical_path;  ///< in time order
   std::vector<Nanos> slack;  ///< per instruction: how much later it could end for free

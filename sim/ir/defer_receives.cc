@@ -51,7 +51,7 @@ class Deferral {
     const Made made = carried(message);
     const std::int32_t other_end =
         is_recv(message.kind) ? made.stage : *receiving_stage(schedule_, made);
-    return schedule_.rank_of_stage[other_end];
+    return schedule_.rank_of(other_end, made.microbatch);
   }
 
   void hold(const Op& receive) {

@@ -60,7 +60,7 @@ class DataflowLowering {
 
   void add_compute(const RankOrder& ops, std::size_t at) {
     const Op& op = ops[at];
-    const std::int32_t rank = schedule_.rank_of_stage[op.stage];
+    const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
     const InstructionId id = draft_.add({op, static_cast<std::uint32_t>(rank), rank, rank});
     const bool joint = op.pairing == Pairing::kFirst && options_.overlap != Overlap::kSerial;
     wait_for_inputs(op, id, id);
@@ -84,7 +84,8 @@ class DataflowLowering {
                                        std::to_string(made.microbatch) + ", which no rank runs");
     const bool within_pair = maker == waiter || maker == waiter + 1;
     if (op.pairing != Pairing::kAlone && within_pair) return;
-    const bool local = schedule_.rank_of_stage[made.stage] == schedule_.rank_of_stage[op.stage];
+    const bool local = schedule_.rank_of(made.stage, made.microbatch) ==
+                       schedule_.rank_of(op.stage, op.microbatch);
     draft_.wait_for(local ? maker : message_id(maker, id));
   }
 
@@ -103,7 +104,7 @@ class DataflowLowering {
     op.pairing = Pairing::kAlone;
     op.stage += op.kind == OpKind::kForward ? -1 : 1;
     op.kind = op.kind == OpKind::kForward ? OpKind::kSendForward : OpKind::kSendBackward;
-    draft_.add({op, kNoLane, schedule_.rank_of_stage[op.stage], consumer.rank});
+    draft_.add({op, kNoLane, schedule_.rank_of(op.stage, op.microbatch), consumer.rank});
     draft_.wait_for(message.maker);
   }
 

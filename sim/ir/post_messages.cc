@@ -74,7 +74,7 @@ class Posting {
     made_[index_(op)] = true;
     const std::optional<std::int32_t> consumer = consumer_stage(schedule_, op);
     if (!consumer) return;
-    const auto peer = static_cast<std::size_t>(schedule_.rank_of_stage[*consumer]);
+    const auto peer = static_cast<std::size_t>(schedule_.rank_of(*consumer, op.microbatch));
     if (peer == rank) return;
     const bool forward = op.kind == OpKind::kForward;
     const OpKind send = forward ? OpKind::kSendForward : OpKind::kSendBackward;

@@ -25,6 +25,15 @@ struct Shape {
 /// The ops of one rank, in the order in which it runs them.
 using RankOrder = std::vector<Op>;
 
+/// Which version of its stage's weights an op uses. Version 0 is there at the start; each update
+/// makes the next one.
+struct WeightUse {
+  std::int32_t read = 0;
+  std::optional<std::int32_t> written;  ///< by a backward that ends with an update
+
+  bool operator==(const WeightUse&) const = default;
+};
+
 /// Stages are numbered along the model; where a schedule runs several pipelines (a bidirectional
 /// one has two), the second pipeline's replicas of the stages follow the first's.
 struct Schedule {
@@ -33,12 +42,26 @@ struct Schedule {
   std::int32_t pipelines = 1;               ///< 2 for bidirectional schedules
   bool forward_only = false;                ///< inference: no backward is expected
   std::vector<std::int32_t> rank_of_stage;  ///< the placement: one entry per stage
-  std::vector<RankOrder> order;             ///< [rank], compute ops only
+  /// How many consecutive ranks, from rank_of_stage on, share a stage: micro-batch i is replica
+  /// i mod r's, forward and backward. Empty: every stage is on one rank.
+  std::vector<std::int32_t> replicas_of_stage;
+  std::vector<RankOrder> order;  ///< [rank], compute ops only
+  /// [rank], parallel to `order`, where training is asynchronous. Empty: all ops of a step read the
+  /// same weights.
+  std::vector<std::vector<WeightUse>> weights;
   /// [rank], the cells as a file wrote them: computes, messages, idle slots. Empty where `order`
   /// says all there is.
   std::vector<RankOrder> posted;
 
   std::int32_t stages() const { return static_cast<std::int32_t>(rank_of_stage.size()); }
+  std::int32_t replicas(std::int32_t stage) const {
+    return replicas_of_stage.empty() ? 1 : replicas_of_stage[stage];
+  }
+  /// The rank that runs a micro-batch's ops on a stage.
+  std::int32_t rank_of(std::int32_t stage, std::int32_t microbatch) const {
+    if (replicas_of_stage.empty()) return rank_of_stage[stage];
+    return rank_of_stage[stage] + microbatch % replicas_of_stage[stage];
+  }
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
   bool is_first(std::int32_t stage) const { return stage % stages_per_pipeline() == 0; }
   bool is_last(std::int32_t stage) const { return is_first(stage + 1); }

@@ -75,7 +75,7 @@ class OpChecks {
                  " pipeline(s); each needs the same number, at least 1");
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage) {
       const std::int32_t rank = schedule_.rank_of_stage[stage];
-      if (rank < 0 || rank >= rows)
+      if (rank < 0 || rank + schedule_.replicas(stage) > rows)
         report({}, {},
                "stage " + std::to_string(stage) + " has no rank: its placement says " +
                    std::to_string(rank) + ", ranks are " + range_text(rows));
@@ -110,11 +110,11 @@ class OpChecks {
       report(rank, at,
              to_string(op) + " is of slice " + std::to_string(op.slice) + ", slices are " +
                  range_text(shape.slices));
-    } else if (schedule_.rank_of_stage[op.stage] != rank) {
+    } else if (schedule_.rank_of(op.stage, op.microbatch) != rank) {
       report(rank, at,
              to_string(op) + " stands on rank " + std::to_string(rank) + ", but stage " +
                  std::to_string(op.stage) + " is on rank " +
-                 std::to_string(schedule_.rank_of_stage[op.stage]) + "; move it there");
+                 std::to_string(schedule_.rank_of(op.stage, op.microbatch)) + "; move it there");
     } else if (!belongs(op.stage, op.microbatch)) {
       report(rank, at,
              to_string(op) + ": micro-batch " + std::to_string(op.microbatch) +
@@ -150,7 +150,7 @@ class OpChecks {
   }
 
   void check_whole(std::int32_t stage, std::int32_t microbatch) {
-    const std::int32_t rank = schedule_.rank_of_stage[stage];
+    const std::int32_t rank = schedule_.rank_of(stage, microbatch);
     for (std::int16_t slice = 0; slice < schedule_.shape.slices; ++slice) {
       const Op op{stage, microbatch, slice};
       const Place& forward = place(Product::kActivation, stage, microbatch, slice);
@@ -215,7 +215,11 @@ class OpChecks {
 
 }  // namespace
 
-Problems validate_ops(const Schedule& schedule) { return OpChecks(schedule).run(); }
+Problems validate_ops(const Schedule& schedule) {
+  Problems problems = OpChecks(schedule).run();
+  if (problems.empty()) problems = validate_weights(schedule);
+  return problems;
+}
 
 Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
   const Wait& wait = deadlock.front();

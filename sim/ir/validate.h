@@ -10,7 +10,8 @@ namespace bubblescope {
 /// Looks for: stages without rank; ops out of range, on the wrong rank, duplicate or missing; W
 /// before I, B or I before F; B mixed with I and W; broken pairs; orders that wait for each other
 /// across ranks (a deadlock); and, where a file posts messages, SEND and RECV without partner, too
-/// early, too late or in another order than the peer's.
+/// early, too late or in another order than the peer's; and, where training is asynchronous, a
+/// backward that reads other weights than its forward.
 /// Problems come in rank and position order. Empty: lower() succeeds.
 Problems validate(const Schedule& schedule);
 
@@ -19,6 +20,10 @@ Problems validate_ops(const Schedule& schedule);
 
 /// The messages of `posted` alone; none posted is no problem. Needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
+
+/// The weights of an asynchronous schedule alone: a forward reads a version that is there, its
+/// backward the same one, and versions are written one after the other. Needs sound ops.
+Problems validate_weights(const Schedule& schedule);
 
 /// A deadlock as a problem, at the op at which its first rank stands.
 Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock);

@@ -51,8 +51,8 @@ class MessageChecks {
     const Op& op = schedule_.posted[rank][at];
     const std::optional<Made> made = carried_by(schedule_, op);
     if (!made) return report(rank, at, to_string(op) + " has no neighbour stage or micro-batch");
-    const std::int32_t from = schedule_.rank_of_stage[made->stage];
-    const std::int32_t to = schedule_.rank_of_stage[*receiving_stage(schedule_, *made)];
+    const std::int32_t from = schedule_.rank_of(made->stage, made->microbatch);
+    const std::int32_t to = schedule_.rank_of(*receiving_stage(schedule_, *made), made->microbatch);
     const std::int32_t home = is_send(op.kind) ? from : to;
     if (from == to)
       return report(rank, at,
@@ -72,7 +72,7 @@ class MessageChecks {
 
   void check_consumer(std::int32_t rank, const Op& op) {
     for (const Made& made : needs_of(schedule_, op)) {
-      const std::int32_t from = schedule_.rank_of_stage[made.stage];
+      const std::int32_t from = schedule_.rank_of(made.stage, made.microbatch);
       if (from == rank) continue;
       const Ends& ends = ends_[index_(made)];
       const std::optional<std::int32_t> user = ends_[index_(op)].made;

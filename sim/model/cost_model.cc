@@ -55,11 +55,12 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (std::int32_t slice = 0; slice < shape.slices; ++slice) {
       const std::int64_t part = (chunk_of[stage] % chunks) * slices + slice % slices;
+      const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
       StageCost& part_cost = model.stages.emplace_back();
-      part_cost.forward = part_of(cost.forward, parts, part);
-      part_cost.backward = part_of(cost.full_backward(), parts, part);
-      part_cost.input_grad = part_of(cost.input_grad, parts, part);
-      part_cost.weight_grad = part_of(cost.weight_grad, parts, part);
+      part_cost.forward = part_of(shares * cost.forward, parts, part);
+      part_cost.backward = part_of(shares * cost.full_backward(), parts, part);
+      part_cost.input_grad = part_of(shares * cost.input_grad, parts, part);
+      part_cost.weight_grad = part_of(shares * cost.weight_grad, parts, part);
       part_cost.recompute = part_cost.forward;
     }
   return model;

@@ -34,7 +34,8 @@ struct CostModel {
 };
 
 /// The cost flags of the command line: one micro-batch through one rank's whole share, or through
-/// one chunk, or through one slice of a chunk.
+/// one chunk, or through one slice of a chunk. Ranks that share a stage put their shares together:
+/// a micro-batch takes as many times longer there, and each of them runs as many times fewer.
 struct UniformCost {
   enum class Per : std::uint8_t { kRank, kChunk, kSlice };
 

@@ -44,6 +44,8 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
   if (request.moe_overlap && !def.overlaps_experts)
     reasons.push_back(def.name + " has no turns to overlap; leave --moe-overlap out");
+  if (!request.replicas.empty() && !def.replicates_stages)
+    reasons.push_back(def.name + " has a rank for every stage; leave --replicas out");
   if (const auto reason = refuse_chunks(def, shape.chunks)) reasons.push_back(*reason);
   return reasons;
 }

@@ -12,6 +12,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
@@ -30,9 +31,13 @@ struct ScheduleRequest {
   Shape shape;
   Profile profile = Profile::kNone;
   UniformCost cost;
+  std::optional<CostModel> stage_costs;  ///< where given, instead of `cost`
+  MemoryModel memory;                    ///< its unit and caps bind the schedules that look for an order
   /// One forward more before the first backward, so that the two of a turn are independent and the
   /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;
+  /// Ranks that share each stage; empty: one rank for every stage.
+  std::vector<std::int32_t> replicas;
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
@@ -55,6 +60,8 @@ struct ScheduleDef {
   bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
   bool cuts_sequences = false;       ///< whether --slices above 1 means something to it
   bool overlaps_experts = false;     ///< whether --moe-overlap means something to it
+  bool reads_costs = false;          ///< whether the order depends on costs and memory
+  bool replicates_stages = false;    ///< whether --replicas means something to it
   /// The frameworks that have it; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.

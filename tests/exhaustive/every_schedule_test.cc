@@ -19,7 +19,9 @@
 namespace bubblescope {
 
 /// For gtest, which would show the bytes.
-static void PrintTo(const ScheduleDef& def, std::ostream* out) { *out << def.name; }
+static std::ostream& operator<<(std::ostream& out, const ScheduleDef& def) {
+  return out << def.name;
+}
 
 namespace {
 

@@ -17,6 +17,7 @@ using nlohmann::json;
 struct Known {
   const char* schedule;
   std::int32_t chunks;
+  std::int32_t slices = 1;
 };
 
 const std::map<std::string, Known> kCatalogue = {
@@ -32,9 +33,17 @@ const std::map<std::string, Known> kCatalogue = {
     {"zbv", {"zb-v", 2}},
     {"dualpipe", {"dualpipe", 1}},
     {"dualpipev", {"dualpipev", 2}},
+    {"chimera", {"chimera", 1}},
+    {"gems", {"gems", 1}},
+    {"hanayo_w1", {"hanayo", 2}},
+    {"hanayo_w2", {"hanayo", 4}},
+    {"seq1f1b_n2", {"seq1f1b", 1, 2}},
+    {"seq1f1b_n4", {"seq1f1b", 1, 4}},
+    {"terapipe_n4", {"terapipe", 1, 4}},
+    {"slimpipe_n4", {"slimpipe", 1, 4}},
 };
 
-/// The catalogue's unit of time: chunks of it, and a quarter of it, are whole.
+/// The catalogue's unit of time: chunks and slices of it, and a quarter of it, are whole.
 constexpr Nanos kUnit = 240;
 
 /// "113/4" in units.
@@ -48,6 +57,7 @@ ScheduleRequest request_of(const json& row, const Known& known) {
   ScheduleRequest request;
   request.shape.ranks = row["p"];
   request.shape.chunks = known.chunks;
+  request.shape.slices = known.slices;
   request.shape.microbatches = row["m"];
   request.cost.forward = row["F"].get<Nanos>() * kUnit;
   request.cost.input_grad = row["I"].get<Nanos>() * kUnit;
@@ -79,9 +89,9 @@ TEST(Catalogue, RowsAreReproduced) {
     EXPECT_EQ(times.makespan, parse_time(row["T"])) << row;
     EXPECT_EQ(times.max_span, parse_time(row["span"])) << row;
     EXPECT_EQ(count_sends(program), row["sends"].get<std::vector<std::int64_t>>()) << row;
-    std::vector<std::int64_t> peaks;  // the catalogue counts in shares of v chunks
-    for (const std::string peak : row["peak"])
-      peaks.push_back(parse_time(peak) * known->second.chunks / kUnit);
+    const std::int32_t parts = known->second.chunks * known->second.slices;
+    std::vector<std::int64_t> peaks;  // the catalogue counts in shares of v chunks of n slices
+    for (const std::string peak : row["peak"]) peaks.push_back(parse_time(peak) * parts / kUnit);
     EXPECT_EQ(walk_peaks(schedule, {}), peaks) << row;
   }
   EXPECT_EQ(rows.size(), kCatalogue.size());

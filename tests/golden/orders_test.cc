@@ -26,6 +26,7 @@ constexpr GoldenFamily kFamilies[] = {
     {"pytorch_DualPipeV", "dualpipev", Profile::kPytorch},
     {"megatron_1F1B", "1f1b", Profile::kMegatron},
     {"megatron_interleaved", "interleaved", Profile::kMegatron},
+    {"megatron_interleaved_moeoverlap", "interleaved", Profile::kMegatron, true},
     {"megatron_forward_only", "forward-only", Profile::kMegatron},
     {"deepspeed_train", "1f1b", Profile::kDeepspeed},
     {"dualpipe", "dualpipe", Profile::kDeepseek},
@@ -128,7 +129,9 @@ struct RefusedCases {
   GoldenFamily family;
 };
 
-void PrintTo(const RefusedCases& cases, std::ostream* out) { PrintTo(cases.family, out); }
+std::ostream& operator<<(std::ostream& out, const RefusedCases& cases) {
+  return out << cases.family;
+}
 
 constexpr RefusedCases kRefused[] = {
     {"pt_1F1B", {"", "1f1b", Profile::kPytorch}},

@@ -33,6 +33,7 @@ std::vector<nlohmann::json> read_reference_lines(const std::string& file) {
 ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case) {
   ScheduleRequest request;
   request.profile = family.profile;
+  request.moe_overlap = family.moe_overlap;
   request.shape.ranks = golden_case["p"];
   request.shape.microbatches = golden_case["m"];
   request.shape.chunks =

@@ -45,7 +45,8 @@ TEST(ZeroBubblePrograms, CasesAreReproduced) {
     GTEST_SKIP() << missing;
   const std::map<std::string, const char*> names = {
       {"1f1b", "1f1b"},        {"hand_h1", "zb-h1"},    {"hand_h2", "zb-h2"},
-      {"vpp2", "interleaved"}, {"vpp3", "interleaved"}, {"vpp4", "interleaved"}};
+      {"vpp2", "interleaved"}, {"vpp3", "interleaved"}, {"vpp4", "interleaved"},
+      {"seq2", "seq1f1b"},     {"seq4", "seq1f1b"}};
   std::map<std::string, int> cases;
   const json data = read_reference(kFile);
   for (const json& row : data["cases"]) {
@@ -54,6 +55,10 @@ TEST(ZeroBubblePrograms, CasesAreReproduced) {
     ++cases[name->first];
     ScheduleRequest request = request_of(row, row["v"], parse_costs(row["op"]));
     request.cost.per = UniformCost::Per::kChunk;
+    if (name->first.starts_with("seq")) {
+      request.cost.per = UniformCost::Per::kSlice;
+      request.shape.slices = std::stoi(name->first.substr(3));
+    }
     const Schedule schedule = build_schedule(find_schedule(name->second), request);
     const Times times = simulate_times(schedule, request.cost);
     EXPECT_NEAR(static_cast<double>(times.makespan), row["makespan"].get<double>() * kStored,

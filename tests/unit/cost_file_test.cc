@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/ir/error.h"
 #include "tests/support/malformed.h"
+#include "traces/format.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {
@@ -132,6 +135,46 @@ TEST(CostFile, MustCoverTheSchedule) {
   const CostFile ranks = with(std::string(kTwoStages) + R"(,"memory":{"static_bytes":[1]})");
   EXPECT_EQ(error_of([&] { memory_model(ranks, split()); }),
             "f.json: /memory/static_bytes: has 1 entries for 2 ranks; give one per rank");
+}
+
+std::string read_document(const std::string& name) {
+  return read_file(std::string(BUBBLESCOPE_SOURCE_DIR) + "/docs/" + name);
+}
+
+TEST(CostFile, IsReadAsItsDocumentShowsIt) {
+  const std::string document = read_document("cost_file.md");
+  const std::size_t begin = document.find("```json\n") + 8;
+  const CostFile file = read(document.substr(begin, document.find("```", begin) - begin));
+  EXPECT_EQ(cost_model(file, split()).stages[1].backward, 21'000'000);
+  EXPECT_EQ(memory_model(file, split()).static_bytes.size(), 2u);
+}
+
+/// "known are format, stages, ...": what the reader says of a key that is nothing like any other.
+std::string known_keys(const std::string& keys_and_object) {
+  const std::string message = error_of([&] { with(keys_and_object); });
+  return message.substr(message.find("known are ") + 10);
+}
+
+std::string keys_of(const nlohmann::ordered_json& properties) {
+  std::string keys;
+  for (const auto& [key, _] : properties.items()) keys += (keys.empty() ? "" : ", ") + key;
+  return keys;
+}
+
+TEST(CostFile, HasTheKeysOfItsSchema) {
+  const auto schema = nlohmann::ordered_json::parse(read_document("costs.schema.json"));
+  const auto& file = schema["properties"];
+  const auto& stage = file["stages"]["items"]["properties"];
+  const std::string stray = R"({"?????????????????????":0})";
+  const std::string stages = R"("stages":[{"forward":1}],)";
+  EXPECT_EQ(known_keys(R"("?????????????????????":0)"), keys_of(file));
+  EXPECT_EQ(known_keys(R"("stages":[)" + stray + "]"), keys_of(stage));
+  EXPECT_EQ(known_keys(R"("stages":[{"forward":1,"activation_bytes":)" + stray + "}]"),
+            keys_of(stage["activation_bytes"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("message":)" + stray), keys_of(file["message"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("links":[)" + stray + "]"),
+            keys_of(file["links"]["items"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("memory":)" + stray), keys_of(file["memory"]["properties"]));
 }
 
 TEST(CostFile, RefusesWhatIsMalformed) { expect_refusals("costs.txt", read); }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/ir/validate.h"
+#include "sim/model/schedule_def.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "traces/text_schedule.h"
@@ -27,11 +28,43 @@ TEST(NativeSchedule, IsWrittenAsDocumented) {
             "  \"1F0 1B0 1F1 1B1\"]}\n");
 }
 
+TEST(NativeSchedule, KeepsReplicasAndWeights) {
+  ScheduleRequest request;
+  request.shape.ranks = 3;
+  request.shape.microbatches = 4;
+  request.replicas = {2, 1};
+  const Schedule schedule = build_schedule(find_schedule("pipedream"), request);
+  const std::string text = write_native_schedule(schedule);
+  EXPECT_NE(text.find(" \"replicas\":[2,1],\n \"weights\":[\"0 0 0>1 0>2\","), std::string::npos)
+      << text;
+  EXPECT_TRUE(read(text) == schedule);
+}
+
 TEST(NativeSchedule, NeedsNoKeysThatHaveADefault) {
   const Schedule schedule =
       read(R"({"format":"bubblescope-schedule/1","name":"f","placement":[0],"order":["0F0 0B0"],)"
            R"("shape":{"ranks":1,"chunks":1,"microbatches":1}})");
   EXPECT_TRUE(schedule == parse_schedule_text("0F0 0B0", "f"));
+}
+
+TEST(NativeSchedule, KeepsReplicasAndVersionsOfWeights) {
+  const std::string text =
+      "{\"format\":\"bubblescope-schedule/1\",\n"
+      " \"name\":\"pipedream\",\n"
+      " \"shape\":{\"ranks\":2,\"chunks\":1,\"microbatches\":2,\"slices\":1},\n"
+      " \"pipelines\":1,\n"
+      " \"forward_only\":false,\n"
+      " \"placement\":[0],\n"
+      " \"order\":[\"0F0 0B0\",\n"
+      "  \"0F1 0B1\"],\n"
+      " \"replicas\":[2],\n"
+      " \"weights\":[\"0 0>1\",\n"
+      "  \"0 0>1\"]}\n";
+  const Schedule schedule = read(text);
+  EXPECT_EQ(schedule.replicas(0), 2);
+  EXPECT_EQ(schedule.weights[1][1], (WeightUse{0, 1}));
+  EXPECT_TRUE(validate(schedule).empty());
+  EXPECT_EQ(write_native_schedule(schedule), text);
 }
 
 TEST(NativeSchedule, LeavesIllegalSchedulesToValidate) {

@@ -1,0 +1,34 @@
+// 1F1B-V: two chunks per rank in a V and full backwards, with two thirds of the memory of 1F1B.
+// Qi et al., "Pipeline Parallelism with Controllable Memory", 2024.
+#include "schedules/searched.h"
+
+namespace bubblescope {
+namespace {
+
+/// Ceil(2p/3) micro-batches.
+ScheduleRequest capped(const ScheduleRequest& request) {
+  return capped_at_chunks(request, 2 * ((2 * request.shape.ranks + 2) / 3));
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "1f1b-v",
+    .summary = "full backwards on a V of two chunks: two thirds of 1F1B's memory",
+    .source = "Qi et al. 2024b",
+    .implied_chunks = 2,
+    .reads_costs = true,
+    .refuse =
+        [](const ScheduleRequest& request) {
+          return refuse_search(capped(request), SearchForm::kVFused);
+        },
+    .build =
+        [](const ScheduleRequest& request) {
+          return build_searched(capped(request), SearchForm::kVFused);
+        },
+    .claims =
+        [](const ScheduleRequest& request) {
+          return claim_work_of_one_rank(request, SearchForm::kVFused);
+        },
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,159 @@
+// Candidates from several families of orders, then local search on the best of them.
+#include "schedules/search/best_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "schedules/search/block_ranking.h"
+#include "schedules/search/dispatch.h"
+#include "schedules/search/linear_skeletons.h"
+#include "schedules/search/order_pool.h"
+#include "schedules/search/v_skeletons.h"
+
+namespace bubblescope {
+
+namespace {
+
+// Efforts in timed ops; one takes about ten nanoseconds.
+constexpr std::int64_t kBlockOps = 6'000'000;
+constexpr std::int64_t kFollowOps = 3'000'000;
+constexpr std::int64_t kClimbOps = 8'000'000;
+constexpr std::size_t kRules = 36;  ///< ways to follow a building block
+constexpr std::size_t kMostFollowed = 16;
+constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
+
+/// Busy time of a rank over the whole step.
+Nanos work(const SearchProblem& problem, std::int32_t rank) {
+  Nanos sum = 0;
+  for (std::int32_t token = 0; token < problem.tokens(); ++token)
+    if (!problem.fused || step_of(static_cast<Token>(token)) != Step::kWeightGrad)
+      sum += problem.duration_of(rank, static_cast<Token>(token));
+  return sum * problem.microbatches;
+}
+
+class OrderSearch {
+ public:
+  explicit OrderSearch(const SearchProblem& problem)
+      : problem_(problem), pool_(problem), bound_(least_span(problem)) {
+    least_work_ = work(problem, 0);
+    for (std::int32_t rank = 1; rank < problem.ranks; ++rank)
+      least_work_ = std::min(least_work_, work(problem, rank));
+  }
+
+  TokenOrder run() {
+    dispatch_freely();
+    if (problem_.chunks == 1) fill(linear_skeletons(problem_));
+    if (problem_.chunks == 2 && !problem_.fused) fill(v_skeletons(problem_));
+    if (problem_.chunks == 2) follow_building_blocks();
+    pool_.improve_all(bound_, kClimbOps / problem_.ops());
+    return pool_.best().order;
+  }
+
+ private:
+  bool done() const { return !pool_.empty() && pool_.best().score.span <= bound_; }
+  Nanos best_idle() const { return pool_.best().score.span - least_work_; }
+
+  /// Every gradient before every forward or the other way round, the chunk that is nearer to the
+  /// end of the model first.
+  std::vector<Token> preference(bool forward_first) const {
+    std::vector<Token> tokens;
+    for (const bool forward : {forward_first, !forward_first})
+      for (std::int32_t chunk = problem_.chunks - 1; chunk >= 0; --chunk)
+        tokens.push_back(token_of(chunk, forward ? Step::kForward : Step::kInputGrad));
+    return tokens;
+  }
+
+  void dispatch_freely() {
+    DispatchRule rule;
+    rule.most_in_flight = problem_.microbatches;
+    for (const bool forward_first : {false, true})
+      for (const bool patient : {false, true})
+        for (const Nanos budget : {Nanos{0}, bound_ - least_work_, kAnyIdle}) {
+          if (done()) return;
+          rule.preference = preference(forward_first);
+          rule.wait_for_wanted = patient;
+          rule.idle_budget = budget;
+          pool_.offer(dispatch(problem_, rule));
+        }
+  }
+
+  /// Idle budgets from none over what the bound asks for to the best order's, and without limit.
+  std::vector<Nanos> idle_budgets() const {
+    constexpr int kParts = 8;
+    std::vector<Nanos> budgets{0, bound_ - least_work_, kAnyIdle};
+    for (int part = 1; part < kParts; ++part) budgets.push_back(best_idle() / kParts * part);
+    return budgets;
+  }
+
+  void fill(const std::vector<Skeleton>& skeletons) {
+    for (const Skeleton& skeleton : skeletons)
+      for (const Nanos budget : idle_budgets()) {
+        if (done()) return;
+        pool_.offer(fill_weights(problem_, skeleton, budget));
+      }
+  }
+
+  /// An effort in timed ops as a number of orders.
+  std::size_t orders_for(std::int64_t ops) const {
+    return static_cast<std::size_t>(1 + ops / problem_.ops());
+  }
+
+  void follow_building_blocks() {
+    if (done()) return;
+    const std::size_t followed = std::min(kMostFollowed, orders_for(kFollowOps) / kRules);
+    for (const BuildingBlock& block :
+         best_blocks(problem_, std::max<std::size_t>(1, followed), orders_for(kBlockOps))) {
+      if (done()) return;
+      offer_block(pool_, block);
+      follow(block);
+    }
+  }
+
+  /// Lets ranks run ahead of the block, a little or a lot: that packs the warm-up and the
+  /// cool-down, where a block leaves slots empty.
+  void follow(const BuildingBlock& block) {
+    DispatchRule rule;
+    rule.preference = preference(false);
+    rule.most_in_flight = problem_.microbatches;
+    rule.turn = turns(problem_, unroll(problem_, block));
+    for (const std::int32_t window : {1, 2, 3, 6, 12, 4 * problem_.microbatches})
+      for (const bool patient : {false, true})
+        for (const Nanos budget : {Nanos{0}, best_idle() / 2, kAnyIdle}) {
+          if (done()) return;
+          rule.window = window;
+          rule.wait_for_wanted = patient;
+          rule.idle_budget = budget;
+          pool_.offer(dispatch(problem_, rule));
+        }
+  }
+
+  const SearchProblem& problem_;
+  OrderPool pool_;
+  Nanos bound_;
+  Nanos least_work_ = 0;
+};
+
+}  // namespace
+
+Nanos least_span(const SearchProblem& problem) {
+  Nanos bound = 0;
+  Nanos beyond = 0;  // from the end of the rank's first F to its first gradient
+  for (std::int32_t rank = problem.ranks - 1; rank >= 0; --rank) {
+    Nanos span = work(problem, rank);
+    if (problem.chunks == 1) {
+      std::int64_t most = problem.microbatches;
+      if (problem.memory[rank][0] > 0)
+        most = std::min(most, problem.cap[rank] / problem.memory[rank][0]);
+      span += std::max(Nanos{0}, beyond - (most - 1) * problem.duration[rank][0]);
+      beyond += problem.duration[rank][0] + problem.duration[rank][1] +
+                problem.forward_latency[rank] + (rank > 0 ? problem.backward_latency[rank - 1] : 0);
+    }
+    bound = std::max(bound, span);
+  }
+  return bound;
+}
+
+TokenOrder best_order(const SearchProblem& problem) { return OrderSearch(problem).run(); }
+
+}  // namespace bubblescope

@@ -1,0 +1,183 @@
+// List scheduling of F, I and W under caps.
+#include "schedules/search/dispatch.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+
+class Dispatcher {
+ public:
+  Dispatcher(const SearchProblem& problem, const DispatchRule& rule)
+      : problem_(problem), rule_(rule), ranks_(static_cast<std::size_t>(problem.ranks)) {
+    order_.resize(static_cast<std::size_t>(problem.ops()));
+    count_.resize(static_cast<std::size_t>(problem.stages()) * kSteps);
+    end_.resize(count_.size() * static_cast<std::size_t>(problem.microbatches));
+    for (Rank& rank : ranks_)
+      rank.pending.reserve(static_cast<std::size_t>(problem.chunks) * problem.microbatches);
+  }
+
+  std::optional<TokenOrder> run() {
+    for (std::int64_t left = problem_.ops(); left > 0;) {
+      const auto rank = static_cast<std::int32_t>(
+          std::min_element(ranks_.begin(), ranks_.end(),
+                           [](const Rank& a, const Rank& b) { return a.decide < b.decide; }) -
+          ranks_.begin());
+      if (ranks_[rank].decide == kNever) return std::nullopt;
+      if (decide(rank)) --left;
+    }
+    return std::move(order_);
+  }
+
+ private:
+  struct Rank {
+    Nanos decide = 0;  ///< when it looks again
+    Nanos free = 0;
+    Nanos idle = 0;
+    std::int64_t held = 0;
+    std::size_t written = 0;
+    std::size_t first_pending = 0;
+    std::vector<Token> pending;
+  };
+
+  /// An op that the rank could run next, and from when on.
+  struct Choice {
+    std::optional<Token> token;
+    Nanos ready = kNever;
+  };
+
+  bool allowed(std::int32_t rank, Token token) const {
+    const std::int32_t row = problem_.stage(rank, token) * kSteps;
+    const std::int64_t room = problem_.cap[rank] - ranks_[rank].held;
+    if (step_of(token) != Step::kForward) return problem_.memory_of(rank, token) <= room;
+    if (count_[row] - count_[row + 1] >= rule_.most_in_flight) return false;
+    return room_for_rest(problem_, rank, chunk_of(token)) <= room;
+  }
+
+  Nanos arrival(std::int32_t rank, Token token) const {
+    const std::int32_t stage = problem_.stage(rank, token);
+    const std::int32_t row = stage * kSteps + token % kSteps;
+    const std::int32_t microbatch = count_[row];
+    const bool forward = step_of(token) == Step::kForward;
+    if (microbatch == problem_.microbatches) return kNever;
+    if (!forward && count_[row - 1] <= microbatch) return kNever;
+    if (stage == (forward ? 0 : problem_.stages() - 1)) return 0;
+    const std::int32_t input = forward ? row - kSteps : row + kSteps;
+    if (count_[input] <= microbatch) return kNever;
+    return end_[static_cast<std::size_t>(input) * problem_.microbatches + microbatch] +
+           (forward ? problem_.forward_latency : problem_.backward_latency)[stage];
+  }
+
+  void put(std::int32_t rank, Token token, Nanos start) {
+    Rank& state = ranks_[rank];
+    if (state.written > 0) state.idle += start - state.free;
+    state.free = start + problem_.duration_of(rank, token);
+    state.decide = state.free;
+    state.held += problem_.memory_of(rank, token);
+    order_[static_cast<std::size_t>(rank) * problem_.ops_per_rank() + state.written++] = token;
+    const std::int32_t stage = problem_.stage(rank, token);
+    const std::int32_t row = stage * kSteps + token % kSteps;
+    end_[static_cast<std::size_t>(row) * problem_.microbatches + count_[row]++] = state.free;
+    if (step_of(token) == Step::kInputGrad && !problem_.fused)
+      state.pending.push_back(static_cast<Token>(token + 1));
+    if (step_of(token) == Step::kForward && stage + 1 < problem_.stages()) wake(stage + 1, start);
+    if (step_of(token) == Step::kInputGrad && stage > 0) wake(stage - 1, start);
+  }
+
+  void wake(std::int32_t stage, Nanos now) {
+    Rank& state = ranks_[problem_.rank_of_stage[stage]];
+    state.decide = std::min(state.decide, std::max(state.free, now));
+  }
+
+  /// The place of a rank's next op with this token in the skeleton.
+  std::int32_t turn(std::int32_t rank, Token token) const {
+    const std::int32_t row = problem_.stage(rank, token) * kSteps + token % kSteps;
+    if (count_[row] == problem_.microbatches) return std::numeric_limits<std::int32_t>::max() / 2;
+    return rule_.turn[static_cast<std::size_t>(row) * problem_.microbatches + count_[row]];
+  }
+
+  /// Puts a rank's next ops in the order in which it wants them and returns how many may run.
+  std::size_t rank_wishes(std::int32_t rank) {
+    wishes_ = rule_.preference;
+    if (rule_.turn.empty()) return wishes_.size();
+    std::sort(wishes_.begin(), wishes_.end(),
+              [&](Token a, Token b) { return turn(rank, a) < turn(rank, b); });
+    const std::int32_t last = turn(rank, wishes_.front()) + rule_.window;
+    std::size_t count = 1;
+    while (count < wishes_.size() && turn(rank, wishes_[count]) <= last) ++count;
+    return count;
+  }
+
+  /// The most wanted op that is ready now, and the first that will be.
+  std::pair<Choice, Choice> look(std::int32_t rank, Nanos now) {
+    Choice soon;
+    const std::size_t count = rank_wishes(rank);
+    for (std::size_t wish = 0; wish < count; ++wish) {
+      const Token token = wishes_[wish];
+      const Nanos ready = allowed(rank, token) ? arrival(rank, token) : kNever;
+      if (ready <= now) return {{token, ready}, soon};
+      if (ready < soon.ready) soon = {token, ready};
+    }
+    return {{}, soon};
+  }
+
+  /// Whether to stand idle until `ready` rather than run something of this duration.
+  bool waits(const Rank& state, Nanos now, Nanos duration, Nanos ready) const {
+    if (ready == kNever || now + duration <= ready) return false;
+    return ready - state.free <= rule_.idle_budget - state.idle;
+  }
+
+  /// True if an op was run; else the rank looks again later.
+  bool decide(std::int32_t rank) {
+    Rank& state = ranks_[rank];
+    const Nanos now = std::max(state.decide, state.free);
+    const auto [best, soon] = look(rank, now);
+    Choice filler = best;
+    const bool has_weight = state.first_pending < state.pending.size();
+    if (!best.token && has_weight) filler.token = state.pending[state.first_pending];
+    const bool may_wait = best.token ? rule_.wait_for_wanted : true;
+    if (filler.token &&
+        !(may_wait && waits(state, now, problem_.duration_of(rank, *filler.token), soon.ready))) {
+      if (!best.token) ++state.first_pending;
+      put(rank, *filler.token, now);
+      return true;
+    }
+    state.decide = soon.ready;
+    return false;
+  }
+
+  const SearchProblem& problem_;
+  const DispatchRule& rule_;
+  std::vector<Rank> ranks_;
+  TokenOrder order_;
+  std::vector<std::int32_t> count_;
+  std::vector<Nanos> end_;
+  std::vector<Token> wishes_;
+};
+
+}  // namespace
+
+std::vector<std::int32_t> turns(const SearchProblem& problem, const Skeleton& skeleton) {
+  std::vector<std::int32_t> turn(static_cast<std::size_t>(problem.stages()) * kSteps *
+                                 problem.microbatches);
+  const std::size_t per_rank = skeleton.size() / static_cast<std::size_t>(problem.ranks);
+  std::vector<std::int32_t> count(static_cast<std::size_t>(problem.stages()) * kSteps);
+  for (std::size_t at = 0; at < skeleton.size(); ++at) {
+    const Token token = skeleton[at];
+    const auto rank = static_cast<std::int32_t>(at / per_rank);
+    const std::int32_t row = problem.stage(rank, token) * kSteps + token % kSteps;
+    turn[static_cast<std::size_t>(row) * problem.microbatches + count[row]++] =
+        static_cast<std::int32_t>(at % per_rank);
+  }
+  return turn;
+}
+
+std::optional<TokenOrder> dispatch(const SearchProblem& problem, const DispatchRule& rule) {
+  return Dispatcher(problem, rule).run();
+}
+
+}  // namespace bubblescope

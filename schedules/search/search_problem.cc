@@ -1,0 +1,119 @@
+// From requests to search problems, and from token orders to schedules.
+#include "schedules/search/search_problem.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+Op op_of(const SearchProblem& problem, std::int32_t rank, Token token, std::int32_t microbatch) {
+  const std::int32_t stage = problem.stage(rank, token);
+  switch (step_of(token)) {
+    case Step::kForward: return forward(stage, microbatch);
+    case Step::kInputGrad:
+      return problem.fused ? backward(stage, microbatch) : input_grad(stage, microbatch);
+    case Step::kWeightGrad: return weight_grad(stage, microbatch);
+  }
+  return {};
+}
+
+void set_latencies(SearchProblem& problem, const CostModel& costs) {
+  const auto latency = [&](std::int32_t from, std::int32_t to) -> Nanos {
+    const std::int32_t sender = problem.rank_of_stage[static_cast<std::size_t>(from)];
+    const std::int32_t receiver = problem.rank_of_stage[static_cast<std::size_t>(to)];
+    if (sender == receiver) return 0;
+    if (costs.message_between.empty()) return costs.message;
+    return costs.message_between[static_cast<std::size_t>(sender * problem.ranks + receiver)];
+  };
+  const std::int32_t last = problem.stages() - 1;
+  for (std::int32_t stage = 0; stage <= last; ++stage) {
+    problem.forward_latency.push_back(stage == 0 ? 0 : latency(stage - 1, stage));
+    problem.backward_latency.push_back(stage == last ? 0 : latency(stage + 1, stage));
+  }
+}
+
+void set_costs(SearchProblem& problem, const CostModel& costs, const MemoryDelta& unit) {
+  for (const StageCost& cost : costs.stages) {
+    problem.duration.push_back(
+        {cost.forward, problem.fused ? cost.backward : cost.input_grad, cost.weight_grad});
+    problem.memory.push_back(
+        {unit.forward, unit.input_grad + (problem.fused ? unit.weight_grad : 0), unit.weight_grad});
+  }
+}
+
+}  // namespace
+
+SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
+                             bool fused) {
+  SearchProblem problem;
+  problem.ranks = request.shape.ranks;
+  problem.chunks = request.shape.chunks;
+  problem.microbatches = request.shape.microbatches;
+  problem.fused = fused;
+  problem.rank_of_stage = std::move(placement);
+  problem.stage_of.resize(problem.rank_of_stage.size());
+  Schedule empty;
+  empty.shape = request.shape;
+  empty.rank_of_stage = problem.rank_of_stage;
+  empty.order.resize(static_cast<std::size_t>(problem.ranks));
+  const std::vector<std::int32_t> chunk_of_stage = bubblescope::chunk_of_stage(empty);
+  for (std::size_t stage = 0; stage < problem.rank_of_stage.size(); ++stage)
+    problem.stage_of[static_cast<std::size_t>(problem.rank_of_stage[stage] * problem.chunks +
+                                              chunk_of_stage[stage])] =
+        static_cast<std::int32_t>(stage);
+  const CostModel costs = request.stage_costs ? *request.stage_costs : spread(request.cost, empty);
+  set_costs(problem, costs, request.memory.unit);
+  set_latencies(problem, costs);
+  problem.cap.assign(static_cast<std::size_t>(problem.ranks),
+                     std::numeric_limits<std::int64_t>::max());
+  for (std::size_t rank = 0; rank < request.memory.cap.size(); ++rank)
+    problem.cap[rank] = request.memory.cap[rank] * request.memory.unit_parts;
+  return problem;
+}
+
+std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t first) {
+  std::int64_t held = 0;
+  std::int64_t most = 0;
+  const auto add = [&](std::int32_t chunk, Step step) {
+    held += problem.memory_of(rank, token_of(chunk, step));
+    most = std::max(most, held);
+  };
+  for (std::int32_t chunk = first; chunk < problem.chunks; ++chunk) add(chunk, Step::kForward);
+  for (std::int32_t chunk = problem.chunks - 1; chunk >= first; --chunk) {
+    add(chunk, Step::kInputGrad);
+    if (!problem.fused) add(chunk, Step::kWeightGrad);
+  }
+  return most;
+}
+
+bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens) {
+  std::int64_t held = 0;
+  const std::int64_t cap = problem.cap[static_cast<std::size_t>(rank)];
+  for (std::int32_t position = 0; position < problem.ops_per_rank(); ++position) {
+    held += problem.memory_of(rank, tokens[position]);
+    if (held > cap) return false;
+  }
+  return true;
+}
+
+Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order) {
+  Schedule schedule;
+  schedule.rank_of_stage = problem.rank_of_stage;
+  schedule.order.resize(static_cast<std::size_t>(problem.ranks));
+  std::size_t at = 0;
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
+    std::vector<std::int32_t> next(static_cast<std::size_t>(problem.tokens()), 0);
+    RankOrder& ops = schedule.order[static_cast<std::size_t>(rank)];
+    ops.reserve(static_cast<std::size_t>(problem.ops_per_rank()));
+    for (std::int32_t position = 0; position < problem.ops_per_rank(); ++position) {
+      const Token token = order[at++];
+      ops.push_back(op_of(problem, rank, token, next[token]++));
+    }
+  }
+  return schedule;
+}
+
+}  // namespace bubblescope

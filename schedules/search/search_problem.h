@@ -1,0 +1,78 @@
+// What the order search works on: a schedule request with everything looked up, and orders as
+// tokens.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/ir/schedule.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+
+/// What an op does to one micro-batch on one stage. With a fused backward kInputGrad stands for the
+/// full backward and there are no W.
+enum class Step : std::uint8_t { kForward, kInputGrad, kWeightGrad };
+inline constexpr int kSteps = 3;
+
+/// chunk * kSteps + step. Micro-batches go first in, first out for each token, so a sequence of
+/// tokens says everything about a rank's order: the n-th `F of chunk 1` is that of micro-batch n.
+using Token = std::uint8_t;
+inline Token token_of(std::int32_t chunk, Step step) {
+  return static_cast<Token>(chunk * kSteps + static_cast<int>(step));
+}
+inline std::int32_t chunk_of(Token token) { return token / kSteps; }
+inline Step step_of(Token token) { return static_cast<Step>(token % kSteps); }
+
+/// The orders of all ranks, one after the other: every rank has SearchProblem::ops_per_rank tokens.
+using TokenOrder = std::vector<Token>;
+
+struct SearchProblem {
+  std::int32_t ranks = 1;
+  std::int32_t chunks = 1;
+  std::int32_t microbatches = 1;
+  bool fused = false;  ///< the backward is one op; there are no W
+  std::vector<std::int32_t> rank_of_stage;
+  std::vector<std::int32_t> stage_of;                    ///< [rank * chunks + chunk]
+  std::vector<std::array<Nanos, kSteps>> duration;       ///< [stage][step]
+  std::vector<std::array<std::int64_t, kSteps>> memory;  ///< [stage][step]: what the op adds
+  std::vector<std::int64_t> cap;                         ///< [rank], in the unit of `memory`
+  std::vector<Nanos> forward_latency;   ///< [stage]: of the activation from the stage before
+  std::vector<Nanos> backward_latency;  ///< [stage]: of the gradient from the stage after
+
+  std::int32_t stages() const { return ranks * chunks; }
+  std::int32_t tokens() const { return chunks * kSteps; }
+  std::int32_t ops_per_rank() const { return chunks * microbatches * (fused ? 2 : 3); }
+  std::int64_t ops() const { return std::int64_t{ranks} * ops_per_rank(); }
+  std::int32_t stage(std::int32_t rank, Token token) const {
+    return stage_of[static_cast<std::size_t>(rank * chunks + chunk_of(token))];
+  }
+  Nanos duration_of(std::int32_t rank, Token token) const {
+    return duration[static_cast<std::size_t>(stage(rank, token))][token % kSteps];
+  }
+  std::int64_t memory_of(std::int32_t rank, Token token) const {
+    return memory[static_cast<std::size_t>(stage(rank, token))][token % kSteps];
+  }
+};
+
+/// Looks up costs, latency, memory and caps of a request whose stages lie on `placement`.
+SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
+                             bool fused = false);
+
+/// What a rank must hold to get one micro-batch from the F of `chunk` on through all that is left
+/// of it, while nothing else runs.
+std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t chunk);
+
+/// What a rank must hold to get one micro-batch through: under a smaller cap there is no schedule.
+inline std::int64_t least_cap(const SearchProblem& problem, std::int32_t rank) {
+  return room_for_rest(problem, rank, 0);
+}
+
+/// True if a rank's tokens never hold more than its cap.
+bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);
+
+/// Writes the ops that the tokens stand for.
+Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order);
+
+}  // namespace bubblescope

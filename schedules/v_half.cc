@@ -1,0 +1,35 @@
+// V-Half: two chunks per rank in a V, with half the memory of 1F1B; the warm-up and the cool-down
+// are packed without raising the peak. Qi et al., "Pipeline Parallelism with Controllable Memory",
+// 2024.
+#include "schedules/searched.h"
+
+namespace bubblescope {
+namespace {
+
+/// Floor((p+2)/2) micro-batches.
+ScheduleRequest capped(const ScheduleRequest& request) {
+  return capped_at_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "v-half",
+    .summary = "half of 1F1B's memory and about half of its bubble",
+    .source = "Qi et al. 2024b",
+    .implied_chunks = 2,
+    .reads_costs = true,
+    .refuse =
+        [](const ScheduleRequest& request) {
+          return refuse_search(capped(request), SearchForm::kV);
+        },
+    .build =
+        [](const ScheduleRequest& request) {
+          return build_searched(capped(request), SearchForm::kV);
+        },
+    .claims =
+        [](const ScheduleRequest& request) {
+          return claim_work_of_one_rank(request, SearchForm::kV);
+        },
+}};
+
+}  // namespace
+}  // namespace bubblescope

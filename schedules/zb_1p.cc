@@ -1,0 +1,29 @@
+// ZB-1p: zb-auto where every rank holds at most the p micro-batches that 1F1B's first rank holds.
+// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3.
+#include "schedules/searched.h"
+
+namespace bubblescope {
+namespace {
+
+const ScheduleRegistrar registrar{{
+    .name = "zb-1p",
+    .summary = "zb-auto with the memory of 1F1B: p micro-batches per rank",
+    .source = "Qi et al. 2024, section 3",
+    .implied_chunks = 1,
+    .reads_costs = true,
+    .refuse =
+        [](const ScheduleRequest& request) {
+          return refuse_search(capped_at(request, request.shape.ranks), SearchForm::kLinear);
+        },
+    .build =
+        [](const ScheduleRequest& request) {
+          return build_searched(capped_at(request, request.shape.ranks), SearchForm::kLinear);
+        },
+    .claims =
+        [](const ScheduleRequest& request) {
+          return claim_work_of_one_rank(request, SearchForm::kLinear);
+        },
+}};
+
+}  // namespace
+}  // namespace bubblescope

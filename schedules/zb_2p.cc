@@ -1,0 +1,42 @@
+// ZB-2p: zb-auto with twice the memory of 1F1B. Qi et al., "Zero Bubble Pipeline Parallelism",
+// 2024, section 3.
+#include "schedules/searched.h"
+
+namespace bubblescope {
+namespace {
+
+/// The paper counts memory in M_B, of which I gives back M_B - M_W. Were all of it held until W,
+/// the last rank could put off only 2p W's, and its bubble would be at least
+///   (p-1) (F + I + 2c) - (2p-1) W
+/// which the published rates are below. So where --mem does not say when memory comes back, half of
+/// it does at I.
+ScheduleRequest capped(ScheduleRequest request) {
+  const MemoryDelta held_until_weight_grad = MemoryModel{}.unit;
+  MemoryDelta& unit = request.memory.unit;
+  if (unit.forward == held_until_weight_grad.forward && unit.input_grad == 0)
+    unit = {unit.forward, -unit.forward / 2, -unit.forward / 2};
+  return capped_at(request, 2 * request.shape.ranks);
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "zb-2p",
+    .summary = "zb-auto with twice the memory of 1F1B, which hides all bubbles of a long step",
+    .source = "Qi et al. 2024, section 3",
+    .implied_chunks = 1,
+    .reads_costs = true,
+    .refuse =
+        [](const ScheduleRequest& request) {
+          return refuse_search(capped(request), SearchForm::kLinear);
+        },
+    .build =
+        [](const ScheduleRequest& request) {
+          return build_searched(capped(request), SearchForm::kLinear);
+        },
+    .claims =
+        [](const ScheduleRequest& request) {
+          return claim_work_of_one_rank(request, SearchForm::kLinear);
+        },
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,25 @@
+// zb-auto: an automatic zero-bubble schedule for given costs and memory caps, one stage per rank.
+// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3.
+#include "schedules/searched.h"
+
+namespace bubblescope {
+namespace {
+
+const ScheduleRegistrar registrar{{
+    .name = "zb-auto",
+    .summary = "the shortest zero-bubble order that the heuristics find for the costs under --cap",
+    .source = "Qi et al. 2024, section 3",
+    .implied_chunks = 1,
+    .reads_costs = true,
+    .refuse =
+        [](const ScheduleRequest& request) { return refuse_search(request, SearchForm::kLinear); },
+    .build =
+        [](const ScheduleRequest& request) { return build_searched(request, SearchForm::kLinear); },
+    .claims =
+        [](const ScheduleRequest& request) {
+          return claim_work_of_one_rank(request, SearchForm::kLinear);
+        },
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,21 @@
+// Training without flushes: how fast the pipeline runs once it is full, and what its weights cost.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/schedule.h"
+#include "sim/ir/timeline.h"
+
+namespace bubblescope {
+
+/// Time per micro-batch in the steady state, from the ends of the first stage's last ops: over the
+/// later half of what ends before the last micro-batch enters, in whole rounds of the replicas.
+std::optional<Nanos> find_period(const Schedule& schedule, const Program& program,
+                                 const Timeline& timeline);
+
+/// Per rank; empty for schedules that name no weight versions.
+std::vector<WeightReport> account_for_weights(const Schedule& schedule);
+
+}  // namespace bubblescope

@@ -1,0 +1,44 @@
+// A step with all that is known of it, for tests of what draws and writes it.
+#pragma once
+
+#include <string>
+
+#include "sim/ir/lower.h"
+#include "sim/model/cost_model.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+
+struct RecordedStep {
+  Schedule schedule;
+  Program program;
+  Timeline timeline;
+  BubbleReport report;
+
+  Recording recording() const { return {schedule, program, timeline, report}; }
+};
+
+/// A Shape that can be written in a line.
+struct StepShape {
+  std::int32_t ranks = 1;
+  std::int32_t chunks = 1;
+  std::int32_t microbatches = 1;
+};
+
+/// Lowers, simulates and analyzes. Throws Error when there is a deadlock.
+RecordedStep record_step(const Schedule& schedule, const UniformCost& cost = {},
+                         const LowerOptions& options = {});
+
+/// The same for a registered schedule: `record_step("1f1b", {.ranks = 4, .microbatches = 8})`.
+RecordedStep record_step(const std::string& name, const StepShape& shape,
+                         const UniformCost& cost = {}, const LowerOptions& options = {});
+
+/// The same for the text form: `record_text("0F0 0B0 | 1F0 1B0")`.
+RecordedStep record_text(const std::string& text, const UniformCost& cost = {},
+                         const LowerOptions& options = {});
+
+/// What a registered timeline format writes; `file` is the name it is asked to write for.
+std::string write_as(const std::string& format, const RecordedStep& step,
+                     const std::string& file = "file");
+
+}  // namespace bubblescope

@@ -111,7 +111,8 @@ Json measure_costs(const Request& request) {
 }  // namespace
 
 int run_calibrate(const Arguments& arguments) {
-  CLI::App app{"Measure what ops and messages cost, and write a --costs file", "calibrate"};
+  CLI::App app{"Measure what ops and messages cost, and write a --costs file",
+               "bubblescope calibrate"};
   std::string list;
   std::string output = "-";
   Request request;

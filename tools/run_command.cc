@@ -46,7 +46,7 @@ std::string print_report(const Measurement& measurement, const std::string& form
 }  // namespace
 
 int run_run(const Arguments& arguments) {
-  CLI::App app{"Run one schedule for real and report what was measured", "run"};
+  CLI::App app{"Run one schedule for real and report what was measured", "bubblescope run"};
   std::string name;
   std::string format;
   PredictOptions options;

@@ -20,6 +20,10 @@ std::uint64_t scramble(std::uint64_t value) {
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
   if (schedule.shape.slices > 1)
     throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
+  if (!schedule.weights.empty())
+    throw Error(schedule.name +
+                " trains without flushes, on weights of several versions, which is not done yet; "
+                "use --work sleep or spin");
   if (options.model.width % options.model.heads != 0)
     throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
                 std::to_string(options.model.width) + "; choose a multiple as the width");

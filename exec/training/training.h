@@ -33,7 +33,8 @@ Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32
 
 class Training {
  public:
-  /// Throws Error for what cannot be trained: sliced sequences, heads that do not divide the width.
+  /// Throws Error for what cannot be trained: sliced sequences, schedules without flushes, heads
+  /// that do not divide the width.
   /// `schedule` and `program` are not copied.
   Training(const Schedule& schedule, const Program& program, const TrainingOptions& options);
 

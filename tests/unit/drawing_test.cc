@@ -186,7 +186,7 @@ TEST(DrawTimeline, DrawsStepsOfAllSizesAtAllWidths) {
         const RecordedStep step =
             record_step("zb-h1", {.ranks = 3, .microbatches = microbatches}, cost);
         const DrawOptions options{.width = width};
-        EXPECT_LE(widest(draw(step, options)), std::max(width, 40));
+        EXPECT_LE(widest(draw(step, options)), std::max(width, 80));
         for (const std::string format : {"svg", "trace", "dot"})
           EXPECT_FALSE(write_as(format, step).empty());
       }

@@ -32,7 +32,7 @@ struct ScheduleRequest {
   Profile profile = Profile::kNone;
   UniformCost cost;
   std::optional<CostModel> stage_costs;  ///< where given, instead of `cost`
-  MemoryModel memory;                    ///< its unit and caps bind the schedules that look for an order
+  MemoryModel memory;  ///< its unit and caps bind the schedules that look for an order
   /// One forward more before the first backward, so that the two of a turn are independent and the
   /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;

@@ -33,20 +33,24 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// For m = kp, F <= B and no time for messages:
-///   T = m (F + B) + (p-2) (F + k (B - F))
+/// For m = kp and F <= B, with messages for p >= 4 and c <= F, B - F:
+///   T = m (F + B) + (p-2) (F + k (B - F)) + (p-1 + 2k (p-2)) c
 /// The slots are equal and B is longer, so that each of the k groups waits in the middle.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
-  const ChunkCost cost = *chunk_cost(request);
-  const std::int32_t groups = shape.microbatches / shape.ranks;
+  const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
+  const Nanos ranks = shape.ranks;
+  const Nanos groups = shape.microbatches / ranks;
   Claims claims;
   if (shape.microbatches % shape.ranks != 0) return claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     claims.peak_chunks.push_back(shape.ranks / 2 + 1 + std::min(rank, shape.ranks - 1 - rank));
-  if (cost.forward > cost.backward || cost.message > 0) return claims;
-  claims.makespan = shape.microbatches * (cost.forward + cost.backward) +
-                    (shape.ranks - 2) * (cost.forward + groups * (cost.backward - cost.forward));
+  const Nanos longer = backward - forward;
+  const bool late = message > 0 && (ranks < 4 || message > std::min(forward, longer));
+  if (longer < 0 || late) return claims;
+  claims.makespan = shape.microbatches * (forward + backward) +
+                    (ranks - 2) * (forward + groups * longer) +
+                    (ranks - 1 + 2 * groups * (ranks - 2)) * message;
   claims.max_span = claims.makespan;
   return claims;
 }

@@ -2,6 +2,8 @@
 // the weights. Liu et al., "Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large
 // Model Training Efficiency", 2023. The paper draws its schedules; these slots are one way to get
 // them, with a bubble of their own.
+#include <algorithm>
+
 #include "schedules/chunk_cost.h"
 #include "schedules/slot_order.h"
 
@@ -20,21 +22,25 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// With F and B of a chunk, W waves are v = 2W chunks. For m = kp, F <= B, no time for messages:
-///   T = m v (F + B) + 2 (p-1) (F + k (B - F))
+/// With F and B of a chunk, W waves are v = 2W chunks. For m = kp and F <= B, with messages for
+/// p >= 2 and c <= F, B - F:
+///   T = m v (F + B) + 2 (p-1) (F + k (B - F)) + 2 (p-1 + k (v (p-1) - 1)) c
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
-  const std::int32_t groups = shape.microbatches / shape.ranks;
+  const Nanos ranks = shape.ranks;
+  const Nanos groups = shape.microbatches / ranks;
   Claims claims;
   if (shape.microbatches % shape.ranks != 0) return claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     claims.peak_chunks.push_back(shape.ranks * (shape.chunks - 1) + 1 + rank);
   const std::optional<ChunkCost> cost = chunk_cost(request);
-  if (!cost || cost->forward > cost->backward || cost->message > 0) return claims;
-  const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
-  claims.makespan =
-      visits * (cost->forward + cost->backward) +
-      2 * (shape.ranks - 1) * (cost->forward + groups * (cost->backward - cost->forward));
+  if (!cost) return claims;
+  const auto [forward, backward, input_grad, weight_grad, message] = *cost;
+  const Nanos longer = backward - forward;
+  if (longer < 0 || (message > 0 && message > std::min(forward, longer))) return claims;
+  claims.makespan = Nanos{shape.microbatches} * shape.chunks * (forward + backward) +
+                    2 * (ranks - 1) * (forward + groups * longer) +
+                    2 * (ranks - 1 + groups * (shape.chunks * (ranks - 1) - 1)) * message;
   claims.max_span = claims.makespan;
   return claims;
 }

@@ -23,7 +23,8 @@ constexpr const char* kExample =
     "example: the smallest deadlock of receives that are posted late, and what removes it\n"
     "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
     "--suggest\n"
-    "exit status: 1 if a schedule is not legal or deadlocks in the mode of --p2p-mode\n";
+    "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
+    "--all-modes: in any), or holds more than --cap\n";
 
 /// What check found out about one schedule; what a schedule that cannot run has not, is empty.
 struct Verdict {
@@ -32,9 +33,21 @@ struct Verdict {
   std::vector<ModeVerdict> modes;
   std::optional<std::int32_t> eager_slots;
   std::vector<Peak> peaks;
+  Problems over_cap;
   std::optional<ReceiveSuggestion> suggestion;
 
   bool legal() const { return problems.empty(); }
+  bool deadlocks_in_any() const {
+    return std::any_of(modes.begin(), modes.end(),
+                       [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
+  }
+  /// The mode that was asked for; where none was, the first that deadlocks, or rendezvous.
+  P2pMode mode_to_mend(P2pMode asked) const {
+    if (asked != P2pMode::kDataflow) return asked;
+    for (const ModeVerdict& verdict : modes)
+      if (verdict.deadlock) return verdict.mode;
+    return P2pMode::kRendezvous;
+  }
   bool deadlocks_in(P2pMode mode) const {
     return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
       return verdict.mode == mode && verdict.deadlock;
@@ -71,9 +84,14 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
   verdict.modes = check_modes(schedule, lower_options);
   verdict.eager_slots = eager_slots_needed(schedule, lower_options);
   const Program program = std::get<Program>(lower(schedule));
-  verdict.peaks = find_peaks(schedule, program, load_memory(schedule, options));
-  if (suggest)
-    verdict.suggestion = suggest_receives(schedule, lower_options, load_costs(schedule, options));
+  const Models models = load_models(schedule, options);
+  verdict.peaks = find_peaks(schedule, program, models.memory);
+  verdict.over_cap = over_cap(verdict.peaks, models.memory);
+  if (suggest) {
+    LowerOptions suggested = lower_options;
+    suggested.mode = verdict.mode_to_mend(lower_options.mode);
+    verdict.suggestion = suggest_receives(schedule, suggested, models.costs);
+  }
   return verdict;
 }
 
@@ -85,7 +103,7 @@ nlohmann::ordered_json json_of(const Problem& problem) {
   return item;
 }
 
-std::string json_of(const Verdict& verdict) {
+nlohmann::ordered_json json_of(const Verdict& verdict) {
   nlohmann::ordered_json json{{"format", "bubblescope-check/1"},
                               {"schedule", verdict.name},
                               {"legal", verdict.legal()},
@@ -103,7 +121,8 @@ std::string json_of(const Verdict& verdict) {
   if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
   for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
   if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
-  return json.dump() + "\n";
+  for (const Problem& problem : verdict.over_cap) json["over_cap"].push_back(json_of(problem));
+  return json;
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
@@ -132,36 +151,46 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   fmt::print("  activations held at the peak, rank by rank:");
   for (const Peak& peak : verdict.peaks) fmt::print(" {:g}", peak.activations);
   fmt::print("\n");
-  if (verdict.suggestion) fmt::print("suggestion:\n{}", to_string(*verdict.suggestion));
+  for (const Problem& problem : verdict.over_cap) fmt::print("  {}\n", problem.message);
+  if (verdict.suggestion) fmt::print("suggestion:\n{}\n", to_string(*verdict.suggestion));
 }
 
 }  // namespace
 
 int run_check(const Arguments& arguments) {
-  CLI::App app{"Is a schedule legal, can it deadlock, what memory does it need", "check"};
+  CLI::App app{"Is a schedule legal, can it deadlock, what memory does it need",
+               "bubblescope check"};
   std::vector<std::string> names;
   std::string format;
   bool suggest = false;
   PredictOptions options;
   app.add_option("SCHEDULE", names, "names ('bubblescope list') or files, - for stdin")->required();
   add_predict_options(app, options);
+  bool all_modes = false;
+  app.add_flag("--all-modes", all_modes,
+               "exit 1 if it deadlocks in any message mode: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   bool sound = true;
+  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
   for (const std::string& name : names) {
     const std::variant<Schedule, Verdict> loaded = load(name, options);
     const auto* schedule = std::get_if<Schedule>(&loaded);
     const Verdict verdict =
         schedule != nullptr ? examine(*schedule, options, suggest) : std::get<Verdict>(loaded);
     if (format == "json") {
-      fmt::print("{}", json_of(verdict));
+      reports.push_back(json_of(verdict));
     } else {
       print_text(verdict, schedule, options.cost.lower);
     }
-    sound = sound && verdict.legal() && !verdict.deadlocks_in(options.cost.lower.mode);
+    const bool deadlocks =
+        all_modes ? verdict.deadlocks_in_any() : verdict.deadlocks_in(options.cost.lower.mode);
+    sound = sound && verdict.legal() && verdict.over_cap.empty() && !deadlocks;
   }
+  if (format == "json")
+    fmt::print("{}\n", reports.size() == 1 ? reports[0].dump() : reports.dump());
   return sound ? 0 : 1;
 }
 

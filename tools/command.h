@@ -20,6 +20,8 @@ const std::vector<Command>& commands();
 
 int run_list(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
+int run_run(const Arguments& arguments);
+int run_calibrate(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);

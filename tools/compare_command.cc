@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
-#include "tools/predict.h"
+#include "tools/compare_measured.h"
 #include "traces/report_json.h"
 
 namespace bubblescope {
@@ -14,33 +15,54 @@ namespace {
 constexpr const char* kExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
-    "'all' stands for every schedule that accepts the shape.\n";
+    "'all' stands for every schedule that accepts the shape.\n"
+    "With --backend every schedule is also run, and its prediction judged:\n"
+    "  bubblescope compare 1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --backend cpu\n";
 
-/// One schedule's result, or why it has none.
+/// One schedule's result, or why it has none or may not be used.
 struct Row {
   std::string name;
   std::optional<Step> step;
   std::string refusal;
 };
 
+bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
+
+/// 'all' is every schedule that trains.
 std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> names;
-  if (normalize_name(list) == "all") {
+  if (is_all(list)) {
     for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-      names.push_back(def.name);
+      if (def.name != "forward-only") names.push_back(def.name);
     return names;
   }
-  for (const std::string& name : CLI::detail::split(list, ','))
-    if (!name.empty()) names.push_back(name);
+  for (std::string name : CLI::detail::split(list, ','))
+    if (!CLI::detail::trim(name).empty()) names.push_back(name);
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }
 
+/// A flag that a schedule has no use for is meant for the others.
+PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
+  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
+  if (!def.groups_microbatches) options.shape.group_size.reset();
+  if (!def.cuts_sequences) options.shape.slices.reset();
+  if (!def.overlaps_experts) options.shape.moe_overlap = false;
+  if (!def.replicates_stages) options.shape.replicas.clear();
+  return options;
+}
+
 Row predict_row(const std::string& name, const PredictOptions& options) {
+  const bool file = is_schedule_file(name);
+  const PredictOptions mine = file ? options : fitted(options, find_schedule(name));
   try {
-    return {name, predict(name, options), ""};
+    Step step = predict(name, mine);
+    std::string over;
+    for (const Problem& problem : over_cap(peaks_of(step.report), step.models.memory))
+      over = over.empty() ? problem.message : over;
+    return {name, std::move(step), over};
   } catch (const Error& error) {
-    if (error.fault() != Fault::kProblem) throw;
+    if (error.fault() == Fault::kMachine) throw;
     return {name, {}, error.what()};
   }
 }
@@ -80,7 +102,7 @@ void print_text(const std::vector<Row>& rows) {
                most_sends(report));
   }
   for (const Row& row : rows)
-    if (!row.step) fmt::print("{:<16}{}\n", row.name, row.refusal);
+    if (!row.refusal.empty()) fmt::print("{:<16}{}\n", row.name, row.refusal);
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
@@ -88,21 +110,27 @@ void print_text(const std::vector<Row>& rows) {
       "busiest\n");
 }
 
+std::string csv_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  return quoted + '"';
+}
+
 void print_csv(const std::vector<Row>& rows) {
   fmt::print(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused\n");
   for (const Row& row : rows) {
+    const std::string refusal = row.refusal.empty() ? "" : csv_text(row.refusal);
     if (!row.step) {
-      std::string quoted = row.refusal;
-      std::replace(quoted.begin(), quoted.end(), '"', '\'');
-      fmt::print("{},,,,,,,,,,\"{}\"\n", row.name, quoted);
+      fmt::print("{},,,,,,,,,,{}\n", csv_text(row.name), refusal);
       continue;
     }
     const BubbleReport& report = row.step->report;
-    fmt::print("{},{},{},{},{},{},{},{},{},{},\n", row.name, report.makespan, report.max_span,
-               report.ideal, report.lower_bound, report.bubble.ratio, report.bubble.overhead,
-               report.bubble.span_rate, highest_peak(report), most_sends(report));
+    fmt::print("{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(row.name), report.makespan,
+               report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
+               report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
+               most_sends(report), refusal);
   }
 }
 
@@ -113,7 +141,7 @@ void print_json(const std::vector<Row>& rows) {
     if (row.step)
       reports += (reports.empty() ? "" : ",\n") +
                  write_report_json(row.step->report, row.step->program, row.step->timeline);
-    else
+    if (!row.refusal.empty())
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
                              json_string(row.name), json_string(row.refusal));
   }
@@ -121,32 +149,63 @@ void print_json(const std::vector<Row>& rows) {
              reports, refused);
 }
 
+/// Predicted and measured, for those that could be predicted.
+int compare_with_measured(std::vector<Row> rows, const std::string& format,
+                          const PredictOptions& options, const RunOptions& run) {
+  if (run.work == WorkKind::kTransformer && options.cost.file.empty())
+    throw Error(
+        "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
+        "calibrate --pp 2 -m 8 -o costs.json', then --costs costs.json");
+  std::vector<Comparison> comparisons;
+  for (Row& row : rows) {
+    if (row.step)
+      comparisons.push_back(run_prediction(std::move(*row.step), options, run));
+    else
+      fmt::print(stderr, "bubblescope: {}\n", row.refusal);
+  }
+  if (comparisons.empty()) return 1;
+  if (format == "json")
+    fmt::print("{}", write_comparison_json(comparisons));
+  else if (format == "csv")
+    fmt::print("{}", write_comparison_csv(comparisons));
+  else
+    fmt::print("{}", write_comparison_text(comparisons));
+  return gradients_match(comparisons) ? 0 : 1;
+}
+
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
-  CLI::App app{"Several schedules side by side, on one shape and one set of costs", "compare"};
+  CLI::App app{"Several schedules side by side, on one shape and one set of costs",
+               "bubblescope compare"};
   std::string list;
   std::string format;
   PredictOptions options;
+  RunOptions run;
   app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
   add_predict_options(app, options);
+  add_run_options(app, run);
   add_format_option(app, format, {"text", "json", "csv"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
-  const bool all = normalize_name(list) == "all";
   std::vector<Row> rows;
   bool refused = false;
   for (const std::string& name : names_of(list)) {
-    rows.push_back(predict_row(name, options));
-    refused = refused || !rows.back().step;
+    Row row = predict_row(name, options);
+    if (is_all(list) && !row.refusal.empty()) continue;
+    refused = refused || !row.refusal.empty();
+    rows.push_back(std::move(row));
   }
+  const int status = refused ? 1 : 0;
+  if (!run.backend.empty())
+    return std::max(status, compare_with_measured(std::move(rows), format, options, run));
   if (format == "json")
     print_json(rows);
   else if (format == "csv")
     print_csv(rows);
   else
     print_text(rows);
-  return refused && !all ? 1 : 0;
+  return status;
 }
 
 }  // namespace bubblescope

@@ -57,7 +57,7 @@ std::string script_for(const std::string& shell) {
 }  // namespace
 
 int run_completion(const Arguments& arguments) {
-  CLI::App app{"Print a completion script", "completion"};
+  CLI::App app{"Print a completion script", "bubblescope completion"};
   std::string shell;
   app.add_option("SHELL", shell, "bash, zsh or fish")->required();
   app.footer("example: completion in this bash\n  source <(bubblescope completion bash)\n");

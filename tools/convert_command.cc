@@ -24,7 +24,7 @@ const ScheduleFormat& find_format(const std::string& name) {
 }  // namespace
 
 int run_convert(const Arguments& arguments) {
-  CLI::App app{"Write a schedule in another format", "convert"};
+  CLI::App app{"Write a schedule in another format", "bubblescope convert"};
   std::string schedule;
   std::string format;
   std::string output = "-";
@@ -40,7 +40,11 @@ int run_convert(const Arguments& arguments) {
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   const ScheduleFormat& to = find_format(format);
-  write_file(output, to.write(load_schedule(schedule, options)));
+  if (output.empty()) throw Error("-o has an empty file name");
+  const Schedule loaded = load_schedule(schedule, options);
+  // What a runtime would load must be sound; our own formats may also hold work in progress.
+  if (to.name.starts_with("pytorch")) lower_or_explain(loaded, {});
+  write_file(output, to.write(loaded));
   return 0;
 }
 

@@ -155,7 +155,8 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
 }  // namespace
 
 int run_diff(const Arguments& arguments) {
-  CLI::App app{"Two reports or timelines, number by number and op by op; a gate for CI", "diff"};
+  CLI::App app{"Two reports or timelines, number by number and op by op; a gate for CI",
+               "bubblescope diff"};
   std::string path_a;
   std::string path_b;
   std::string format;
@@ -176,6 +177,7 @@ int run_diff(const Arguments& arguments) {
                                    b.recorded->timeline);
     add_op_metrics(*difference, metrics);
   }
+  expect_known(gate, metrics);
   if (format == "json") {
     print_json(a, b, metrics, difference);
   } else {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "sim/ir/error.h"
@@ -34,7 +35,7 @@ Condition parse_condition(const std::string& text) {
     const std::string limit = packed.substr(at + std::string(comparison).size());
     char* end = nullptr;
     const double value = std::strtod(limit.c_str(), &end);
-    if (limit.empty() || *end != '\0') break;
+    if (limit.empty() || *end != '\0' || !std::isfinite(value)) break;
     return {text, packed.substr(0, at), comparison, value};
   }
   throw Error(
@@ -46,21 +47,22 @@ Condition parse_condition(const std::string& text) {
 
 Metrics metrics_of(const BubbleReport& report) {
   double peak = 0;
-  double memory = 0;
+  std::optional<Bytes> memory;
   for (const RankReport& rank : report.ranks) {
     peak = std::max(peak, rank.peak.activations);
-    memory = std::max(memory, static_cast<double>(rank.peak.bytes.value_or(0)));
+    memory = std::max(memory, rank.peak.bytes);
   }
-  return {{"makespan_ns", static_cast<double>(report.makespan)},
-          {"max_span_ns", static_cast<double>(report.max_span)},
-          {"ideal_ns", static_cast<double>(report.ideal)},
-          {"lower_bound_ns", static_cast<double>(report.lower_bound)},
-          {"bubble_ratio", report.bubble.ratio},
-          {"bubble_overhead", report.bubble.overhead},
-          {"bubble_span_rate", report.bubble.span_rate},
-          {"bubble_time_ns", static_cast<double>(report.bubble.time)},
-          {"peak_activations", peak},
-          {"peak_memory_bytes", memory}};
+  Metrics metrics{{"makespan_ns", static_cast<double>(report.makespan)},
+                  {"max_span_ns", static_cast<double>(report.max_span)},
+                  {"ideal_ns", static_cast<double>(report.ideal)},
+                  {"lower_bound_ns", static_cast<double>(report.lower_bound)},
+                  {"bubble_ratio", report.bubble.ratio},
+                  {"bubble_overhead", report.bubble.overhead},
+                  {"bubble_span_rate", report.bubble.span_rate},
+                  {"bubble_time_ns", static_cast<double>(report.bubble.time)},
+                  {"peak_activations", peak}};
+  if (memory) metrics["peak_memory_bytes"] = static_cast<double>(*memory);
+  return metrics;
 }
 
 void add_gate_option(CLI::App& app, std::vector<std::string>& conditions) {

@@ -10,7 +10,8 @@
 
 namespace bubblescope {
 
-/// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...
+/// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
+/// peak_memory_bytes only where a cost file gives bytes.
 using Metrics = std::map<std::string, double>;
 Metrics metrics_of(const BubbleReport& report);
 

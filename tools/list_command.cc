@@ -1,8 +1,10 @@
 // list: what is known, one line each.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "exec/backend.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -49,12 +51,20 @@ std::vector<Entry> list_modes() {
   return entries;
 }
 
+std::vector<Entry> list_backends() {
+  std::vector<Entry> entries;
+  for (const BackendDef& def : Registry<BackendDef>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, ""});
+  return entries;
+}
+
 std::vector<Entry> entries_of(const std::string& what) {
   if (what == "schedules") return list_schedules();
   if (what == "formats") return list_formats();
   if (what == "profiles") return list_profiles();
   if (what == "modes") return list_modes();
-  if (what == "models" || what == "gpus" || what == "backends") {
+  if (what == "backends") return list_backends();
+  if (what == "models" || what == "gpus") {
     fmt::print(stderr, "bubblescope: this version knows no {}\n", what);
     return {};
   }
@@ -76,18 +86,20 @@ void print_json(const std::vector<Entry>& entries) {
 }
 
 void print_text(const std::vector<Entry>& entries) {
+  std::size_t width = 0;
+  for (const Entry& entry : entries) width = std::max(width, entry.name.size());
   for (const Entry& entry : entries) {
-    fmt::print("{:<15} {}\n", entry.name, entry.summary);
+    fmt::print("{:<{}}  {}\n", entry.name, width, entry.summary);
     if (!entry.aliases.empty())
-      fmt::print("{:<15}   also: {}\n", "", fmt::join(entry.aliases, ", "));
-    if (!entry.source.empty()) fmt::print("{:<15}   from: {}\n", "", entry.source);
+      fmt::print("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
+    if (!entry.source.empty()) fmt::print("{:<{}}    from: {}\n", "", width, entry.source);
   }
 }
 
 }  // namespace
 
 int run_list(const Arguments& arguments) {
-  CLI::App app{"What is known, one line each", "list"};
+  CLI::App app{"What is known, one line each", "bubblescope list"};
   std::string what = "schedules";
   std::string format;
   app.add_option("WHAT", what, "schedules, formats, profiles, modes, models, gpus or backends");

@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
+#include "tools/choice.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -15,26 +16,6 @@ namespace {
 
 constexpr std::int32_t kMaxRanks = 65'536;
 constexpr std::int32_t kMaxMicrobatches = 1 << 24;
-
-struct Flag {
-  std::string name;  ///< with its aliases, as CLI11 writes them
-  std::string help;
-  std::string type = "TIME";
-};
-
-/// A parser whose complaint begins with the flag it is about.
-void add_parsed(CLI::App& app, const Flag& flag,
-                const std::function<void(const std::string&)>& read) {
-  const auto read_or_complain = [name = flag.name, read](const std::string& text) {
-    try {
-      read(text);
-    } catch (const Error& error) {
-      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
-    }
-  };
-  app.add_option_function<std::string>(flag.name, read_or_complain, flag.help)
-      ->type_name(flag.type);
-}
 
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
 
@@ -45,25 +26,13 @@ void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const S
   });
 }
 
-template <class Choice>
-using Choices = std::vector<std::pair<std::string, Choice>>;
-
-template <class Choice>
-void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
-                const std::function<void(Choice)>& set) {
-  std::vector<std::string> names;
-  for (const auto& [name, choice] : choices) names.push_back(name);
-  flag.type = CLI::detail::join(names, "|");
-  add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
-    for (const auto& [name, choice] : choices)
-      if (name == normalize_name(text)) return set(choice);
-    const std::string nearest = nearest_name(text, names);
-    throw Error("'" + text + "' is none of " + all +
-                (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
-  });
-}
-
 std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
+
+std::int64_t parse_cap(const std::string& text) {
+  const std::int64_t cap = parse_millionths(text);
+  if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
+  return cap;
+}
 
 MemoryDelta parse_delta(const std::string& text) {
   const std::vector<std::string> parts = split(text);
@@ -93,7 +62,9 @@ void set_p2p_mode(const std::string& text, LowerOptions& options) {
   for (const P2pModeName& known : kP2pModes) {
     names.emplace_back(known.name);
     if (known.name != name) continue;
-    if ((known.mode == P2pMode::kEager) != (colon != std::string::npos)) break;
+    if (known.mode == P2pMode::kEager && colon == std::string::npos)
+      throw Error("'" + text + "' needs a number of slots; write eager:2");
+    if (known.mode != P2pMode::kEager && colon != std::string::npos) break;
     options.mode = known.mode;
     if (colon == std::string::npos) return;
     const std::string slots = wanted.substr(colon + 1);
@@ -117,11 +88,24 @@ void complain_of_unknown(const CLI::App& app) {
   const std::string word = left[0].substr(0, left[0].find('='));
   const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
   throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + " ('bubblescope " +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + " ('" +
               app.get_name() + " --help' shows them all)");
 }
 
 }  // namespace
+
+void add_parsed(CLI::App& app, const Flag& flag,
+                const std::function<void(const std::string&)>& read) {
+  const auto read_or_complain = [name = flag.name, read](const std::string& text) {
+    try {
+      read(text);
+    } catch (const Error& error) {
+      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
+    }
+  };
+  app.add_option_function<std::string>(flag.name, read_or_complain, flag.help)
+      ->type_name(flag.type);
+}
 
 void add_shape_options(CLI::App& app, ShapeOptions& options) {
   const CLI::Range microbatches(1, kMaxMicrobatches);
@@ -190,7 +174,7 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
       app, {"--cap", "the most that a rank may hold, in the unit of --mem (commas: per rank)", "X"},
       [&options](const std::string& text) {
         options.cap.clear();
-        for (const std::string& part : split(text)) options.cap.push_back(parse_millionths(part));
+        for (const std::string& part : split(text)) options.cap.push_back(parse_cap(part));
       });
   add_choice<Release>(
       app, {"--release", "when activations are given back (default w)"},
@@ -202,6 +186,14 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
+  app.add_option_function<std::vector<std::string>>(
+         "--inject",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts)
+             options.injections.push_back(parse_injection(text));
+         },
+         "a fault: rank=R[,op=OP],delay=TIME|die|hang; may be given several times")
+      ->type_name("FAULT");
 }
 
 void add_export_options(CLI::App& app, ExportOptions& exports) {
@@ -228,7 +220,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     complain_of_unknown(app);
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
-    throw Error(message + " ('bubblescope " + app.get_name() + " --help' explains)");
+    throw Error(message + " ('" + app.get_name() + " --help' explains)");
   }
   complain_of_unknown(app);
   return true;

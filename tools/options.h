@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
@@ -50,11 +51,12 @@ struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
   MemoryOptions memory;
+  Injections injections;  ///< faults of ranks, predicted or made
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
-using ExportOptions = std::map<std::string, std::string>;
+using ExportOptions = std::map<std::string, std::optional<std::string>>;
 void add_export_options(CLI::App& app, ExportOptions& exports);
 
 /// `--format`, one of the given names, the first of which is the default.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -17,11 +18,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMaxOps = 500'000'000;
-
-bool is_path(const std::string& name) {
-  return name == "-" || name.find_first_of("./") != std::string::npos;
-}
+constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
@@ -95,6 +92,32 @@ void expect_agreement(const Schedule& schedule, const ShapeOptions& given,
   expect("--slices", given.slices, schedule.shape.slices);
 }
 
+/// A full backward that is not I + W next to split ones would compare apples with pears.
+void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost) {
+  const bool splits =
+      std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
+        return std::any_of(ops.begin(), ops.end(),
+                           [](const Op& op) { return op.kind == OpKind::kInputGrad; });
+      });
+  if (!splits || cost.full_backward() == cost.input_grad + cost.weight_grad) return;
+  fmt::print(stderr, "bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",
+             schedule.name, to_text(cost.input_grad), to_text(cost.weight_grad),
+             to_text(cost.full_backward()));
+}
+
+/// What a file of this name would hold by its ending, where that is not what the format writes.
+void expect_ending(const std::string& format, const std::string& path) {
+  const auto ends = [&](const char* ending) {
+    return CLI::detail::to_lower(path).ends_with(ending);
+  };
+  const bool drawn = ends(".pdf") || ends(".png") || ends(".svg") || ends(".dot") || ends(".gv");
+  const bool other = ends(".jpg") || ends(".jpeg") || ends(".gif");
+  if (format == "dot" && other)
+    throw Error("--dot: cannot write " + path + "; the endings are .dot, .svg, .png and .pdf");
+  if (format != "dot" && (other || (drawn && !(format == "svg" && ends(".svg")))))
+    throw Error("--" + format + ": " + path + " has the ending of another format");
+}
+
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -103,8 +126,12 @@ void expect_agreement(const Schedule& schedule, const ShapeOptions& given,
 
 }  // namespace
 
+bool is_schedule_file(const std::string& name_or_path) {
+  return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
+}
+
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  if (!is_path(name_or_path)) {
+  if (!is_schedule_file(name_or_path)) {
     const ScheduleDef& def = find_schedule(name_or_path);
     return build_schedule(def, request_of(def, options));
   }
@@ -113,20 +140,22 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return schedule;
 }
 
-CostModel load_costs(const Schedule& schedule, const PredictOptions& options) {
-  if (options.cost.file.empty()) return spread(options.cost.uniform, schedule);
+Models load_models(const Schedule& schedule, const PredictOptions& options) {
+  Models models;
+  models.memory = uniform_memory(schedule.shape, options);
+  if (options.cost.file.empty()) {
+    warn_of_unequal_backwards(schedule, options.cost.uniform);
+    models.costs = spread(options.cost.uniform, schedule);
+    return models;
+  }
   if (options.cost.any_uniform)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
-  return cost_model(read_cost_file(options.cost.file), schedule);
-}
-
-MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options) {
-  MemoryModel memory = uniform_memory(schedule.shape, options);
-  if (options.cost.file.empty()) return memory;
-  const MemoryModel bytes = memory_model(read_cost_file(options.cost.file), schedule);
-  memory.activation_bytes = bytes.activation_bytes;
-  memory.static_bytes = bytes.static_bytes;
-  return memory;
+  const CostFile file = read_cost_file(options.cost.file);
+  const MemoryModel bytes = memory_model(file, schedule);
+  models.costs = cost_model(file, schedule);
+  models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.static_bytes = bytes.static_bytes;
+  return models;
 }
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
@@ -134,8 +163,13 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) 
   if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
-  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    refuse(schedule, {deadlock_problem(schedule, *deadlock)});
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+    if (options.mode == P2pMode::kDataflow)
+      refuse(schedule, {deadlock_problem(schedule, *deadlock)});
+    throw Error(Fault::kProblem,
+                fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule.name,
+                            to_string(options.mode, options.eager_slots), to_string(*deadlock)));
+  }
   return std::get<Program>(std::move(lowered));
 }
 
@@ -143,26 +177,41 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   Step step;
   step.schedule = load_schedule(name_or_path, options);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
-  step.timeline = simulate(step.program, load_costs(step.schedule, options));
-  step.report =
-      analyze(step.schedule, step.program, step.timeline, load_memory(step.schedule, options));
+  step.models = load_models(step.schedule, options);
+  const std::vector<Nanos> durations = price(step.program, step.models.costs);
+  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   return step;
+}
+
+void expect_sound(const ExportOptions& exports, bool stdout_is_taken) {
+  std::map<std::string, std::string> format_of_path;
+  if (stdout_is_taken) format_of_path["-"] = "format";
+  for (const auto& [name, path] : exports) {
+    if (!path) continue;
+    if (path->empty()) throw Error("--" + name + " has an empty file name");
+    expect_ending(name, *path);
+    const auto [taken, is_new] = format_of_path.emplace(*path, name);
+    if (!is_new)
+      throw Error(fmt::format("--{} and --{} both write {}; give each its own file", taken->second,
+                              name, *path));
+  }
 }
 
 void write_exports(const Step& step, const ExportOptions& exports) {
   for (const auto& [name, path] : exports) {
-    if (path.empty()) continue;
+    if (!path) continue;
     const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name);
-    write_file(path, format->write(step.recording(), path));
-    if (path != "-") fmt::print(stderr, "wrote {}\n", path);
+    write_file(*path, format->write(step.recording(), *path));
+    if (*path != "-") fmt::print(stderr, "wrote {}\n", *path);
   }
 }
 
-Problems over_cap(const BubbleReport& report, const MemoryModel& memory) {
+Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   Problems problems;
   for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
     const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
-    const double held = report.ranks[rank].peak.units;
+    const double held = peaks[rank].units;
     if (held > cap * (1 + 1e-9))
       problems.push_back(
           {static_cast<std::int32_t>(rank),
@@ -170,6 +219,12 @@ Problems over_cap(const BubbleReport& report, const MemoryModel& memory) {
            fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
   }
   return problems;
+}
+
+std::vector<Peak> peaks_of(const BubbleReport& report) {
+  std::vector<Peak> peaks;
+  for (const RankReport& rank : report.ranks) peaks.push_back(rank.peak);
+  return peaks;
 }
 
 }  // namespace bubblescope

@@ -11,26 +11,33 @@
 
 namespace bubblescope {
 
+/// What a schedule's ops cost and hold.
+struct Models {
+  CostModel costs;
+  MemoryModel memory;
+};
+
 /// One step of training, predicted: each value made once, from the one before.
 struct Step {
   Schedule schedule;
   Program program;
+  Models models;
   Timeline timeline;
   BubbleReport report;
 
   Recording recording() const { return {schedule, program, timeline, report}; }
 };
 
+/// Whether a word is a path (or "-") rather than a schedule's name.
+bool is_schedule_file(const std::string& name_or_path);
+
 /// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
 /// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
 
-/// The costs of a schedule's stages: the cost file, or the flags spread over them.
-CostModel load_costs(const Schedule& schedule, const PredictOptions& options);
-
-/// The memory model of a schedule: flags, and the bytes of a cost file.
-MemoryModel load_memory(const Schedule& schedule, const PredictOptions& options);
+/// From the cost file, which is read once, or from the flags spread over the schedule's stages.
+Models load_models(const Schedule& schedule, const PredictOptions& options);
 
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
 /// culprit marked, and Error (Fault::kProblem) is thrown.
@@ -39,10 +46,15 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);
 
+/// Throws Error for a file name that is empty, is given twice, or has another format's ending.
+/// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
+void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
+
 /// Writes the files that were asked for.
 void write_exports(const Step& step, const ExportOptions& exports);
 
 /// One line per rank that holds more than --cap allows; empty where all fit.
-Problems over_cap(const BubbleReport& report, const MemoryModel& memory);
+Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+std::vector<Peak> peaks_of(const BubbleReport& report);
 
 }  // namespace bubblescope

@@ -27,7 +27,7 @@ std::string print_report(const Step& step, const std::string& format, const Draw
 
 int run_simulate(const Arguments& arguments) {
   CLI::App app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
-               "simulate"};
+               "bubblescope simulate"};
   std::string schedule;
   std::string format;
   PredictOptions options;
@@ -39,14 +39,20 @@ int run_simulate(const Arguments& arguments) {
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
+  bool all_ranks = false;
+  app.add_flag("--all-ranks", all_ranks,
+               "show every rank in the text report, however many there are");
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_known(gate, metrics_of({}));
+  expect_sound(exports, format != "text");
   const Step step = predict(schedule, options);
+  expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);
-  fmt::print("{}", print_report(step, format, terminal_draw_options()));
-  const Problems problems = over_cap(step.report, load_memory(step.schedule, options));
+  DrawOptions draw = terminal_draw_options();
+  draw.all_ranks = all_ranks;
+  fmt::print("{}", print_report(step, format, draw));
+  const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
   for (const Problem& problem : problems) fmt::print(stderr, "bubblescope: {}\n", problem.message);
   const bool failed = report_failures(gate, metrics_of(step.report));
   return problems.empty() && !failed ? 0 : 1;

@@ -116,7 +116,7 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys({"format", "stages", "message", "links", "memory"});
+  root.expect_keys({"format", "stages", "message", "links", "memory", "measured"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");

@@ -8,7 +8,8 @@
 //      {"forward": 12, "backward": 21.5}],
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
-//    "memory": {"static_bytes": ["12GiB", "11GiB"]}}
+//    "memory": {"static_bytes": ["12GiB", "11GiB"]},
+//    "measured": {...}}                     how it was measured (calibrate writes it); not read
 #pragma once
 
 #include <cstdint>

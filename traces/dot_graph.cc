@@ -32,7 +32,7 @@ constexpr double kPointsPerInch = 72;
 constexpr double kArrow = 6;    ///< length of an arrow head
 constexpr double kGutter = 20;  ///< between a row and what passes it
 constexpr double kCharacter = 7;
-constexpr double kLatencyOffset = 22;  ///< of a latency, from its sender's right side
+constexpr double kLatencyOffset = 22;  ///< of a latency, from the middle of its edge
 
 struct Point {
   double x = 0;
@@ -244,9 +244,10 @@ class DotGraph {
     const Nanos latency = timeline_.end[message] - timeline_.start[message];
     std::string attributes = "style=dashed color=gray20 penwidth=0.8";
     if (latency > 0)
-      attributes +=
-          fmt::format(" label=\"{}\" fontcolor=gray30 lp=\"{:.1f},{:.1f}\"", short_text(latency),
-                      right(maker) + kLatencyOffset, 0.6 * y(maker) + 0.4 * y(user));
+      attributes += fmt::format(
+          " label=\"{}\" fontcolor=gray30 lp=\"{:.1f},{:.1f}\"", short_text(latency),
+          right(maker) + std::min(kTypicalBox, left(user) - right(maker)) / 2 + kLatencyOffset,
+          0.6 * y(maker) + 0.4 * y(user));
     write_edge(maker, user, attributes);
   }
 

@@ -62,6 +62,7 @@ struct Room {
 /// The shortest op gets as many columns as show its name, or what fits into the bands.
 Layout choose_layout(const TimeGrid& step, Nanos shortest, const Room& room) {
   const int most_bands = std::clamp(kMostLines / (room.rows + 2), 1, kMostBands);
+  shortest = std::min(shortest, step.span);  // in a step without time there is no shortest
   const Nanos units = (step.span + shortest - 1) / shortest;
   const Nanos columns_per_op = Nanos{most_bands} * room.columns / units;
   if (columns_per_op == 0)

@@ -9,7 +9,7 @@
 namespace bubblescope {
 
 struct DrawOptions {
-  int width = 80;          ///< columns of the terminal; at least 40 are taken
+  int width = 80;          ///< columns of the terminal; titles and legends may need 80
   bool colour = false;     ///< ANSI colours: for terminals only, and not under NO_COLOR
   bool all_ranks = false;  ///< every rank, however many there are; else 16 at most
 };

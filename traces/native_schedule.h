@@ -10,6 +10,11 @@
 //             "1F0 1B0 1F1 1B1"]}
 //
 // placement has the rank of every stage; order has one string per rank, in the text form's words.
+// Where a schedule has them, there follow
+//   "replicas":[2,1]               ranks that share each stage, from its placement on
+//   "weights":["0 0 0>1 1>2",...]  per compute op, the version of the weights that it reads, and
+//   the
+//                                  one that it writes
 #pragma once
 
 #include <string>

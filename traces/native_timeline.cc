@@ -33,7 +33,7 @@ class RowReader {
         next_(file.schedule.order.size(), 0) {}
 
   void read(const JsonNode& row) {
-    if (row.size() != kColumns.size())
+    if (row.size() != kColumns.size() && row.size() != kColumns.size() + 1)
       row.refuse(fmt::format("has {} entries; give rank, op, start, end, lane, peer, waits_for",
                              row.size()));
     Instruction instruction;
@@ -46,7 +46,14 @@ class RowReader {
     instruction.peer = row[5].integer32(0, program_.ranks - 1);
     if (is_compute(instruction.op.kind)) match_order(row, instruction);
     read_waits(row[6]);
+    if (row.size() > kColumns.size()) instruction.role = read_role(row[kColumns.size()]);
     program_.instructions.push_back(instruction);
+  }
+
+  static Role read_role(const JsonNode& node) {
+    if (node.text() == "post") return Role::kPost;
+    if (node.text() == "wait") return Role::kWait;
+    node.refuse("must be 'post' or 'wait'");
   }
 
   /// Every op of the schedule must have had its row.
@@ -154,13 +161,17 @@ void append_row(fmt::memory_buffer& out, const Program& program, const Timeline&
     fmt::format_to(end, FMT_COMPILE("{}{}"), separator, awaited);
     separator = ",";
   }
-  out.append(std::string_view("]]"));
+  switch (instruction.role) {
+    case Role::kWork: return out.append(std::string_view("]]"));
+    case Role::kPost: return out.append(std::string_view("],\"post\"]"));
+    case Role::kWait: return out.append(std::string_view("],\"wait\"]"));
+  }
 }
 
 const Registrar<TimelineFormat> registrar{
     {"save",
      {"native"},
-     "our own json, which diff and analyze read again",
+     "our own json, which diff reads again",
      [](const Recording& recording, const std::string&) {
        return write_timeline(recording.schedule, recording.program, recording.timeline);
      }}};

@@ -128,6 +128,12 @@ void expect_expressible(const Schedule& schedule) {
         fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "
                     "for; convert it to native or text",
                     schedule.name, schedule.shape.slices));
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    if (schedule.replicas(stage) > 1)
+      throw Error(
+          fmt::format("{} shares stage {} among {} ranks, which PyTorch's CSV has no words "
+                      "for; convert it to native",
+                      schedule.name, stage, schedule.replicas(stage)));
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute)

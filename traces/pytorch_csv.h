@@ -18,7 +18,7 @@ namespace bubblescope {
 Schedule read_pytorch_csv(std::string_view text, const std::string& file);
 
 /// Compute ops and idle slots; messages are left out.
-/// Throws Error for what the grammar has no words for: slices and recomputation.
+/// Throws Error for what the grammar has no words for: slices, recomputation, replicas of a stage.
 std::string write_pytorch_csv(const Schedule& schedule);
 
 /// All messages, too: those of `posted`, or where it has none, PyTorch's own (post_messages).

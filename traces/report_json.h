@@ -1,14 +1,15 @@
 // The bubble report as json: the contract of docs/cli.md, "bubblescope-report/1".
 //
-//   {"format":"bubblescope-report/1","source":"simulated","schedule":"1f1b","pp":2,"vpp":1,"microbatches":2,
+//   {"format":"bubblescope-report/1","source":"simulated","schedule":"1f1b","pp":2,...,
 //    "makespan_ns":9000000,
 //    "max_span_ns":9000000,
 //    "ideal_ns":6000000,
-//    "bubble":{"ratio":0.33333333333333337,"overhead":0.5,"span_rate":0.3333333333333333,"time_ns":3000000},
+//    "bubble":{"ratio":0.3333333333333333,"overhead":0.5,"span_rate":0.3333333333333333,...},
 //    "ranks":[
-//     {"rank":0,"busy_ns":6000000,"idle_ns":3000000,"first_start_ns":0,"last_end_ns":9000000,"sends":2,
+//     {"rank":0,"busy_ns":6000000,"idle_ns":3000000,"first_start_ns":0,"last_end_ns":9000000,...,
 //      "peak_chunks":2,"peak_activations":2.0,"peak_units":2.0,"peak_at":"0F1",
-//      "busy_by_kind_ns":{"F":2000000,...},"idle_by_cause_ns":{"warmup":0,...},"max_slack_ns":0},
+//      "busy_by_kind_ns":{"F":2000000,...},
+//      "idle_by_cause_ns":{"warmup":0,...},"max_slack_ns":2000000},
 //     ...],
 //    "critical_path":[
 //     {"rank":0,"op":"0F0","start_ns":0,"end_ns":1000000},
@@ -16,7 +17,8 @@
 //    "lower_bound_ns":9000000}
 //
 // Beyond the contract: `peak_at`, the op at which peak_chunks is first reached; `max_slack_ns`, the
-// most that any of the rank's instructions could end later for free.
+// most that any of the rank's instructions could end later for free; without flushes, per rank
+// "weights":{"warmup":3,"staleness":3,"versions":4} and, before lower_bound_ns, `period_ns`.
 #pragma once
 
 #include <string>

@@ -13,8 +13,9 @@
 //
 // One row per instruction, numbered from 0, each below everything that it waits for. lanes are
 // [rank, name]; lane r is the compute lane of rank r, null is no lane. peer is the receiver of a
-// message, else the rank itself. The file holds the Program whole, so it can be analyzed again
-// however it was lowered, simulated or measured.
+// message, else the rank itself. An eighth entry, "post" or "wait", marks the posting of a message
+// and the wait for it, which take no time of their own. The file holds the Program whole, so it can
+// be analyzed again however it was lowered, simulated or measured.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ FirstStage watch_first_stage(const Schedule& schedule, const Program& program,
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const Op& op = instruction.op;
-    if (!is_compute(op.kind) || op.stage != 0) continue;
+    if (!is_compute(op.kind) || !schedule.is_first(op.stage)) continue;
     first.left[op.microbatch] = std::max(first.left[op.microbatch], timeline.end[id]);
     if (op.kind == OpKind::kForward)
       first.last_entry = std::max(first.last_entry, timeline.start[id]);

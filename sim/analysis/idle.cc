@@ -62,16 +62,22 @@ Nanos& at(RankReport& rank, BusyKind kind) {
   return rank.busy_by_kind[static_cast<std::size_t>(kind)];
 }
 
+/// The idle time of a rank before one of its instructions.
+struct Gap {
+  InstructionId before = 0;
+  Nanos start = 0;
+};
+
 /// How much of the gap before an instruction messages were on their way: those that ended the gap,
 /// back to the compute op that let them go, through whatever posts and waits stood between.
 Nanos time_on_the_way(const Program& program, const Timeline& timeline, const Holders& holders,
-                      InstructionId id, Nanos gap_start) {
+                      const Gap& gap) {
   Nanos on_the_way = 0;
-  Nanos until = timeline.start[id];
-  std::optional<InstructionId> at = holders.last_dependency(id);
-  while (at && timeline.end[*at] > gap_start) {
+  Nanos until = timeline.start[gap.before];
+  std::optional<InstructionId> at = holders.last_dependency(gap.before);
+  while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];
-    const Nanos from = std::max(gap_start, timeline.start[*at]);
+    const Nanos from = std::max(gap.start, timeline.start[*at]);
     if (is_compute(instruction.op.kind)) break;
     if (is_message(instruction))
       on_the_way += std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
@@ -112,7 +118,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       rank.first_start = timeline.start[id];
       at(rank, IdleCause::kWarmup) = gap;
     } else if (gap > 0) {
-      const Nanos communication = time_on_the_way(program, timeline, holders, id, rank.last_end);
+      const Nanos communication = time_on_the_way(program, timeline, holders, {id, rank.last_end});
       at(rank, IdleCause::kCommunication) += communication;
       at(rank, IdleCause::kDependency) += gap - communication;
     }

@@ -15,13 +15,15 @@ struct Chains {
   std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
 };
 
-/// The edge that makes a pair start together is the order's own, not the data's; so are those of
-/// posts and waits.
+/// The edges by which a pair starts or ends together are the order's own, not the data's: a forward
+/// waits for forwards of its own micro-batch, and what it sends is there when it ends.
 bool is_data_edge(const Program& program, InstructionId from, const Instruction& to) {
-  if (to.role != Role::kWork || program.instructions[from].role != Role::kWork) return false;
-  if (to.op.pairing != Pairing::kFirst || to.op.kind != OpKind::kForward) return true;
-  const OpKind kind = program.instructions[from].op.kind;
-  return kind == OpKind::kForward || kind == OpKind::kSendForward;
+  const bool pair = to.op.kind == OpKind::kForward && to.op.pairing == Pairing::kFirst;
+  if (!pair && to.op.kind != OpKind::kSendForward) return true;
+  const Op& made = program.instructions[from].op;
+  if (to.op.kind == OpKind::kSendForward) return !gives_input_grad(made.kind);
+  const bool forward = made.kind == OpKind::kForward || made.kind == OpKind::kSendForward;
+  return forward && made.microbatch == to.op.microbatch;
 }
 
 Chains longest_chains(const Program& program, const Timeline& timeline) {

@@ -2,6 +2,7 @@
 #include "sim/analysis/timeline_difference.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <tuple>
 
@@ -75,7 +76,7 @@ Nanos start_shift_quantile(const TimelineDifference& difference, double quantile
   std::vector<Nanos> sizes;
   for (const OpShift& shift : difference.shifts) sizes.push_back(std::abs(shift.start_shift));
   const auto last = static_cast<double>(sizes.size() - 1);
-  const auto at = sizes.begin() + static_cast<std::ptrdiff_t>(quantile * last + 0.5);
+  const auto at = sizes.begin() + std::lround(quantile * last);
   std::nth_element(sizes.begin(), at, sizes.end());
   return *at;
 }

@@ -82,8 +82,10 @@ class DataflowLowering {
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
                                        std::to_string(made.stage) + ", micro-batch " +
                                        std::to_string(made.microbatch) + ", which no rank runs");
-    const bool within_pair = maker == waiter || maker == waiter + 1;
-    if (op.pairing != Pairing::kAlone && within_pair) return;
+    // What the pair itself makes: its first half starts both, and a fused one's second ends both.
+    const bool joint = op.pairing != Pairing::kAlone && options_.overlap != Overlap::kSerial;
+    const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
+    if (joint && (maker == first || maker == first + 1) && (maker >= waiter)) return;
     const bool local = schedule_.rank_of(made.stage, made.microbatch) ==
                        schedule_.rank_of(op.stage, op.microbatch);
     draft_.wait_for(local ? maker : message_id(maker, id));

@@ -27,6 +27,7 @@ struct Decimal {
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal decimal;
   int count = 0;
+  int zeros = 0;  // at the end of the fraction so far
   bool fraction = false;
   std::size_t at = 0;
   for (; at < text.size() && (is_digit(text[at]) || (text[at] == '.' && !fraction)); ++at) {
@@ -34,10 +35,19 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
       fraction = true;
       continue;
     }
+    if (fraction && text[at] == '0') {
+      ++zeros;  // they count only where another digit follows
+      continue;
+    }
+    for (; zeros > 0 && count <= kMaxDigits; --zeros) {
+      decimal.digits *= 10;
+      --decimal.exponent;
+      if (decimal.digits > 0) ++count;
+    }
+    if (zeros > 0 || count >= kMaxDigits) return {};
     decimal.digits = decimal.digits * 10 + (text[at] - '0');
     if (fraction) --decimal.exponent;
     if (decimal.digits > 0) ++count;
-    if (count > kMaxDigits) return {};
   }
   if (at == 0 || (fraction && at == 1)) return {};
   if (at + 1 < text.size() && (text[at] == 'e' || text[at] == 'E')) {

@@ -26,6 +26,12 @@ std::int32_t position_of(const Place& place) { return static_cast<std::int32_t>(
 
 std::string range_text(std::int32_t count) { return "0.." + std::to_string(count - 1); }
 
+void sort_by_place(Problems& problems) {
+  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
+  });
+}
+
 class OpChecks {
  public:
   explicit OpChecks(const Schedule& schedule) : schedule_(schedule), index_(schedule) {}
@@ -43,9 +49,7 @@ class OpChecks {
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
       for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
         if (belongs(stage, microbatch)) check_whole(stage, microbatch);
-    std::stable_sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
-      return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
-    });
+    sort_by_place(problems_);
     return std::move(problems_);
   }
 
@@ -90,6 +94,15 @@ class OpChecks {
     const bool last = at + 1 == static_cast<std::int32_t>(ops.size());
     if (after_first != second || (last && ops[at].pairing == Pairing::kFirst))
       report(rank, at, to_string(ops[at]) + " is half of an overlapped pair without the other");
+    else if (second && (ops[at - 1].kind != OpKind::kForward || !gives_input_grad(ops[at].kind)))
+      report(rank, at,
+             to_string(ops[at]) + " is paired with " + to_string(ops[at - 1]) +
+                 "; a pair is a forward and then a B or I");
+    else if (second && ops[at].stage == ops[at - 1].stage &&
+             ops[at].microbatch == ops[at - 1].microbatch)
+      report(rank, at,
+             to_string(ops[at]) + " needs the forward that it is paired with; run them " +
+                 "one after the other");
   }
 
   /// What can be said of an op without the others; false if it must not be recorded.
@@ -240,6 +253,7 @@ Problems validate(const Schedule& schedule) {
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     problems.push_back(deadlock_problem(schedule, *deadlock));
+  sort_by_place(problems);
   return problems;
 }
 

@@ -33,11 +33,27 @@ Nanos compute_duration(const StageCost& cost, OpKind kind) {
 }
 
 void expect_cover(const Program& program, const CostModel& costs) {
+  const std::size_t links = static_cast<std::size_t>(program.ranks) * program.ranks;
+  if (!costs.message_between.empty() && costs.message_between.size() != links)
+    throw Error("the links give " + std::to_string(costs.message_between.size()) + " times for " +
+                std::to_string(links) + " pairs of ranks; give one for each");
   for (const Instruction& instruction : program.instructions)
-    if (instruction.op.stage * std::int64_t{costs.slices} >=
-        static_cast<std::int64_t>(costs.stages.size()))
+    if (instruction.op.slice >= costs.slices || instruction.op.stage * std::int64_t{costs.slices} >=
+                                                    static_cast<std::int64_t>(costs.stages.size()))
       throw Error("stage " + std::to_string(instruction.op.stage) + " has no cost (" +
                   std::to_string(costs.stages.size()) + " stages have); add it to /stages");
+}
+
+/// Durations are added up by whoever reads them: the sum must be a time.
+void expect_finite_step(const std::vector<Nanos>& durations) {
+  constexpr Nanos kLongest = Nanos{1} << 60;  // 36 years
+  Nanos sum = 0;
+  for (const Nanos duration : durations) {
+    if (duration < 0) throw Error("an overlapped pair is shorter than its forward; make it longer");
+    if (duration > kLongest - sum)
+      throw Error("all ops together take longer than 36 years; ask for shorter times or fewer ops");
+    sum += duration;
+  }
 }
 
 }  // namespace
@@ -91,6 +107,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     }
     durations.push_back(duration);
   }
+  expect_finite_step(durations);
   return durations;
 }
 

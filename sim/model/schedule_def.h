@@ -31,13 +31,13 @@ struct ScheduleRequest {
   Shape shape;
   Profile profile = Profile::kNone;
   UniformCost cost;
-  std::optional<CostModel> stage_costs;  ///< where given, instead of `cost`
-  MemoryModel memory;  ///< its unit and caps bind the schedules that look for an order
+  std::optional<CostModel> stage_costs = {};  ///< where given, instead of `cost`
+  MemoryModel memory = {};  ///< its unit and caps bind the schedules that look for an order
   /// One forward more before the first backward, so that the two of a turn are independent and the
   /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;
   /// Ranks that share each stage; empty: one rank for every stage.
-  std::vector<std::int32_t> replicas;
+  std::vector<std::int32_t> replicas = {};
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.

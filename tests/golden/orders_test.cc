@@ -129,7 +129,9 @@ struct RefusedCases {
   GoldenFamily family;
 };
 
-void PrintTo(const RefusedCases& cases, std::ostream* out) { PrintTo(cases.family, out); }
+std::ostream& operator<<(std::ostream& out, const RefusedCases& cases) {
+  return out << cases.family;
+}
 
 constexpr RefusedCases kRefused[] = {
     {"pt_1F1B", {"", "1f1b", Profile::kPytorch}},

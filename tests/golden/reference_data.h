@@ -29,7 +29,9 @@ struct GoldenFamily {
 };
 
 /// For gtest, which would show the bytes.
-inline void PrintTo(const GoldenFamily& family, std::ostream* out) { *out << family.schedule; }
+inline std::ostream& operator<<(std::ostream& out, const GoldenFamily& family) {
+  return out << family.schedule;
+}
 
 /// The request that a golden case stands for: F = I = W = 10, B = 20 per chunk.
 ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case);

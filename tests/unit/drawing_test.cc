@@ -173,6 +173,25 @@ TEST(DrawTimeline, DrawsAnEmptyStep) {
   EXPECT_EQ(draw(step), "nothing runs in this step\n");
 }
 
+TEST(DrawTimeline, DrawsStepsOfAllSizesAtAllWidths) {
+  UniformCost nothing;
+  nothing.forward = nothing.input_grad = nothing.weight_grad = 0;
+  UniformCost uneven;
+  uneven.forward = 1;
+  uneven.weight_grad = 7'777'777'777'777;
+  uneven.message = 86'400'000'000'000;
+  for (const UniformCost& cost : {nothing, uneven, UniformCost{}})
+    for (const std::int32_t microbatches : {1, 3, 50})
+      for (const int width : {1, 40, 80, 250}) {
+        const RecordedStep step =
+            record_step("zb-h1", {.ranks = 3, .microbatches = microbatches}, cost);
+        const DrawOptions options{.width = width};
+        EXPECT_LE(widest(draw(step, options)), std::max(width, 80));
+        for (const std::string format : {"svg", "trace", "dot"})
+          EXPECT_FALSE(write_as(format, step).empty());
+      }
+}
+
 TEST(DrawGrid, MarksTheCulprit) {
   const Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B1 1F1 1B0");
   EXPECT_EQ(draw_grid(schedule, validate(schedule)),

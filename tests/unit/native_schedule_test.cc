@@ -47,6 +47,26 @@ TEST(NativeSchedule, NeedsNoKeysThatHaveADefault) {
   EXPECT_TRUE(schedule == parse_schedule_text("0F0 0B0", "f"));
 }
 
+TEST(NativeSchedule, KeepsReplicasAndVersionsOfWeights) {
+  const std::string text =
+      "{\"format\":\"bubblescope-schedule/1\",\n"
+      " \"name\":\"pipedream\",\n"
+      " \"shape\":{\"ranks\":2,\"chunks\":1,\"microbatches\":2,\"slices\":1},\n"
+      " \"pipelines\":1,\n"
+      " \"forward_only\":false,\n"
+      " \"placement\":[0],\n"
+      " \"order\":[\"0F0 0B0\",\n"
+      "  \"0F1 0B1\"],\n"
+      " \"replicas\":[2],\n"
+      " \"weights\":[\"0 0>1\",\n"
+      "  \"0 0>1\"]}\n";
+  const Schedule schedule = read(text);
+  EXPECT_EQ(schedule.replicas(0), 2);
+  EXPECT_EQ(schedule.weights[1][1], (WeightUse{0, 1}));
+  EXPECT_TRUE(validate(schedule).empty());
+  EXPECT_EQ(write_native_schedule(schedule), text);
+}
+
 TEST(NativeSchedule, LeavesIllegalSchedulesToValidate) {
   const Schedule schedule =
       read(R"({"format":"bubblescope-schedule/1","name":"f","placement":[0],"order":["7F9.3 0B0"],)"

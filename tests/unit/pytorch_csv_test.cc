@@ -136,6 +136,11 @@ TEST(PytorchCsv, RefusesToWriteWhatTheGrammarLacks) {
   EXPECT_EQ(error_of([] { write_pytorch_csv_comms(parse_schedule_text("0F0 0R0 0B0")); }),
             "text recomputes (0R0), which PyTorch's CSV has no words for; convert it to native or "
             "text");
+  Schedule replicated = read("0F0,0F1,0B0,0B1\n");
+  replicated.replicas_of_stage = {2};
+  EXPECT_EQ(error_of([&] { write_pytorch_csv(replicated); }),
+            "f shares stage 0 among 2 ranks, which PyTorch's CSV has no words for; convert it to "
+            "native");
   EXPECT_EQ(error_of([] { write_pytorch_csv_comms(read("0F0,0F0\n")); }),
             "f gets no messages, for it is not legal: 0F0 runs twice; the first is at position 0, "
             "remove one");

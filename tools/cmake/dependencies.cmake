@@ -41,6 +41,18 @@ if(BUBBLESCOPE_GRAPHVIZ)
 endif()
 report_optional(GRAPHVIZ "${gvc_FOUND}" "libgvc ${gvc_VERSION}" "graphs are written as .dot only")
 
+# Opened at run time, when real work is asked for: only its name must be known here.
+if(BUBBLESCOPE_OPENBLAS)
+  find_library(OPENBLAS_LIBRARY NAMES openblas libopenblas.so.0)
+  if(OPENBLAS_LIBRARY)
+    set(BUBBLESCOPE_OPENBLAS_SONAME ${CMAKE_SHARED_LIBRARY_PREFIX}openblas${CMAKE_SHARED_LIBRARY_SUFFIX})
+    if(NOT APPLE)
+      string(APPEND BUBBLESCOPE_OPENBLAS_SONAME ".0")
+    endif()
+  endif()
+endif()
+report_optional(OPENBLAS "${BUBBLESCOPE_OPENBLAS_SONAME}" "${OPENBLAS_LIBRARY}" "matrix products by plain loops")
+
 if(BUBBLESCOPE_CUDA)
   find_package(CUDAToolkit QUIET)
 endif()

@@ -1,0 +1,103 @@
+// What runs a Program: a Backend opens one RankWorker per rank. These two are the only virtual
+// interfaces.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/injection.h"
+#include "exec/step_clock.h"
+#include "sim/ir/program.h"
+#include "sim/ir/registry.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// One instruction that may run now, on its lane's thread.
+struct Turn {
+  InstructionId id = 0;
+  Nanos ready = 0;  ///< when the last of what it waited for ended; may be a little ago
+  const StepClock& clock;
+};
+
+/// Does what an instruction asks for and returns when it ended. An instruction without a lane may
+/// name a time to come: a message that is still on its way. Called by many threads at once; what it
+/// throws stops every rank.
+using Work = std::function<Nanos(const Turn& turn)>;
+
+/// When one instruction ran.
+struct Span {
+  InstructionId id = 0;
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+/// Where a lane stood when the step was stopped.
+struct Stand {
+  InstructionId at = 0;                  ///< the instruction at its head
+  bool started = false;                  ///< it was in its own work
+  std::optional<InstructionId> awaited;  ///< what it waited for; empty: it was about to start
+};
+
+/// Why a step was stopped.
+enum class Stop : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
+
+/// What one rank did in one step.
+struct RankResult {
+  std::vector<Span> spans;     ///< of what started; what was stopped ends when it was
+  std::vector<Stand> stopped;  ///< one per lane that did not get to its end; empty: all is done
+  Stop reason = Stop::kNone;   ///< the same on every rank
+  std::exception_ptr failure;  ///< what this rank's work threw
+};
+
+/// One rank of a running Program.
+class RankWorker {
+ public:
+  virtual ~RankWorker() = default;
+
+  /// Puts an instruction of this rank at the end of its lane. Instructions come in the Program's
+  /// order, over all ranks.
+  virtual void enqueue(InstructionId id) = 0;
+
+  /// Everything is enqueued: lets the step begin where it has not, waits until this rank has done
+  /// its part or every rank has stopped, and forgets what was enqueued.
+  virtual RankResult finish() = 0;
+};
+
+/// Must outlive its workers, as the Program must. Its workers run one Program at a time: those of
+/// the one before must be gone.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) = 0;
+};
+
+/// What every backend is given.
+struct BackendRequest {
+  Work work;
+  Injections injections;
+  Nanos timeout = 30'000'000'000;  ///< every rank stops when nothing has ended for this long
+  /// Every rank also stops when this becomes true; may be null. Not owned.
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+/// A backend as the registry knows it.
+struct BackendDef {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string summary;  ///< one line for `list backends`
+  std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
+};
+
+using BackendRegistrar = Registrar<BackendDef>;
+
+/// The backend of this name. Throws Error with the nearest known name.
+const BackendDef& find_backend(const std::string& name);
+
+}  // namespace bubblescope

@@ -1,0 +1,104 @@
+// Sorting measured times into samples.
+#include "exec/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kTrimmed = 0.1;
+constexpr double kNormal95 = 1.96;
+
+using KindSamples = std::array<std::vector<Nanos>, kComputeKinds>;
+
+struct Samples {
+  std::vector<KindSamples> ops;  ///< [stage][kind]
+  std::vector<Nanos> message;
+  std::vector<Nanos> between_ops;
+};
+
+/// What an instruction waited for last: the end of its lane's previous one, or of a dependency.
+struct LastWait {
+  Nanos end = 0;
+  std::optional<InstructionId> message;  ///< whose maker ended then; empty: nothing came later
+};
+
+/// Messages are seen from their maker's end, so that handing them over counts as theirs.
+LastWait find_last_wait(const Program& program, const Timeline& timeline, InstructionId id,
+                        Nanos lane_end) {
+  LastWait wait{lane_end, std::nullopt};
+  for (const InstructionId dependency : program.dependencies_of(id)) {
+    const bool is_carried = is_message(program.instructions[dependency]);
+    Nanos end = timeline.end[dependency];
+    if (is_carried)
+      for (const InstructionId maker : program.dependencies_of(dependency))
+        end = timeline.end[maker];
+    if (end <= wait.end) continue;
+    wait.end = end;
+    wait.message = is_carried ? std::optional(dependency) : std::nullopt;
+  }
+  return wait;
+}
+
+void collect(Samples& samples, const Program& program, const Timeline& timeline) {
+  std::vector<Nanos> lane_end(program.lanes.size(), 0);
+  std::vector<bool> lane_begun(program.lanes.size(), false);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const auto& [op, lane, rank, peer, role] = program.instructions[id];
+    if (lane == kNoLane || !is_compute(op.kind)) continue;
+    samples.ops[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.kind)].push_back(
+        timeline.end[id] - timeline.start[id]);
+    const LastWait wait = find_last_wait(program, timeline, id, lane_end[lane]);
+    const Nanos gap = timeline.start[id] - wait.end;
+    if (wait.message)
+      samples.message.push_back(gap);
+    else if (lane_begun[lane] && wait.end == lane_end[lane])
+      samples.between_ops.push_back(gap);
+    lane_end[lane] = timeline.end[id];
+    lane_begun[lane] = true;
+  }
+}
+
+}  // namespace
+
+std::optional<Estimate> estimate(std::vector<Nanos> samples) {
+  if (samples.empty()) return std::nullopt;
+  std::sort(samples.begin(), samples.end());
+  const auto count = static_cast<double>(samples.size());
+  const double plain =
+      static_cast<double>(std::accumulate(samples.begin(), samples.end(), Nanos{0})) / count;
+  double squares = 0;
+  for (const Nanos sample : samples)
+    squares += (static_cast<double>(sample) - plain) * (static_cast<double>(sample) - plain);
+  const double deviation = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
+  const auto trimmed = static_cast<std::ptrdiff_t>(kTrimmed * count);
+  const Nanos kept = std::accumulate(samples.begin() + trimmed, samples.end() - trimmed, Nanos{0});
+  Estimate result;
+  result.mean = kept / (static_cast<Nanos>(samples.size()) - 2 * trimmed);
+  result.half_width = static_cast<Nanos>(kNormal95 * deviation / std::sqrt(count));
+  result.jitter = plain > 0 ? deviation / plain : 0;
+  result.samples = static_cast<std::int64_t>(samples.size());
+  return result;
+}
+
+Calibration calibrate(std::span<const Observation> observations, std::int32_t stages) {
+  Samples samples;
+  samples.ops.resize(static_cast<std::size_t>(stages));
+  for (const Observation& observation : observations)
+    for (const Timeline& timeline : observation.steps)
+      collect(samples, observation.program, timeline);
+  Calibration calibration;
+  for (KindSamples& stage : samples.ops) {
+    auto& estimates = calibration.ops.emplace_back();
+    for (std::size_t kind = 0; kind < stage.size(); ++kind)
+      estimates[kind] = estimate(std::move(stage[kind]));
+  }
+  calibration.message = estimate(std::move(samples.message));
+  calibration.between_ops = estimate(std::move(samples.between_ops));
+  return calibration;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// The monotonic clock, and sleeping to a point of it.
+#include "exec/step_clock.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+/// A sleeping thread may be late by about this much; it spins for the rest.
+constexpr Nanos kWakeUp = 60'000;
+/// The longest sleep in one piece, so that a stop is heard.
+constexpr Nanos kPiece = 20'000'000;
+
+Nanos read_clock() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+void sleep_until(Nanos absolute) {
+  const timespec time{absolute / kSecond, absolute % kSecond};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
+}
+
+}  // namespace
+
+void StepClock::start() {
+  stopped_.store(false, std::memory_order_release);
+  begin_ = read_clock();
+}
+
+Nanos StepClock::now() const { return read_clock() - begin_; }
+
+void StepClock::pass_until(Nanos time, Pass pass) const {
+  for (Nanos at = now(); at < time && !stopped(); at = now())
+    if (pass == Pass::kSleep && time - at > kWakeUp)
+      sleep_until(begin_ + std::min(time - kWakeUp, at + kPiece));
+}
+
+void sharpen_sleep() {
+#if defined(__linux__)
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+#endif
+}
+
+}  // namespace bubblescope

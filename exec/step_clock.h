@@ -1,0 +1,39 @@
+// The clock of one step: all ranks of a process read the same one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// How a lane lets time pass.
+enum class Pass : std::uint8_t {
+  kSleep,  ///< the core is free for others until shortly before the time
+  kSpin,   ///< the core is busy, as it is with real work
+};
+
+/// Nanoseconds since the step began, and the order to stop.
+class StepClock {
+ public:
+  /// The step begins now. Only between steps.
+  void start();
+
+  Nanos now() const;
+
+  /// Returns at the given time of the step, or soon after stop().
+  void pass_until(Nanos time, Pass pass = Pass::kSleep) const;
+
+  void stop() { stopped_.store(true, std::memory_order_release); }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+
+ private:
+  Nanos begin_ = 0;
+  std::atomic<bool> stopped_ = false;
+};
+
+/// Lets the calling thread's sleeps end within microseconds of their time, where the system can.
+void sharpen_sleep();
+
+}  // namespace bubblescope

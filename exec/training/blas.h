@@ -1,0 +1,28 @@
+// OpenBLAS, opened when the first product is asked for: a program that only simulates does not pay
+// for loading it, and runs where it is not installed.
+#pragma once
+
+#include <string>
+
+namespace bubblescope {
+
+// The values of CBLAS's enumerations.
+inline constexpr int kRowMajor = 101;
+inline constexpr int kAsStored = 111;
+inline constexpr int kTurned = 112;
+
+/// cblas_sgemm: target = alpha * left * right + beta * target.
+using MultiplyFunction = void (*)(int layout, int left_order, int right_order, int rows,
+                                  int columns, int inner, float alpha, const float* left,
+                                  int left_stride, const float* right, int right_stride, float beta,
+                                  float* target, int target_stride);
+
+struct Blas {
+  std::string name = "plain loops";
+  MultiplyFunction multiply = nullptr;  ///< null: there is no OpenBLAS
+};
+
+/// Loads it once, with one thread per caller. Safe to call from several threads.
+const Blas& load_blas();
+
+}  // namespace bubblescope

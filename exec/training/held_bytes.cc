@@ -1,0 +1,23 @@
+// Adding up matrices.
+#include "exec/training/held_bytes.h"
+
+namespace bubblescope {
+
+Bytes held_bytes(const Activations& saved) {
+  Bytes bytes = saved.head_input.bytes() + saved.head_normed.bytes() + saved.probabilities.bytes();
+  for (const BlockActivations& block : saved.blocks)
+    for (const Matrix* matrix :
+         {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed, &block.middle,
+          &block.middle_normed, &block.before_gelu, &block.after_gelu})
+      bytes += matrix->bytes();
+  return bytes;
+}
+
+Bytes held_bytes(const WeightWork& work) {
+  Bytes bytes = work.embedded_grad.bytes();
+  for (const WeightProduct& pair : work.products) bytes += pair.left.bytes() + pair.right.bytes();
+  for (const GainGrad& gain : work.gains) bytes += gain.grad.bytes();
+  return bytes;
+}
+
+}  // namespace bubblescope

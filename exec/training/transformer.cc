@@ -1,0 +1,160 @@
+// The stages of a transformer, forward and backward.
+#include "exec/training/transformer.h"
+
+#include <utility>
+
+#include "exec/training/layers.h"
+
+namespace bubblescope {
+
+namespace {
+
+using namespace weight_order;
+
+AttentionShape attention_shape(const TransformerShape& shape) {
+  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads};
+}
+
+Matrix embed(const Stage& stage, const Tokens& tokens) {
+  const TransformerShape& shape = stage.shape;
+  Matrix output(shape.rows(), shape.width);
+  for (std::int32_t row = 0; row < output.rows; ++row) {
+    const float* const token =
+        stage.weights[kEmbedding].row(tokens.inputs[static_cast<std::size_t>(row)]);
+    const float* const position = stage.weights[kPosition].row(row % shape.sequence);
+    for (std::int32_t column = 0; column < output.columns; ++column)
+      output.row(row)[column] = token[column] + position[column];
+  }
+  return output;
+}
+
+struct BlockOutput {
+  Matrix output;
+  BlockActivations saved;
+};
+
+BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input) {
+  const Matrix* const weights = &stage.weights[block_begin(stage, block)];
+  const AttentionShape attention = attention_shape(stage.shape);
+  BlockActivations saved;
+  saved.normed = apply_gain(normalize(input), weights[kGain]);
+  saved.qkv = product(whole(saved.normed), whole(weights[kQkv]));
+  saved.attention = attention_weights(saved.qkv, attention);
+  saved.mixed = mix_values(saved.qkv, saved.attention, attention);
+  saved.middle = input;
+  multiply(whole(saved.mixed), whole(weights[kOut]), onto(saved.middle), {1, true});
+  saved.middle_normed = apply_gain(normalize(saved.middle), weights[kMiddleGain]);
+  saved.before_gelu = product(whole(saved.middle_normed), whole(weights[kUp]));
+  saved.after_gelu = gelu(saved.before_gelu);
+  Matrix output = saved.middle;
+  multiply(whole(saved.after_gelu), whole(weights[kDown]), onto(output), {1, true});
+  saved.input = std::move(input);
+  return {std::move(output), std::move(saved)};
+}
+
+/// grad * weight^T: the gradient of what a weight multiplied.
+Matrix pull_back(const Matrix& grad, const Matrix& weight) {
+  return product(whole(grad), transposed(whole(weight)));
+}
+
+/// Goes back through a norm and its gain, and notes the gain's own gradient.
+Matrix pull_back_norm(const Stage& stage, const Matrix& input, const Matrix& grad,
+                      std::size_t weight, WeightWork& work) {
+  work.gains.push_back({weight, gain_grad(input, grad)});
+  return norm_grad(input, stage.weights[weight], grad);
+}
+
+/// The gradient of a block's input from that of its output.
+Matrix run_block_back(const Stage& stage, std::size_t block, BlockActivations saved, Matrix grad,
+                      WeightWork& work) {
+  const std::size_t begin = block_begin(stage, block);
+  const Matrix* const weights = &stage.weights[begin];
+  Matrix up_grad = gelu_grad(saved.before_gelu, pull_back(grad, weights[kDown]));
+  Matrix middle_grad = pull_back_norm(stage, saved.middle, pull_back(up_grad, weights[kUp]),
+                                      begin + kMiddleGain, work);
+  add(middle_grad, grad);
+  work.products.push_back({begin + kDown, std::move(saved.after_gelu), std::move(grad)});
+  work.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
+  Matrix qkv_grad =
+      attention_grad(saved.qkv, saved.attention, pull_back(middle_grad, weights[kOut]),
+                     attention_shape(stage.shape));
+  Matrix result =
+      pull_back_norm(stage, saved.input, pull_back(qkv_grad, weights[kQkv]), begin + kGain, work);
+  add(result, middle_grad);
+  work.products.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
+  work.products.push_back({begin + kOut, std::move(saved.mixed), std::move(middle_grad)});
+  return result;
+}
+
+Matrix run_head_back(const Stage& stage, Activations& saved, float scale, WeightWork& work) {
+  const std::size_t begin = head_begin(stage);
+  Matrix logits_grad = cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale);
+  Matrix grad =
+      pull_back_norm(stage, saved.head_input, pull_back(logits_grad, stage.weights[begin + kHead]),
+                     begin + kHeadGain, work);
+  work.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
+  return grad;
+}
+
+void add_embedding_grad(const WeightWork& work, std::vector<Matrix>& gradients) {
+  const Matrix& grad = work.embedded_grad;
+  for (std::int32_t row = 0; row < grad.rows; ++row) {
+    float* const token = gradients[kEmbedding].row(work.tokens[static_cast<std::size_t>(row)]);
+    float* const position = gradients[kPosition].row(row % gradients[kPosition].rows);
+    for (std::int32_t column = 0; column < grad.columns; ++column) {
+      token[column] += grad.row(row)[column];
+      position[column] += grad.row(row)[column];
+    }
+  }
+}
+
+}  // namespace
+
+StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens) {
+  StageOutput result;
+  result.saved.tokens = tokens;
+  if (stage.first) input = embed(stage, tokens);
+  for (std::int32_t block = 0; block < stage.shape.blocks_per_stage; ++block) {
+    BlockOutput made = run_block(stage, static_cast<std::size_t>(block), std::move(input));
+    input = std::move(made.output);
+    result.saved.blocks.push_back(std::move(made.saved));
+  }
+  if (!stage.last) {
+    result.output = std::move(input);
+    return result;
+  }
+  const std::size_t begin = head_begin(stage);
+  Activations& saved = result.saved;
+  saved.head_normed = apply_gain(normalize(input), stage.weights[begin + kHeadGain]);
+  saved.head_input = std::move(input);
+  saved.probabilities =
+      softmax(product(whole(saved.head_normed), whole(stage.weights[begin + kHead])));
+  result.loss = cross_entropy(saved.probabilities, tokens.targets);
+  return result;
+}
+
+StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale) {
+  StageGrad result;
+  Matrix grad =
+      stage.last ? run_head_back(stage, saved, scale, result.work) : std::move(output_grad);
+  for (std::size_t block = saved.blocks.size(); block-- > 0;)
+    grad =
+        run_block_back(stage, block, std::move(saved.blocks[block]), std::move(grad), result.work);
+  if (stage.first) {
+    result.work.tokens = std::move(saved.tokens.inputs);
+    result.work.embedded_grad = std::move(grad);
+  } else {
+    result.input_grad = std::move(grad);
+  }
+  return result;
+}
+
+void run_weight_grad(const WeightWork& work, std::vector<Matrix>& gradients) {
+  for (const WeightProduct& pair : work.products)
+    multiply(transposed(whole(pair.left)), whole(pair.right), onto(gradients[pair.weight]),
+             {1, true});
+  for (const GainGrad& gain : work.gains) add(gradients[gain.weight], gain.grad);
+  if (!work.tokens.empty()) add_embedding_grad(work, gradients);
+}
+
+}  // namespace bubblescope

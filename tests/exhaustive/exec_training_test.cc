@@ -1,0 +1,224 @@
+// Every schedule trains what a single rank would train.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/training/proof.h"
+#include "exec/training/training.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr std::int32_t kSteps = 2;
+
+TrainingOptions small_model() {
+  TrainingOptions options;
+  options.model = {1, 8, 2, 13, 4, 1};
+  return options;
+}
+
+std::optional<Schedule> build(const ScheduleDef& def, const Shape& shape) {
+  try {
+    return build_schedule(def, {shape, Profile::kNone, {}});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) {
+  LowerOptions options;
+  options.overlap = overlap;
+  return std::get<Program>(lower(schedule, options));
+}
+
+Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+            const Injections& injections = {}) {
+  Training training(schedule, program, options);
+  const auto backend = find_backend("cpu").make({training.work(), injections});
+  const ExecuteOptions steps{1, kSteps - 1, [&] { training.finish_step(); }};
+  const Execution execution = execute(program, *backend, "cpu", steps);
+  EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;
+  return prove(training.result(), train_serially(schedule, options, kSteps));
+}
+
+/// Whether every stage adds up its micro-batches in the order of the serial reference.
+bool adds_in_order(const Schedule& schedule) {
+  if (schedule.pipelines > 1) return false;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    std::int32_t last = -1;
+    for (const Op& op : schedule.order[schedule.rank_of_stage[stage]]) {
+      const bool adds = op.kind == OpKind::kBackward || op.kind == OpKind::kWeightGrad;
+      if (op.stage != stage || !adds) continue;
+      if (op.microbatch < last) return false;
+      last = op.microbatch;
+    }
+  }
+  return true;
+}
+
+TEST(Training, EveryScheduleEqualsTheSerialReference) {
+  int proven = 0;
+  int exact = 0;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    for (std::int32_t ranks = 2; ranks <= 4; ++ranks)
+      for (std::int32_t chunks = 1; chunks <= 2; ++chunks)
+        for (const std::int32_t microbatches : {1, 2, 3, 4, 6, 8, 12}) {
+          const auto schedule = build(def, {ranks, chunks, microbatches, 1, {}});
+          if (!schedule || !schedule->weights.empty()) continue;
+          SCOPED_TRACE(def.name + ", " + std::to_string(ranks) + " ranks, " +
+                       std::to_string(chunks) + " chunks, " + std::to_string(microbatches));
+          const Proof proof = train(*schedule, lowered(*schedule), small_model());
+          EXPECT_TRUE(proof.matches) << to_string(proof);
+          EXPECT_TRUE(proof.exact || !adds_in_order(*schedule)) << to_string(proof);
+          ++proven;
+          exact += proof.exact;
+        }
+  EXPECT_GT(proven, 200);
+  RecordProperty("proven", proven);
+  RecordProperty("exact", exact);
+}
+
+TEST(Training, OverlappedPairsTrainTheSameUnderEveryRule) {
+  const Schedule schedule = *build(find_schedule("dualpipev"), {2, 2, 8, 1, {}});
+  for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused})
+    EXPECT_TRUE(train(schedule, lowered(schedule, overlap), small_model()).matches);
+}
+
+TEST(Training, RecomputationChangesNothing) {
+  Schedule schedule = *build(find_schedule("1f1b"), {3, 1, 6, 1, {}});
+  for (RankOrder& ops : schedule.order)
+    for (std::size_t at = 0; at < ops.size(); ++at)
+      if (ops[at].kind == OpKind::kBackward) {
+        Op again = ops[at];
+        again.kind = OpKind::kRecompute;
+        ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(at++), again);
+      }
+  EXPECT_TRUE(train(schedule, lowered(schedule), small_model()).exact);
+}
+
+TEST(Training, AdamTrainsTheSameToo) {
+  TrainingOptions options = small_model();
+  options.optimizer = {OptimizerOptions::Kind::kAdam, 0.01F};
+  for (const char* name : {"zb-h1", "dualpipe"}) {
+    const Schedule schedule = *build(find_schedule(name), {4, 1, 8, 1, {}});
+    const Proof proof = train(schedule, lowered(schedule), options);
+    EXPECT_TRUE(proof.matches) << to_string(proof);
+  }
+}
+
+/// The program without the dependencies that `is_dropped` picks.
+Program without(const Program& program,
+                const std::function<bool(InstructionId, InstructionId)>& is_dropped) {
+  Program result = program;
+  result.dependencies.clear();
+  result.dependency_begin.clear();
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    result.dependency_begin.push_back(static_cast<std::uint32_t>(result.dependencies.size()));
+    for (const InstructionId dependency : program.dependencies_of(id))
+      if (!is_dropped(id, dependency)) result.dependencies.push_back(dependency);
+  }
+  result.dependency_begin.push_back(static_cast<std::uint32_t>(result.dependencies.size()));
+  return result;
+}
+
+/// Makes what is no longer waited for late, so that whoever should have waited comes first.
+Injection delay_maker(const Program& program, InstructionId message) {
+  const Instruction& maker = program.instructions[program.dependencies_of(message)[0]];
+  return {maker.rank, to_string(maker.op), Injection::Kind::kDelay, 20'000'000};
+}
+
+/// The op that reads what a message carries.
+InstructionId reader_of(const Program& program, const Op& message) {
+  const bool goes_forward = message.kind == OpKind::kSendForward;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Op& op = program.instructions[id].op;
+    const bool reads = goes_forward ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
+    if (reads && op.microbatch == message.microbatch &&
+        op.stage == message.stage + (goes_forward ? 1 : -1))
+      return id;
+  }
+  return 0;
+}
+
+/// Whether lanes and dependencies still make `later` wait for `earlier`: then nothing is missing.
+bool waits_for(const Program& program, InstructionId later, InstructionId earlier) {
+  std::vector<bool> after(program.size(), false);
+  std::vector<bool> lane_after(program.lanes.size(), false);
+  for (InstructionId id = earlier; id <= later; ++id) {
+    const std::uint32_t lane = program.instructions[id].lane;
+    after[id] = id == earlier || (lane != kNoLane && lane_after[lane]);
+    for (const InstructionId dependency : program.dependencies_of(id))
+      after[id] = after[id] || after[dependency];
+    if (lane != kNoLane) lane_after[lane] = after[id];
+  }
+  return after[later];
+}
+
+TEST(Training, AMissingDependencyIsFoundByTheProof) {
+  int found = 0;
+  for (const char* name : {"gpipe", "zb-h1", "dualpipe"}) {
+    const Schedule schedule = *build(find_schedule(name), {2, 1, 4, 1, {}});
+    const Program program = lowered(schedule);
+    for (InstructionId message = 0; message < program.size(); ++message) {
+      if (!is_message(program.instructions[message])) continue;
+      SCOPED_TRACE(std::string(name) + " " + to_string(program.instructions[message].op));
+      const Injections late{delay_maker(program, message)};
+      const Program leaves_early =
+          without(program, [&](InstructionId id, InstructionId) { return id == message; });
+      EXPECT_FALSE(train(schedule, leaves_early, small_model(), late).matches);
+      const Program not_awaited = without(
+          program, [&](InstructionId, InstructionId dependency) { return dependency == message; });
+      const InstructionId reader = reader_of(program, program.instructions[message].op);
+      if (waits_for(not_awaited, reader, program.dependencies_of(message)[0])) continue;
+      EXPECT_FALSE(train(schedule, not_awaited, small_model(), late).matches);
+      ++found;
+    }
+  }
+  EXPECT_GE(found, 20);
+}
+
+TEST(Training, SlicedSequencesAndOddHeadsAreRefused) {
+  Schedule schedule = *build(find_schedule("1f1b"), {2, 1, 2, 1, {}});
+  const Program program = lowered(schedule);
+  TrainingOptions options = small_model();
+  options.model.heads = 3;
+  EXPECT_THROW(Training(schedule, program, options), Error);
+  schedule.shape.slices = 2;
+  EXPECT_THROW(Training(schedule, program, small_model()), Error);
+}
+
+TEST(Training, HoldsAsMuchMemoryAsItsModelSays) {
+  for (const char* name : {"gpipe", "1f1b", "zb-h2"}) {
+    const Schedule schedule = *build(find_schedule(name), {3, 1, 6, 1, {}});
+    const Program program = lowered(schedule);
+    const TrainingOptions options = small_model();
+    Training training(schedule, program, options);
+    const auto backend = find_backend("cpu").make({training.work(), {}});
+    execute(program, *backend, "cpu", {0, 1, {}});
+    const std::vector<MemoryDelta> memory = training_memory(schedule, options);
+    const std::vector<Bytes> peaks = training.peak_bytes();
+    for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+      Bytes held = 0;
+      Bytes peak = 0;
+      for (const Op& op : schedule.order[rank]) {
+        held += memory[static_cast<std::size_t>(op.stage)](op.kind);
+        peak = std::max(peak, held);
+      }
+      // Between the halves of a full backward a stage may hold a little more.
+      EXPECT_NEAR(static_cast<double>(peaks[rank]), static_cast<double>(peak),
+                  0.01 * static_cast<double>(peak))
+          << name << " rank " << rank;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// Costs from measured steps: what was put in comes out.
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "exec/calibrate.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+TEST(Estimate, LeavesOutTheLongestAndShortestTenth) {
+  // 1..9 and an outlier: without 1 and 1000, the mean of 2..9 is 5.
+  const auto known = estimate({5, 2, 3, 4, 1, 6, 7, 1000, 8, 9});
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->mean, 5);
+  EXPECT_EQ(known->samples, 10);
+  EXPECT_GT(known->half_width, 100);
+  EXPECT_FALSE(estimate({}));
+  EXPECT_EQ(estimate({7})->half_width, 0);
+}
+
+TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
+  const Schedule schedule =
+      build_schedule(find_schedule("zb-h1"), {{3, 1, 6, 1, {}}, Profile::kNone, {}});
+  const Program program = std::get<Program>(lower(schedule));
+  UniformCost uniform;
+  uniform.forward = 100;
+  uniform.input_grad = 110;
+  uniform.weight_grad = 90;
+  uniform.message = 7;
+  CostModel costs = spread(uniform, schedule);
+  costs.stages[1].forward = 130;
+  const std::vector<Timeline> steps{simulate(program, costs), simulate(program, costs)};
+  const Observation observation{program, steps};
+  const Calibration calibration = calibrate({&observation, 1}, 3);
+  const auto cost = [&](std::size_t stage, OpKind kind) {
+    const auto& known = calibration.ops[stage][static_cast<std::size_t>(kind)];
+    return known ? known->mean : Nanos{-1};
+  };
+  EXPECT_EQ(cost(0, OpKind::kForward), 100);
+  EXPECT_EQ(cost(1, OpKind::kForward), 130);
+  EXPECT_EQ(cost(2, OpKind::kInputGrad), 110);
+  EXPECT_EQ(cost(2, OpKind::kWeightGrad), 90);
+  EXPECT_EQ(cost(2, OpKind::kBackward), -1);
+  EXPECT_EQ(calibration.message->mean, 7);
+  EXPECT_EQ(calibration.message->half_width, 0);
+  EXPECT_EQ(calibration.between_ops->mean, 0);
+}
+
+}  // namespace
+}  // namespace bubblescope

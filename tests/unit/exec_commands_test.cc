@@ -1,0 +1,151 @@
+// run, compare --backend and calibrate, as the command line calls them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/ir/error.h"
+#include "sim/ir/units.h"
+#include "tools/command.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Outcome {
+  int status = 0;
+  std::string output;
+
+  Json json() const { return Json::parse(output); }
+};
+
+Outcome call(int (*command)(const Arguments&), const Arguments& arguments) {
+  testing::internal::CaptureStdout();
+  const int status = command(arguments);
+  std::fflush(stdout);
+  return {status, testing::internal::GetCapturedStdout()};
+}
+
+Arguments small_transformer(Arguments arguments) {
+  for (const char* word : {"--backend", "cpu", "--work", "transformer", "--hidden-size", "8",
+                           "--seq-length", "4", "--vocab-size", "13", "--steps", "1"})
+    arguments.emplace_back(word);
+  return arguments;
+}
+
+/// A file that goes when the test ends.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name)
+      : path_((std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-" + name))
+                  .string()) {}
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(RunCommand, TrainsAndSaysThatTheGradientsAreRight) {
+  const Outcome outcome =
+      call(run_run, small_transformer({"zb-h1", "--pp", "2", "-m", "4", "--format", "json"}));
+  EXPECT_EQ(outcome.status, 0);
+  const Json report = outcome.json();
+  EXPECT_EQ(report["source"], "cpu");
+  EXPECT_EQ(report["work"], "transformer");
+  EXPECT_EQ(report["gradients_match"], true);
+  EXPECT_FALSE(report["device"].get<std::string>().empty());
+  for (const Json& rank : report["ranks"])
+    EXPECT_EQ(rank["busy_ns"].get<Nanos>() + rank["idle_ns"].get<Nanos>(), report["makespan_ns"]);
+}
+
+TEST(RunCommand, WhatIsOnlyPlayedHasNoGradients) {
+  for (const char* work : {"sleep", "spin"}) {
+    const Outcome outcome =
+        call(run_run, {"1f1b", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--work", work,
+                       "--format", "json", "--steps", "2"});
+    EXPECT_TRUE(outcome.json()["gradients_match"].is_null());
+    EXPECT_EQ(outcome.json()["makespans_ns"].size(), 2u);
+  }
+}
+
+TEST(RunCommand, ADeadRankIsTheMachinesFaultAndLeavesAPartialTimeline) {
+  const TemporaryFile trace("partial.json");
+  try {
+    call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
+                   "rank=1,op=1F1,die", "--save", trace.path()});
+    FAIL() << "the run did not break down";
+  } catch (const Error& error) {
+    testing::internal::GetCapturedStdout();
+    EXPECT_EQ(error.fault(), Fault::kMachine);
+    EXPECT_EQ(std::string(error.what())
+                  .find("rank 1 died at 1F1, as --inject says; every rank was "
+                        "stopped: rank 1 at 1F1"),
+              0u)
+        << error.what();
+  }
+  std::ifstream file(trace.path());
+  EXPECT_EQ(Json::parse(file)["source"], "cpu");
+}
+
+TEST(RunCommand, AnUnknownBackendNamesTheNearest) {
+  EXPECT_THROW(run_run({"gpipe", "--pp", "2", "-m", "2", "--backend", "cpus"}), Error);
+}
+
+TEST(CompareCommand, GivesTheErrorsOfThePrediction) {
+  const Outcome outcome = call(run_compare, {"1f1b,gpipe", "--pp", "2", "-m", "2", "--backend",
+                                             "cpu", "--steps", "1", "--format", "json"});
+  EXPECT_EQ(outcome.status, 0);
+  const Json comparison = outcome.json();
+  EXPECT_EQ(comparison["reports"].size(), 2u);
+  for (const char* key :
+       {"makespan", "bubble_ratio", "op_start_p50", "op_start_p95", "peak_memory"}) {
+    EXPECT_TRUE(comparison["error"][key].is_number()) << key;
+    EXPECT_TRUE(comparison["reports"][0]["error"][key].is_number()) << key;
+  }
+  EXPECT_EQ(comparison["reports"][0]["predicted"]["source"], "simulated");
+  EXPECT_EQ(comparison["error"]["peak_memory"], 0);
+  const Outcome text = call(run_compare, {"1f1b", "--pp", "2", "-m", "2", "--backend", "cpu"});
+  EXPECT_NE(text.output.find("measured"), std::string::npos);
+}
+
+TEST(CompareCommand, ATransformerNeedsMeasuredCosts) {
+  EXPECT_THROW(run_compare(small_transformer({"1f1b", "--pp", "2", "-m", "2"})), Error);
+}
+
+TEST(CalibrateCommand, WritesCostsThatPredict) {
+  const TemporaryFile costs("costs.json");
+  EXPECT_EQ(
+      call(run_calibrate, small_transformer({"--pp", "2", "-m", "4", "-o", costs.path()})).status,
+      0);
+  std::ifstream file(costs.path());
+  const Json written = Json::parse(file);
+  EXPECT_EQ(written["stages"].size(), 2u);
+  EXPECT_GT(written["measured"]["stages"][0]["forward"]["samples"].get<int>(), 0);
+  const Outcome outcome =
+      call(run_compare, small_transformer({"1f1b,zb-h1", "--pp", "2", "-m", "3", "--costs",
+                                           costs.path(), "--format", "json"}));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.json()["gradients_match"], true);
+  EXPECT_LT(outcome.json()["error"]["peak_memory"].get<double>(), 0.02);
+}
+
+TEST(SimulateCommand, UnderstandsInjectedDelays) {
+  const auto makespan = [](const Arguments& inject) {
+    Arguments arguments{"gpipe", "--pp", "2", "-m", "2", "--format", "json"};
+    arguments.insert(arguments.end(), inject.begin(), inject.end());
+    return call(run_simulate, arguments).json()["makespan_ns"].get<Nanos>();
+  };
+  EXPECT_EQ(makespan({"--inject", "rank=0,op=0F1,delay=5ms"}) - makespan({}), 5'000'000);
+}
+
+}  // namespace
+}  // namespace bubblescope

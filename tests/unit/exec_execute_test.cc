@@ -1,0 +1,199 @@
+// The executor keeps the rule of the machine: an instruction starts when it heads its lane and all
+// its dependencies have ended.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/timed_work.h"
+#include "sim/analysis/analyze.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr Nanos kMillisecond = 1'000'000;
+
+struct Case {
+  Schedule schedule;
+  Program program;
+};
+
+Case lowered(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
+  Case made;
+  made.schedule = build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
+  made.program = std::get<Program>(lower(made.schedule));
+  return made;
+}
+
+/// Some schedules must have their sequences cut.
+Schedule build_whole_or_sliced(const ScheduleDef& def) {
+  try {
+    return build_schedule(def, {{4, 1, 8, 1, {}}, {}, {}});
+  } catch (const Error&) {
+    return build_schedule(def, {{4, 1, 8, 4, {}}, {}, {}});
+  }
+}
+
+Execution run(const Program& program, BackendRequest request, const ExecuteOptions& options = {}) {
+  const auto backend = find_backend("cpu").make(std::move(request));
+  return execute(program, *backend, "cpu", options);
+}
+
+Work no_work() {
+  return [](const Turn& turn) { return turn.clock.now(); };
+}
+
+void expect_rule_of_the_machine(const Program& program, const Timeline& timeline) {
+  ASSERT_EQ(timeline.start.size(), program.size());
+  std::vector<Nanos> lane_end(program.lanes.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    EXPECT_GE(timeline.end[id], timeline.start[id]);
+    for (const InstructionId dependency : program.dependencies_of(id))
+      EXPECT_GE(timeline.start[id], timeline.end[dependency]) << id << " after " << dependency;
+    const std::uint32_t lane = program.instructions[id].lane;
+    if (lane == kNoLane) continue;
+    EXPECT_GE(timeline.start[id], lane_end[lane]);
+    lane_end[lane] = timeline.end[id];
+  }
+}
+
+TEST(Execute, KeepsTheRuleOfTheMachineInEverySchedule) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    SCOPED_TRACE(def.name);
+    const Schedule schedule = build_whole_or_sliced(def);
+    const Program program = std::get<Program>(lower(schedule));
+    const Execution execution = run(program, {no_work(), {}}, {1, 2, {}});
+    ASSERT_FALSE(execution.breakdown);
+    ASSERT_EQ(execution.steps.size(), 2u);
+    for (const Timeline& timeline : execution.steps) expect_rule_of_the_machine(program, timeline);
+  }
+}
+
+TEST(Execute, PostedMessagesKeepTheRuleOfTheMachineInEveryMode) {
+  const Schedule schedule = lowered("1f1b", 4, 8).schedule;
+  for (const P2pModeName& mode : kP2pModes) {
+    SCOPED_TRACE(mode.name);
+    LowerOptions options;
+    options.mode = mode.mode;
+    options.eager_slots = 2;
+    const auto program = lower(schedule, options);
+    if (std::holds_alternative<Deadlock>(program)) continue;
+    const Execution execution = run(std::get<Program>(program), {no_work(), {}});
+    ASSERT_FALSE(execution.breakdown);
+    expect_rule_of_the_machine(std::get<Program>(program), execution.steps[0]);
+  }
+}
+
+TEST(Execute, RunsEveryInstructionOnceInEveryStep) {
+  const Case made = lowered("zb-h1", 4, 8);
+  std::vector<std::atomic<int>> runs(made.program.size());
+  const Work work = [&](const Turn& turn) {
+    ++runs[turn.id];
+    return turn.clock.now();
+  };
+  int steps_seen = 0;
+  run(made.program, {work, {}}, {1, 2, [&] { ++steps_seen; }});
+  for (const auto& count : runs) EXPECT_EQ(count, 3);
+  EXPECT_EQ(steps_seen, 3);
+}
+
+TEST(Execute, IsAnalyzedLikeAPrediction) {
+  const Case made = lowered("1f1b", 4, 8);
+  const std::vector<Nanos> durations(made.program.size(), kMillisecond / 2);
+  const Execution execution = run(made.program, {play(made.program, durations, Pass::kSleep), {}});
+  const BubbleReport report = analyze(made.schedule, made.program, execution.steps[0]);
+  EXPECT_EQ(report.source, "cpu");
+  const Timeline predicted = simulate(made.program, durations);
+  EXPECT_GE(report.makespan, analyze(made.schedule, made.program, predicted).makespan * 9 / 10);
+  for (const RankReport& rank : report.ranks) EXPECT_EQ(rank.busy + rank.idle, report.makespan);
+}
+
+TEST(Execute, MessagesAreDelaysOutsideOfLanes) {
+  const Case made = lowered("gpipe", 2, 4);
+  std::vector<Nanos> durations(made.program.size(), 0);
+  for (InstructionId id = 0; id < made.program.size(); ++id)
+    if (is_message(made.program.instructions[id])) durations[id] = 20 * kMillisecond;
+  const Execution execution = run(made.program, {play(made.program, durations, Pass::kSleep), {}});
+  // All four forwards are sent at once and arrive together: two delays in all, not eight.
+  const auto& end = execution.steps[0].end;
+  EXPECT_LT(*std::max_element(end.begin(), end.end()), 5 * 20 * kMillisecond);
+}
+
+TEST(Execute, WhatWorkThrowsStopsEveryRankAndComesHome) {
+  const Case made = lowered("1f1b", 4, 8);
+  const Work work = [&](const Turn& turn) -> Nanos {
+    if (to_string(made.program.instructions[turn.id].op) == "2F3")
+      throw std::runtime_error("no memory for 2F3");
+    return turn.clock.now();
+  };
+  const Execution execution = run(made.program, {work, {}});
+  ASSERT_TRUE(execution.breakdown);
+  EXPECT_EQ(execution.breakdown->message.find("no memory for 2F3; every rank was stopped: rank 2"),
+            0u)
+      << execution.breakdown->message;
+  EXPECT_NE(execution.breakdown->message.find("rank 3 at 3F3 waits for 2F3 of rank 2"),
+            std::string::npos)
+      << execution.breakdown->message;
+  ASSERT_EQ(execution.steps.size(), 1u);
+}
+
+TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
+  const Case made = lowered("1f1b", 3, 6);
+  BackendRequest request{no_work(), {parse_injection("rank=1,op=1B0,hang")}};
+  request.timeout = 60 * kMillisecond;
+  const Execution execution = run(made.program, std::move(request));
+  ASSERT_TRUE(execution.breakdown);
+  EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
+  EXPECT_EQ(execution.breakdown->message.find(
+                "no progress within --timeout: rank 1 at 1B0 (in its own work); "),
+            0u)
+      << execution.breakdown->message;
+  EXPECT_NE(execution.breakdown->message.find("rank 0 at 0B0 waits for 1B0 of rank 1"),
+            std::string::npos)
+      << execution.breakdown->message;
+  const Timeline& partial = execution.steps.back();
+  EXPECT_EQ(partial.start.size(), made.program.size());
+}
+
+TEST(Execute, AnInterruptStopsEveryRank) {
+  const Case made = lowered("gpipe", 2, 2);
+  const std::atomic<bool> interrupted = true;
+  BackendRequest request{no_work(), {parse_injection("rank=0,op=0F1,hang")}};
+  request.interrupted = &interrupted;
+  const Execution execution = run(made.program, std::move(request));
+  ASSERT_TRUE(execution.breakdown);
+  EXPECT_EQ(execution.breakdown->message.find("interrupted: rank 0 at 0F1"), 0u);
+}
+
+TEST(Execute, ADelayLengthensTheOpByAsMuch) {
+  const Case made = lowered("gpipe", 2, 2);
+  const Execution execution =
+      run(made.program, {no_work(), {parse_injection("rank=1,op=1F1,delay=30ms")}});
+  ASSERT_FALSE(execution.breakdown);
+  for (InstructionId id = 0; id < made.program.size(); ++id)
+    if (to_string(made.program.instructions[id].op) == "1F1") {
+      EXPECT_GE(execution.steps[0].end[id] - execution.steps[0].start[id], 30 * kMillisecond);
+    }
+}
+
+TEST(Execute, ABackendRunsOneProgramAfterAnother) {
+  const Case made = lowered("gpipe", 2, 2);
+  const auto backend = find_backend("cpu").make({no_work(), {}});
+  EXPECT_FALSE(execute(made.program, *backend, "cpu", {}).breakdown);
+  const Case other = lowered("gpipe", 3, 2);
+  EXPECT_FALSE(execute(other.program, *backend, "cpu", {}).breakdown);
+}
+
+TEST(Execute, TheMedianStepIsTheMiddleOneByLength) {
+  const std::vector<Timeline> steps{{"a", {0}, {9}}, {"b", {1}, {4}}, {"c", {0}, {5}}};
+  EXPECT_EQ(median_step(steps).source, "c");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,84 @@
+// Injected faults: their text, and what they do to a prediction.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <variant>
+
+#include "exec/injection.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+Program lowered(const std::string& name) {
+  return std::get<Program>(lower(build_schedule(find_schedule(name), {{2, 1, 2, 1, {}}, {}, {}})));
+}
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Injection, IsReadAndWritten) {
+  const Injection delay = parse_injection("rank=2,op=1F3,delay=50ms");
+  EXPECT_EQ(delay.rank, 2);
+  EXPECT_EQ(delay.op, "1F3");
+  EXPECT_EQ(delay.delay, 50'000'000);
+  EXPECT_EQ(to_string(delay), "rank=2,op=1F3,delay=50000000ns");
+  for (const char* text : {"rank=0,die", "rank=1,op=1B0,hang", "rank=3,delay=7ns"})
+    EXPECT_EQ(to_string(parse_injection(text)), text);
+}
+
+TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
+  for (const char* text :
+       {"", "rank", "rank=x,die", "rank=-1,die", "die", "rank=1", "rank=1,die,hang",
+        "rank=1,op=", "rank=1,delay=", "rank=1,delay=fast", "rank=1,sleep", "rank=99999999999,die"})
+    EXPECT_NE(message_of([&] { parse_injection(text); }), "") << text;
+  EXPECT_EQ(message_of([] { parse_injection("op=1F3,die"); }),
+            "'op=1F3,die' is no fault: it names no rank; write rank=R[,op=OP],delay=TIME|die|hang, "
+            "such as rank=2,op=1F3,delay=50ms");
+}
+
+TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
+  const Program program = lowered("gpipe");
+  const auto table = [&](const char* text) {
+    return message_of([&] { InjectionTable({parse_injection(text)}, program); });
+  };
+  EXPECT_EQ(table("rank=0,op=1F0,die"), "--inject rank=0,op=1F0,die: rank 0 runs no such op");
+  EXPECT_EQ(table("rank=2,die"), "--inject rank=2,die: ranks are 0..1");
+}
+
+TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
+  // gpipe, 2 ranks, 2 micro-batches, unit ops: 6 in all. 0F1 comes 5 later, and all that follows.
+  const Program program = lowered("gpipe");
+  std::vector<Nanos> durations;
+  for (const Instruction& instruction : program.instructions)
+    durations.push_back(is_message(instruction) ? 0 : 1);
+  const auto makespan = [&](const Injections& injections) {
+    return simulate(program, inject(injections, program, durations)).end.back();
+  };
+  EXPECT_EQ(makespan({}), 6);
+  EXPECT_EQ(makespan({parse_injection("rank=0,op=0F1,delay=5ns")}), 11);
+  // All ops of rank 0: F0 and F1 end at 6 and 12; 1F1 1B0 1B1 end at 15, 0B1 at 14+... the lane of
+  // rank 0 is free at 12, 0B0 starts at 14 and ends at 20, 0B1 at 26.
+  EXPECT_EQ(makespan({parse_injection("rank=0,delay=5ns")}), 26);
+}
+
+TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankStands) {
+  const Program program = lowered("gpipe");
+  const std::vector<Nanos> durations(program.size(), 1);
+  EXPECT_EQ(
+      message_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
+      "with --inject rank=1,op=1F1,die the step never ends: rank 1 stands at 1F1; rank 0 stands at "
+      "0B0");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,151 @@
+// The gradients of every layer against differences of the function itself.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "exec/training/layers.h"
+#include "exec/training/optimizer.h"
+#include "exec/training/training.h"
+#include "exec/training/transformer.h"
+
+namespace bubblescope {
+namespace {
+
+Matrix random_matrix(std::int32_t rows, std::int32_t columns, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Matrix matrix(rows, columns);
+  for (float& value : matrix.values) value = uniform(random);
+  return matrix;
+}
+
+double dot(const Matrix& left, const Matrix& right) {
+  double sum = 0;
+  for (std::size_t at = 0; at < left.values.size(); ++at)
+    sum += double{left.values[at]} * double{right.values[at]};
+  return sum;
+}
+
+Matrix moved(const Matrix& from, const Matrix& along, float distance) {
+  Matrix result = from;
+  for (std::size_t at = 0; at < result.values.size(); ++at)
+    result.values[at] += distance * along.values[at];
+  return result;
+}
+
+/// d/dt f(x + t along) by a central difference, against gradient . along.
+void expect_gradient(const std::function<double(const Matrix&)>& function, const Matrix& at,
+                     const Matrix& gradient) {
+  constexpr float kStep = 2e-3F;
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    const Matrix along = random_matrix(at.rows, at.columns, 100 + seed);
+    const double slope =
+        (function(moved(at, along, kStep)) - function(moved(at, along, -kStep))) / (2 * kStep);
+    const double expected = dot(gradient, along);
+    EXPECT_NEAR(slope, expected, 2e-3 * (1 + std::abs(expected))) << "seed " << seed;
+  }
+}
+
+TEST(Matrix, ProductsOfTurnedPartsAreThoseOfTheDefinition) {
+  const Matrix left = random_matrix(7, 9, 1);
+  const Matrix right = random_matrix(8, 7, 2);
+  // 2 * left[1..4, 2..6]^T (5x4) * right[3..6, 0..3]^T, 4x4 turned: (5x4)(4x4)
+  const Factor a = transposed(part(left, {1, 4, 2, 5}));
+  const Factor b = transposed(part(right, {3, 4, 0, 4}));
+  Matrix target = random_matrix(6, 6, 3);
+  const Matrix before = target;
+  multiply(a, b, onto(target, {1, 5, 1, 4}), {2, true});
+  for (std::int32_t row = 0; row < 6; ++row)
+    for (std::int32_t column = 0; column < 6; ++column) {
+      double expected = double{before.row(row)[column]};
+      if (row >= 1 && column >= 1 && column <= 4)
+        for (std::int32_t k = 0; k < 4; ++k)
+          expected +=
+              2.0 * double{left.row(1 + k)[2 + row - 1]} * double{right.row(3 + column - 1)[k]};
+      EXPECT_NEAR(double{target.row(row)[column]}, expected, 1e-5);
+    }
+}
+
+TEST(Layers, NormGradient) {
+  const Matrix input = random_matrix(3, 8, 1);
+  const Matrix gain = random_matrix(1, 8, 2);
+  const Matrix weight = random_matrix(3, 8, 3);
+  expect_gradient([&](const Matrix& x) { return dot(apply_gain(normalize(x), gain), weight); },
+                  input, norm_grad(input, gain, weight));
+}
+
+TEST(Layers, GeluGradient) {
+  const Matrix input = random_matrix(4, 5, 1);
+  const Matrix weight = random_matrix(4, 5, 2);
+  expect_gradient([&](const Matrix& x) { return dot(gelu(x), weight); }, input,
+                  gelu_grad(input, weight));
+}
+
+TEST(Layers, AttentionGradient) {
+  const AttentionShape shape{2, 5, 2, 3};
+  const Matrix qkv = random_matrix(10, 18, 1);
+  const Matrix weight = random_matrix(10, 6, 2);
+  const auto mix = [&](const Matrix& x) {
+    return dot(mix_values(x, attention_weights(x, shape), shape), weight);
+  };
+  expect_gradient(mix, qkv, attention_grad(qkv, attention_weights(qkv, shape), weight, shape));
+}
+
+TEST(Layers, AttentionSeesNoLaterPosition) {
+  const AttentionShape shape{1, 6, 1, 4};
+  Matrix qkv = random_matrix(6, 12, 1);
+  const Matrix before = mix_values(qkv, attention_weights(qkv, shape), shape);
+  for (std::int32_t column = 0; column < 12; ++column) qkv.row(4)[column] += 1;
+  const Matrix after = mix_values(qkv, attention_weights(qkv, shape), shape);
+  for (std::int32_t row = 0; row < 6; ++row)
+    for (std::int32_t column = 0; column < 4; ++column) {
+      if (row < 4) {
+        EXPECT_EQ(before.row(row)[column], after.row(row)[column]);
+      }
+    }
+  EXPECT_NE(before.row(5)[0], after.row(5)[0]);
+}
+
+TEST(Layers, CrossEntropyGradient) {
+  const Matrix logits = random_matrix(4, 7, 1);
+  const std::vector<std::int32_t> targets{3, 0, 6, 3};
+  expect_gradient([&](const Matrix& x) { return 2 * cross_entropy(softmax(x), targets); }, logits,
+                  cross_entropy_grad(softmax(logits), targets, 2));
+}
+
+TEST(Transformer, EveryWeightsGradientIsTheLosssSlope) {
+  TrainingOptions options;
+  options.model = {2, 8, 2, 11, 5, 2};
+  const Tokens tokens = make_tokens(options, 0, 0);
+  const Stage stage = make_stage({options.model, 0, 1, 7});
+  std::vector<Matrix> gradients = zeros_like(stage.weights);
+  StageOutput made = run_forward(stage, {}, tokens);
+  run_weight_grad(run_input_grad(stage, std::move(made.saved), {}, 1).work, gradients);
+  for (std::size_t at = 0; at < stage.weights.size(); ++at) {
+    SCOPED_TRACE(stage.names[at]);
+    Stage changed = stage;
+    const auto loss = [&](const Matrix& weight) {
+      changed.weights[at] = weight;
+      return run_forward(changed, {}, tokens).loss;
+    };
+    expect_gradient(loss, stage.weights[at], gradients[at]);
+  }
+}
+
+TEST(Transformer, LearnsItsData) {
+  Schedule schedule;
+  schedule.shape.microbatches = 4;
+  schedule.rank_of_stage = {0, 0};
+  for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam}) {
+    TrainingOptions options;
+    options.model.vocabulary = 17;
+    options.optimizer = {kind, kind == OptimizerOptions::Kind::kSgd ? 0.5F : 0.01F};
+    const TrainingResult result = train_serially(schedule, options, 40);
+    EXPECT_LT(result.losses.back(), 0.6 * result.losses.front());
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,133 @@
+// calibrate: measure what ops and messages cost here, and write it as a cost file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "exec/calibrate.h"
+#include "tools/measure.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExample =
+    "example: measure two stages, then judge the prediction of another shape\n"
+    "  bubblescope calibrate --backend cpu --work transformer --pp 2 -m 16 -o costs.json\n"
+    "  bubblescope compare 1f1b,zb-h1 --pp 2 -m 8 --costs costs.json --backend cpu \\\n"
+    "      --work transformer\n"
+    "SCHEDULES are run for it: 1f1b and zb-h1 unless given; with --vpp, interleaved and\n"
+    "interleaved-zb. What they do not run (a full backward, a split one) is not measured.\n";
+
+std::vector<std::string> schedules_of(const std::string& list, const ShapeOptions& shape) {
+  if (!list.empty()) return CLI::detail::split(list, ',');
+  if (shape.chunks.value_or(1) > 1) return {"interleaved", "interleaved-zb"};
+  return {"1f1b", "zb-h1"};
+}
+
+std::string duration(Nanos time) { return fmt::format("{}ns", time); }
+
+Json confidence(const Estimate& estimate) {
+  return {{"mean", duration(estimate.mean)},
+          {"half_width_95", duration(estimate.half_width)},
+          {"jitter", estimate.jitter},
+          {"samples", estimate.samples}};
+}
+
+/// The names that cost files give to compute kinds, by kind.
+constexpr std::array<const char*, kComputeKinds> kKeys{"forward", "backward", "input_grad",
+                                                       "weight_grad", "recompute"};
+
+Json stages_json(const Calibration& calibration, const std::vector<MemoryDelta>& memory) {
+  Json stages = Json::array();
+  for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
+    Json entry = Json::object();
+    for (std::size_t kind = 0; kind < kKeys.size(); ++kind)
+      if (const auto& known = calibration.ops[stage][kind])
+        entry[kKeys[kind]] = duration(known->mean);
+    if (!memory.empty())
+      entry["activation_bytes"] = {
+          {"kept", memory[stage].forward},
+          {"released_by_input_grad", std::max<Bytes>(0, -memory[stage].input_grad)}};
+    stages.push_back(std::move(entry));
+  }
+  return stages;
+}
+
+/// How it was measured, and how well it is known.
+Json measured_json(const Calibration& calibration, const Measurement& measurement) {
+  Json stages = Json::array();
+  for (const auto& estimates : calibration.ops) {
+    Json entry = Json::object();
+    for (std::size_t kind = 0; kind < kKeys.size(); ++kind)
+      if (estimates[kind]) entry[kKeys[kind]] = confidence(*estimates[kind]);
+    stages.push_back(std::move(entry));
+  }
+  Json measured{{"backend", measurement.backend},
+                {"work", measurement.work},
+                {"device", measurement.device},
+                {"stages", std::move(stages)}};
+  if (calibration.message) measured["message"] = confidence(*calibration.message);
+  if (calibration.between_ops) measured["between_ops"] = confidence(*calibration.between_ops);
+  return measured;
+}
+
+struct Request {
+  std::vector<std::string> schedules;
+  PredictOptions options;
+  RunOptions run;
+};
+
+Json measure_costs(const Request& request) {
+  std::vector<Measurement> measurements;
+  for (const std::string& name : request.schedules) {
+    const Schedule schedule = load_schedule(name, request.options);
+    const Program program = lower_or_explain(schedule, request.options.cost.lower);
+    measurements.push_back(measure(schedule, program, request.options, request.run));
+    const auto& breakdown = measurements.back().breakdown;
+    if (breakdown) throw Error(breakdown->fault, name + ": " + breakdown->message);
+    fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
+  }
+  std::vector<Observation> observations;
+  for (const Measurement& measurement : measurements)
+    observations.push_back({measurement.step.program, measurement.steps});
+  const Schedule& schedule = measurements[0].step.schedule;
+  const Calibration calibration = calibrate(observations, schedule.stages());
+  std::vector<MemoryDelta> memory;
+  if (request.run.work == WorkKind::kTransformer)
+    memory = training_memory(schedule, request.run.training);
+  Json costs{{"format", "bubblescope-costs/1"}, {"stages", stages_json(calibration, memory)}};
+  if (calibration.message)
+    costs["message"] = {{"latency", duration(std::max<Nanos>(0, calibration.message->mean))}};
+  costs["measured"] = measured_json(calibration, measurements[0]);
+  return costs;
+}
+
+}  // namespace
+
+int run_calibrate(const Arguments& arguments) {
+  CLI::App app{"Measure what ops and messages cost, and write a --costs file",
+               "bubblescope calibrate"};
+  std::string list;
+  std::string output = "-";
+  Request request;
+  request.run.backend = "cpu";
+  request.run.work = WorkKind::kTransformer;
+  request.run.steps = 10;
+  app.add_option("SCHEDULES", list, "what is run, separated by commas");
+  app.add_option("-o,--output", output, "where the costs go; - for stdout")->type_name("FILE");
+  add_predict_options(app, request.options);
+  add_run_options(app, request.run);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  request.schedules = schedules_of(list, request.options.shape);
+  write_file(output, measure_costs(request).dump(1) + "\n");
+  return 0;
+}
+
+}  // namespace bubblescope

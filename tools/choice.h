@@ -1,0 +1,45 @@
+// Flags whose values are ours to read: parsed ones and choices by name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "sim/ir/registry.h"
+
+namespace bubblescope {
+
+struct Flag {
+  std::string name;  ///< with its aliases, as CLI11 writes them
+  std::string help;
+  std::string type = "TIME";
+};
+
+/// A parser whose complaint begins with the flag it is about.
+void add_parsed(CLI::App& app, const Flag& flag,
+                const std::function<void(const std::string&)>& read);
+
+/// The names of a choice and what they stand for.
+template <class Choice>
+using Choices = std::vector<std::pair<std::string, Choice>>;
+
+/// One of the names, in any case; a mistyped one is answered with its nearest.
+template <class Choice>
+void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
+                const std::function<void(Choice)>& set) {
+  std::vector<std::string> names;
+  for (const auto& [name, choice] : choices) names.push_back(name);
+  flag.type = CLI::detail::join(names, "|");
+  add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
+    for (const auto& [name, choice] : choices)
+      if (name == normalize_name(text)) return set(choice);
+    const std::string nearest = nearest_name(text, names);
+    throw Error("'" + text + "' is none of " + all +
+                (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  });
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,208 @@
+// Errors of predictions.
+#include "tools/compare_measured.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "traces/report_json.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kParting = 0.01;
+constexpr double kEqual = 0.001;
+
+double ratio(Nanos part, Nanos whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// The fullest rank's peak: in bytes where both have them, in chunks elsewhere.
+double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
+  double expected = 0;
+  double held = 0;
+  const bool in_bytes = predicted.ranks[0].peak.bytes && measured.ranks[0].peak.bytes;
+  const auto size = [&](const RankReport& rank) {
+    return in_bytes ? static_cast<double>(*rank.peak.bytes) : rank.peak.chunks;
+  };
+  for (const RankReport& rank : predicted.ranks) expected = std::max(expected, size(rank));
+  for (const RankReport& rank : measured.ranks) held = std::max(held, size(rank));
+  return expected == 0 ? 0 : (held - expected) / expected;
+}
+
+PredictionError find_error(const Step& predicted, const Step& measured) {
+  const TimelineDifference difference =
+      compare_timelines(predicted.program, predicted.timeline, measured.program, measured.timeline);
+  const Nanos step = predicted.report.makespan;
+  PredictionError error;
+  error.makespan = ratio(measured.report.makespan - step, step);
+  error.bubble_ratio = measured.report.bubble.ratio - predicted.report.bubble.ratio;
+  error.op_start_p50 = ratio(start_shift_quantile(difference, 0.50), step);
+  error.op_start_p95 = ratio(start_shift_quantile(difference, 0.95), step);
+  error.peak_memory = peak_error(predicted.report, measured.report);
+  error.parting =
+      first_parting(difference, static_cast<Nanos>(kParting * static_cast<double>(step)));
+  return error;
+}
+
+/// The sign of b - a; 0 where they are equal within a thousandth.
+int order(Nanos a, Nanos b) {
+  const double apart = static_cast<double>(b - a);
+  if (std::abs(apart) <= kEqual * static_cast<double>(std::max(a, b))) return 0;
+  return apart > 0 ? 1 : -1;
+}
+
+std::string describe(const std::optional<OpShift>& parting) {
+  if (!parting) return "nowhere by 1 % of the step";
+  return fmt::format("at {} of rank {}: it starts {:+.3g} ms off and takes {:+.3g} ms more",
+                     to_string(parting->op), parting->rank,
+                     static_cast<double>(parting->start_shift) / 1e6,
+                     static_cast<double>(parting->duration_shift) / 1e6);
+}
+
+std::string describe(const BubbleReport& report) {
+  return fmt::format("{:>12.6g}{:>9.2f}", static_cast<double>(report.makespan) / 1e6,
+                     100 * report.bubble.ratio);
+}
+
+PredictionError largest(const std::vector<Comparison>& comparisons) {
+  PredictionError worst;
+  for (const Comparison& comparison : comparisons) {
+    const PredictionError& error = comparison.error;
+    worst.makespan = std::max(worst.makespan, std::abs(error.makespan));
+    worst.bubble_ratio = std::max(worst.bubble_ratio, std::abs(error.bubble_ratio));
+    worst.op_start_p50 = std::max(worst.op_start_p50, error.op_start_p50);
+    worst.op_start_p95 = std::max(worst.op_start_p95, error.op_start_p95);
+    worst.peak_memory = std::max(worst.peak_memory, std::abs(error.peak_memory));
+  }
+  return worst;
+}
+
+std::string error_json(const PredictionError& error) {
+  return fmt::format(
+      "\"error\":{{\"makespan\":{},\"bubble_ratio\":{},\"op_start_p50\":{},\"op_start_p95\":{},"
+      "\"peak_memory\":{}}}",
+      std::abs(error.makespan), std::abs(error.bubble_ratio), error.op_start_p50,
+      error.op_start_p95, std::abs(error.peak_memory));
+}
+
+std::string parting_json(const std::optional<OpShift>& parting) {
+  if (!parting) return "\"parting\":null";
+  return fmt::format(
+      "\"parting\":{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
+      parting->rank, json_string(to_string(parting->op)), parting->start_shift,
+      parting->duration_shift);
+}
+
+std::string report_json(const Step& step) {
+  return write_report_json(step.report, step.program, step.timeline);
+}
+
+std::string match_json(const std::vector<Comparison>& comparisons) {
+  const bool any = std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& each) {
+    return each.measured.proof.has_value();
+  });
+  return !any ? "null" : gradients_match(comparisons) ? "true" : "false";
+}
+
+}  // namespace
+
+Comparison run_prediction(Step predicted, const PredictOptions& options, const RunOptions& run) {
+  Comparison comparison{std::move(predicted), {}, {}};
+  const Step& step = comparison.predicted;
+  comparison.measured = measure(step.schedule, step.program, options, run);
+  if (comparison.measured.breakdown)
+    throw Error(comparison.measured.breakdown->fault,
+                step.schedule.name + ": " + comparison.measured.breakdown->message);
+  comparison.error = find_error(step, comparison.measured.step);
+  return comparison;
+}
+
+std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
+  std::int64_t pairs = 0;
+  std::int64_t sum = 0;
+  for (std::size_t left = 0; left < comparisons.size(); ++left)
+    for (std::size_t right = left + 1; right < comparisons.size(); ++right) {
+      const int predicted = order(comparisons[left].predicted.report.makespan,
+                                  comparisons[right].predicted.report.makespan);
+      const int measured = order(comparisons[left].measured.step.report.makespan,
+                                 comparisons[right].measured.step.report.makespan);
+      ++pairs;
+      sum += predicted * measured < 0 ? -1 : 1;
+    }
+  if (pairs == 0) return std::nullopt;
+  return static_cast<double>(sum) / static_cast<double>(pairs);
+}
+
+std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
+  std::string text = fmt::format("{:<16}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", "",
+                                 "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
+  std::string partings;
+  for (const Comparison& comparison : comparisons) {
+    const PredictionError& error = comparison.error;
+    text += fmt::format("{:<16}predicted {}\n", comparison.predicted.schedule.name,
+                        describe(comparison.predicted.report));
+    text +=
+        fmt::format("{:<16}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "",
+                    describe(comparison.measured.step.report), 100 * error.makespan,
+                    100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory);
+    partings += fmt::format("{:<16}parts from its prediction {}\n",
+                            comparison.predicted.schedule.name, describe(error.parting));
+    if (comparison.measured.proof)
+      partings += fmt::format("{:<16}{}\n", "", to_string(*comparison.measured.proof));
+  }
+  text += "\n" + partings;
+  if (const std::optional<double> tau = kendall_tau(comparisons))
+    text += fmt::format("order of the schedules: Kendall's tau {:.2f}\n", *tau);
+  const Measurement& first = comparisons[0].measured;
+  return text +
+         fmt::format("measured on {}, --work {}, {}\n", first.backend, first.work, first.device);
+}
+
+std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
+  std::string text =
+      "schedule,predicted_ns,measured_ns,predicted_bubble_ratio,measured_bubble_ratio,"
+      "error_makespan,error_bubble_ratio,error_op_start_p50,error_op_start_p95,"
+      "error_peak_memory,gradients_match\n";
+  for (const Comparison& comparison : comparisons) {
+    const BubbleReport& predicted = comparison.predicted.report;
+    const BubbleReport& measured = comparison.measured.step.report;
+    const PredictionError& error = comparison.error;
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", comparison.predicted.schedule.name,
+                    predicted.makespan, measured.makespan, predicted.bubble.ratio,
+                    measured.bubble.ratio, error.makespan, error.bubble_ratio, error.op_start_p50,
+                    error.op_start_p95, error.peak_memory, match_json({comparison}));
+  }
+  return text;
+}
+
+std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
+  std::string reports;
+  for (const Comparison& comparison : comparisons) {
+    const std::string members = json_members(comparison.measured) + ",\n " +
+                                error_json(comparison.error) + "," +
+                                parting_json(comparison.error.parting) +
+                                ",\n \"predicted\":" + report_json(comparison.predicted);
+    reports += (reports.empty() ? "" : ",\n") +
+               with_members(report_json(comparison.measured.step), members);
+  }
+  const std::optional<double> tau = kendall_tau(comparisons);
+  return fmt::format(
+      "{{\"format\":\"bubblescope-comparison/1\",\"work\":{},\"device\":{},"
+      "\"gradients_match\":{},{},\"kendall_tau\":{},\n\"reports\":[\n{}]}}\n",
+      json_string(comparisons[0].measured.work), json_string(comparisons[0].measured.device),
+      match_json(comparisons), error_json(largest(comparisons)),
+      tau ? fmt::format("{}", *tau) : "null", reports);
+}
+
+bool gradients_match(const std::vector<Comparison>& comparisons) {
+  return std::all_of(comparisons.begin(), comparisons.end(), [](const Comparison& comparison) {
+    return !comparison.measured.proof || comparison.measured.proof->matches;
+  });
+}
+
+}  // namespace bubblescope

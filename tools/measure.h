@@ -1,0 +1,39 @@
+// The walk of one measurement: a Program -> a backend -> Timeline -> BubbleReport.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/execute.h"
+#include "exec/training/proof.h"
+#include "tools/predict.h"
+#include "tools/run_options.h"
+
+namespace bubblescope {
+
+/// One schedule, run.
+struct Measurement {
+  Step step;  ///< the measured step of median length, or the one that broke down
+  std::string backend;
+  std::string work;
+  std::string device;
+  std::vector<Timeline> steps;    ///< every measured step
+  std::vector<Nanos> makespans;   ///< of every measured step
+  std::vector<Bytes> peak_bytes;  ///< of activations, per rank; empty where nothing was held
+  std::optional<Proof> proof;     ///< of what was trained; empty where nothing was
+  std::optional<Breakdown> breakdown;
+};
+
+/// Runs a legal schedule's program on the backend of the options. While it runs, Ctrl-C stops
+/// every rank, which is a breakdown.
+Measurement measure(const Schedule& schedule, const Program& program, const PredictOptions& options,
+                    const RunOptions& run);
+
+/// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
+std::string json_members(const Measurement& measurement);
+
+/// A report's json with further members at its end.
+std::string with_members(const std::string& report_json, const std::string& members);
+
+}  // namespace bubblescope

@@ -1,0 +1,79 @@
+// run: a schedule for real, with what was measured reported as a prediction is.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/gate.h"
+#include "tools/measure.h"
+#include "tools/terminal.h"
+#include "traces/report_csv.h"
+#include "traces/report_json.h"
+#include "traces/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: play 1F1B in real time, then train with it and see that the gradients are right\n"
+    "  bubblescope run 1f1b --pp 4 -m 8 --f 10 --b 20 --backend cpu\n"
+    "  bubblescope run zb-h1 --pp 2 -m 8 --backend cpu --work transformer --hidden-size 128\n";
+
+/// How it was run, and whether it was right.
+std::string describe(const Measurement& measurement) {
+  std::vector<Nanos> sorted = measurement.makespans;
+  std::sort(sorted.begin(), sorted.end());
+  std::string text = fmt::format("\nmeasured on {}, --work {}, {}\n", measurement.backend,
+                                 measurement.work, measurement.device);
+  text += fmt::format("{} step(s): makespan {:.6g} ms to {:.6g} ms; shown is the median\n",
+                      sorted.size(), static_cast<double>(sorted.front()) / 1e6,
+                      static_cast<double>(sorted.back()) / 1e6);
+  if (measurement.proof) text += to_string(*measurement.proof) + "\n";
+  return text;
+}
+
+std::string print_report(const Measurement& measurement, const std::string& format) {
+  const Step& step = measurement.step;
+  if (format == "json")
+    return with_members(write_report_json(step.report, step.program, step.timeline),
+                        json_members(measurement));
+  if (format == "csv") return write_report_csv(step.report);
+  const DrawOptions draw = terminal_draw_options();
+  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
+         describe(measurement);
+}
+
+}  // namespace
+
+int run_run(const Arguments& arguments) {
+  CLI::App app{"Run one schedule for real and report what was measured", "bubblescope run"};
+  std::string name;
+  std::string format;
+  PredictOptions options;
+  RunOptions run;
+  ExportOptions exports;
+  std::vector<std::string> conditions;
+  run.backend = "cpu";
+  app.add_option("SCHEDULE", name, "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  add_predict_options(app, options);
+  add_run_options(app, run);
+  add_format_option(app, format, {"text", "json", "csv"});
+  add_export_options(app, exports);
+  add_gate_option(app, conditions);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  const Schedule schedule = load_schedule(name, options);
+  const Program program = lower_or_explain(schedule, options.cost.lower);
+  const Measurement measurement = measure(schedule, program, options, run);
+  write_exports(measurement.step, exports);
+  if (measurement.breakdown)
+    throw Error(measurement.breakdown->fault, measurement.breakdown->message);
+  fmt::print("{}", print_report(measurement, format));
+  const bool wrong = measurement.proof && !measurement.proof->matches;
+  if (wrong) fmt::print(stderr, "bubblescope: {}\n", to_string(*measurement.proof));
+  return report_failures(gate, metrics_of(measurement.step.report)) || wrong ? 1 : 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,59 @@
+// argv -> how to run.
+#include "tools/run_options.h"
+
+#include <vector>
+
+#include "tools/choice.h"
+
+namespace bubblescope {
+
+namespace {
+
+const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
+                               {"spin", WorkKind::kSpin},
+                               {"transformer", WorkKind::kTransformer}};
+
+void add_model_options(CLI::App& app, TrainingOptions& options) {
+  const CLI::Range size(1, 1 << 20);
+  TransformerShape& model = options.model;
+  app.add_option("--hidden-size", model.width, "transformer: width")->check(size);
+  app.add_option("--num-attention-heads", model.heads, "transformer: heads")->check(size);
+  app.add_option("--seq-length", model.sequence, "transformer: tokens of a sequence")->check(size);
+  app.add_option("--micro-batch-size", model.batch, "transformer: sequences of a micro-batch")
+      ->check(size);
+  app.add_option("--vocab-size", model.vocabulary, "transformer: vocabulary")
+      ->check(CLI::Range(2, 1 << 20));
+  app.add_option("--layers-per-stage", model.blocks_per_stage, "transformer: blocks of a stage")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--seed", options.seed, "of the transformer's weights and data");
+  using Kind = OptimizerOptions::Kind;
+  add_choice<Kind>(app, {"--optimizer", "what makes weights of gradients"},
+                   {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
+                   [&options](Kind kind) { options.optimizer.kind = kind; });
+}
+
+}  // namespace
+
+void add_run_options(CLI::App& app, RunOptions& options) {
+  app.add_option("--backend", options.backend, "what runs it ('bubblescope list backends')")
+      ->type_name("NAME");
+  add_choice<WorkKind>(
+      app, {"--work", "what an op does: sleep or spin for its cost, or train a transformer"},
+      kWorks, [&options](WorkKind work) { options.work = work; });
+  app.add_option("--steps", options.steps, "measured steps; the one of median length is reported")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--warmup", options.warmup, "steps before them that are not measured")
+      ->check(CLI::Range(0, 1'000'000));
+  add_parsed(app,
+             {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
+             [&options](const std::string& text) { options.timeout = parse_duration(text); });
+  add_model_options(app, options.training);
+}
+
+std::string to_string(WorkKind work) {
+  for (const auto& [name, kind] : kWorks)
+    if (kind == work) return name;
+  return "?";
+}
+
+}  // namespace bubblescope

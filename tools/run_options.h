@@ -1,0 +1,35 @@
+// The flags of the commands that run schedules for real.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "exec/training/training.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// What every op does.
+enum class WorkKind : std::uint8_t {
+  kSleep,        ///< lets its cost pass, on no core
+  kSpin,         ///< keeps a core busy for its cost
+  kTransformer,  ///< trains
+};
+
+struct RunOptions {
+  std::string backend;  ///< empty: nothing is run
+  WorkKind work = WorkKind::kSleep;
+  std::int32_t warmup = 1;
+  std::int32_t steps = 3;
+  Nanos timeout = 30'000'000'000;
+  TrainingOptions training;
+};
+
+/// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
+void add_run_options(CLI::App& app, RunOptions& options);
+
+/// "sleep", "spin", "transformer".
+std::string to_string(WorkKind work);
+
+}  // namespace bubblescope

@@ -17,8 +17,8 @@ namespace bubblescope {
 namespace {
 
 // Efforts in timed ops; one takes about ten nanoseconds.
-constexpr std::int64_t kBlockOps = 1'000'000;
-constexpr std::int64_t kFollowOps = 400'000;
+constexpr std::int64_t kBlockOps = 600'000;
+constexpr std::int64_t kFollowOps = 250'000;
 constexpr std::int64_t kClimbOps = 6'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
@@ -53,7 +53,7 @@ class OrderSearch {
       follow_building_blocks();
     }
     const auto climbs = static_cast<std::int64_t>(orders_for(kClimbOps));
-    pool_.improve_all(bound_, long_v ? climbs / 2 : climbs);
+    pool_.improve_all(bound_, long_v ? climbs / 8 : climbs);
     return pool_;
   }
 

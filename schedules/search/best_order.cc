@@ -17,8 +17,8 @@ namespace bubblescope {
 namespace {
 
 // Efforts in timed ops; one takes about ten nanoseconds.
-constexpr std::int64_t kBlockOps = 2'000'000;
-constexpr std::int64_t kFollowOps = 1'000'000;
+constexpr std::int64_t kBlockOps = 600'000;
+constexpr std::int64_t kFollowOps = 250'000;
 constexpr std::int64_t kClimbOps = 6'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
@@ -42,15 +42,18 @@ class OrderSearch {
       least_work_ = std::min(least_work_, work(problem, rank));
   }
 
-  /// Everything is tried on short steps; longer V's repeat what was found there.
+  /// Longer V's repeat what short ones do, where everything can be tried.
   const OrderPool& run() {
     const bool long_v = problem_.chunks == 2 && problem_.microbatches > brief_microbatches();
     dispatch_freely();
     if (problem_.chunks == 1) fill(linear_skeletons(problem_));
-    if (problem_.chunks == 2 && !problem_.fused) fill(v_skeletons(problem_));
     if (long_v) stretch_brief_orders();
-    if (problem_.chunks == 2 && !long_v) follow_building_blocks();
-    pool_.improve_all(bound_, kClimbOps / problem_.ops() / (long_v ? 2 : 1));
+    if (problem_.chunks == 2 && !long_v) {
+      if (!problem_.fused) fill(v_skeletons(problem_));
+      follow_building_blocks();
+    }
+    const auto climbs = static_cast<std::int64_t>(orders_for(kClimbOps));
+    pool_.improve_all(bound_, long_v ? climbs / 8 : climbs);
     return pool_;
   }
 

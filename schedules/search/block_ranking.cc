@@ -35,7 +35,10 @@ class Extrapolation {
         few_pool_(few_),
         more_pool_(more_) {}
 
-  std::int64_t ops_per_block() const { return (few_.ops() + more_.ops()) * (few_.fused ? 1 : 3); }
+  std::int64_t ops_per_block() const {
+    const bool whole = more_.microbatches == microbatches_;
+    return (whole ? more_.ops() : few_.ops() + more_.ops()) * (few_.fused ? 1 : 3);
+  }
 
   std::optional<double> span(const BuildingBlock& block) {
     const std::optional<Score> last = offer_block(more_pool_, block);

@@ -90,6 +90,14 @@ BlockShape fused_shape(std::int32_t ranks, std::span<const FusedRow> cycle, bool
 
 }  // namespace
 
+std::vector<BlockShape> published_block_shapes(std::int32_t ranks) {
+  BlockShape v_min = paced(ranks, {1, 1}, {1, 1}, ranks);
+  v_min.turn = {1, ranks % 3 == 0 ? 3 : 1, 1};
+  BlockShape v_half = paced(ranks, {2, 1}, {2, 1}, ranks);
+  v_half.turn = {1, ranks % 2 == 0 ? 4 : 1, 2};
+  return {v_half, v_min};
+}
+
 std::vector<BlockShape> split_block_shapes(std::int32_t ranks) {
   std::vector<BlockShape> found;
   const std::int32_t stride = 1 + (ranks - 2) / kFarChoices;

@@ -117,6 +117,10 @@ std::vector<BuildingBlock> v_blocks(std::int32_t ranks, bool fused, std::int64_t
   std::sort(found.begin(), found.end());
   const std::size_t taken = std::min(count, found.size());
   std::vector<BuildingBlock> blocks;
+  if (!fused)
+    for (const BlockShape& shape : published_block_shapes(ranks))
+      if (BuildingBlock block = v_block(shape); block.lifespan() <= longest)
+        blocks.push_back(std::move(block));
   for (std::size_t at = 0; at < taken; ++at)
     blocks.push_back(v_block(shapes[found[at * found.size() / taken].second]));
   return blocks;

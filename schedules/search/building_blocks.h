@@ -42,12 +42,15 @@ Skeleton unroll(const SearchProblem& problem, const BuildingBlock& block);
 /// The same with the W, each in the first slot after its I that nobody else takes.
 TokenOrder unroll_with_weights(const SearchProblem& problem, const BuildingBlock& block);
 
+/// V-Half's and V-Min's own.
+std::vector<BlockShape> published_block_shapes(std::int32_t ranks);
+
 /// Every shape of the family that repeats.
 std::vector<BlockShape> split_block_shapes(std::int32_t ranks);
 std::vector<BlockShape> fused_block_shapes(std::int32_t ranks);
 
-/// Blocks of these shapes whose lifespan is at most `longest`; if there are more than
-/// `count`, a selection of all lifespans. The longest first.
+/// Blocks whose lifespan is at most `longest`: the published ones, then those of all these shapes,
+/// the longest first; of more than `count`, a selection of all lifespans.
 std::vector<BuildingBlock> v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
                                     std::size_t count);
 

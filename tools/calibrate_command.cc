@@ -1,6 +1,7 @@
 // calibrate: measure what ops and messages cost here, and write it as a cost file.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

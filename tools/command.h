@@ -1,4 +1,4 @@
-// Commands: one file each, one row each in the table of main.cc.
+// Commands: one file each, one row each in the table of commands.cc.
 #pragma once
 
 #include <string>

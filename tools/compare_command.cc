@@ -1,6 +1,7 @@
 // compare: predictions side by side.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <utility>

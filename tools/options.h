@@ -1,7 +1,6 @@
 // The flags of the command line, as strings and numbers: nothing is opened here.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +12,10 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+
+namespace CLI {
+class App;
+}
 
 namespace bubblescope {
 

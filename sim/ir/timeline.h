@@ -16,4 +16,14 @@ struct Timeline {
   std::vector<Nanos> end;
 };
 
+/// First start and last end of anything, on any rank.
+struct StepBounds {
+  Nanos start = 0;
+  Nanos end = 0;
+};
+StepBounds step_bounds(const Timeline& timeline);
+
+/// From the first start to the last end.
+Nanos makespan_of(const Timeline& timeline);
+
 }  // namespace bubblescope

@@ -100,8 +100,12 @@ class DataflowLowering {
 
   void add_message(const Message& message) {
     const Instruction& consumer = draft_.instruction(message.consumer);
-    const Instruction& maker = draft_.instruction(message.maker);
-    draft_.add({send_of(made_by(maker.op)), kNoLane, maker.rank, consumer.rank});
+    const Op& op = consumer.op;
+    const bool forward = op.kind == OpKind::kForward;
+    const Made made{forward ? Product::kActivation : Product::kGradient,
+                    op.stage + (forward ? -1 : 1), op.microbatch, op.slice};
+    const std::int32_t rank = schedule_.rank_of(made.stage, made.microbatch);
+    draft_.add({send_of(made), kNoLane, rank, consumer.rank});
     draft_.wait_for(message.maker);
   }
 

@@ -25,6 +25,7 @@ int run_calibrate(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
+int run_analyze(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 

@@ -9,6 +9,7 @@ const std::vector<Command>& commands() {
       {"compare", "several schedules side by side", run_compare},
       {"run", "run a schedule for real: its timeline, its bubbles, its gradients", run_run},
       {"calibrate", "measure what ops and messages cost here, as a --costs file", run_calibrate},
+      {"analyze", "a measured trace: its bubbles, its stragglers, what if they were not", run_analyze},
       {"check", "is a schedule legal, can it deadlock, what memory does it need", run_check},
       {"convert", "write a schedule in another format", run_convert},
       {"diff", "two reports or timelines, op by op; a gate for CI", run_diff},

@@ -28,24 +28,6 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           schedule, flag, schedule));
 }
 
-/// What the memory flags say for any schedule of this shape.
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
-}
-
 /// A cost file's stages, for a schedule that has no order yet.
 CostModel stage_costs(const Shape& shape, const std::string& path) {
   Schedule unordered;
@@ -64,7 +46,7 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
+  request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
   if (def.reads_costs && !options.cost.file.empty())
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
@@ -127,6 +109,22 @@ void expect_ending(const std::string& format, const std::string& path) {
 
 }  // namespace
 
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
+  using Per = UniformCost::Per;
+  MemoryModel memory;
+  memory.release = options.release;
+  memory.unit = options.unit;
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = options.cap;
+  if (memory.cap.size() == 1)
+    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
+  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
+    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                            memory.cap.size(), shape.ranks));
+  return memory;
+}
+
 bool is_schedule_file(const std::string& name_or_path) {
   return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
 }
@@ -143,7 +141,7 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
-  models.memory = uniform_memory(schedule.shape, options);
+  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);

@@ -36,6 +36,11 @@ bool is_schedule_file(const std::string& name_or_path);
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
 
+/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
+/// neither one entry nor one per rank.
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
+                           UniformCost::Per per = UniformCost::Per::kRank);
+
 /// From the cost file, which is read once, or from the flags spread over the schedule's stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);
 

@@ -175,7 +175,7 @@ class Reader {
 
   void note_tensor_ranks() {
     if (shadowed_)
-      trace_.notes.push_back("of tensor-parallel ranks, which run in lockstep, the first is shown");
+      trace_.notes.emplace_back("of tensor-parallel ranks, which run in lockstep, the first is shown");
   }
 
   [[noreturn]] void refuse() const {

@@ -128,6 +128,10 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
+  add_profile_option(app, options);
+}
+
+void add_profile_option(CLI::App& app, ShapeOptions& options) {
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
                       {{"pytorch", Profile::kPytorch},
                        {"megatron", Profile::kMegatron},

@@ -23,6 +23,7 @@ int run_simulate(const Arguments& arguments);
 int run_run(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);

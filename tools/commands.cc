@@ -7,6 +7,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"simulate", "time one schedule: drawing, bubbles, memory, critical path", run_simulate},
       {"compare", "several schedules side by side", run_compare},
+      {"plan", "sweep schedules and shapes: ranked, with break-even points", run_plan},
       {"run", "run a schedule for real: its timeline, its bubbles, its gradients", run_run},
       {"calibrate", "measure what ops and messages cost here, as a --costs file", run_calibrate},
       {"analyze", "a measured trace: its bubbles, its stragglers, what if they were not", run_analyze},

@@ -43,16 +43,6 @@ std::vector<std::string> names_of(const std::string& list) {
   return names;
 }
 
-/// A flag that a schedule has no use for is meant for the others.
-PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
-  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
-  if (!def.groups_microbatches) options.shape.group_size.reset();
-  if (!def.cuts_sequences) options.shape.slices.reset();
-  if (!def.overlaps_experts) options.shape.moe_overlap = false;
-  if (!def.replicates_stages) options.shape.replicas.clear();
-  return options;
-}
-
 Row predict_row(const std::string& name, const PredictOptions& options) {
   const bool file = is_schedule_file(name);
   const PredictOptions mine = file ? options : fitted(options, find_schedule(name));

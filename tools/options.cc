@@ -125,6 +125,10 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
+  add_profile_option(app, options);
+}
+
+void add_profile_option(CLI::App& app, ShapeOptions& options) {
   Choices<Profile> profiles;
   for (const ProfileName& known : kProfiles) profiles.emplace_back(known.name, known.profile);
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},

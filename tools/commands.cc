@@ -1,4 +1,6 @@
 // The command table: help, dispatch and completion all read it.
+#include <cstdio>
+
 #include "tools/command.h"
 
 namespace bubblescope {
@@ -18,6 +20,20 @@ const std::vector<Command>& commands() {
       {"completion", "print a completion script for bash, zsh or fish", run_completion},
   };
   return table;
+}
+
+int exit_status(Fault fault) {
+  switch (fault) {
+    case Fault::kProblem: return 1;
+    case Fault::kUsage: return 2;
+    case Fault::kMachine: return 3;
+  }
+  return 3;
+}
+
+void complain(const std::string& message) {
+  const std::string line = "bubblescope: " + message + "\n";
+  std::fputs(line.c_str(), stderr);
 }
 
 }  // namespace bubblescope

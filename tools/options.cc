@@ -190,7 +190,8 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
            for (const std::string& text : texts)
              options.injections.push_back(parse_injection(text));
          },
-         "a fault: rank=R[,op=OP],delay=TIME|die|hang; may be given several times")
+         "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
+         "repeated")
       ->type_name("FAULT");
 }
 

@@ -8,6 +8,9 @@
 
 namespace bubblescope {
 
+/// What a rank is busy with while it runs an op.
+BusyKind busy_kind(OpKind kind);
+
 /// First start and last end of anything, on any rank.
 struct StepBounds {
   Nanos start = 0;

@@ -14,6 +14,13 @@ struct Timeline {
   std::string source = "simulated";  ///< "simulated", "cpu", "cuda", "nccl", "kineto", ...
   std::vector<Nanos> start;
   std::vector<Nanos> end;
+  /// What each takes where no other is in its way; empty: as long as it took here. Messages that
+  /// share a link take longer than that.
+  std::vector<Nanos> alone;
+
+  Nanos least_duration(InstructionId id) const {
+    return alone.empty() ? end[id] - start[id] : alone[id];
+  }
 };
 
 }  // namespace bubblescope

@@ -113,24 +113,34 @@ Batch FactorTable::stretch(Batch durations, std::uint64_t key, std::size_t block
   return durations;
 }
 
+std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
+                             const std::vector<SlowRank>& slow_ranks) {
+  std::vector<double> factors(static_cast<std::size_t>(program.ranks), 1);
+  for (const SlowRank& slow : slow_ranks) {
+    if (slow.rank >= program.ranks)
+      throw Error("rank " + std::to_string(slow.rank) + " is slow, but ranks are 0.." +
+                  std::to_string(program.ranks - 1) + "; correct --slow");
+    factors[static_cast<std::size_t>(slow.rank)] *= slow.factor;
+  }
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const double factor = factors[static_cast<std::size_t>(instruction.rank)];
+    if (factor != 1 && is_compute(instruction.op.kind))
+      durations[id] = std::llround(static_cast<double>(durations[id]) * factor);
+  }
+  return durations;
+}
+
 NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise)
     : program_(program),
       durations_(durations),
       noise_(noise),
-      slow_(static_cast<std::size_t>(program.ranks), 1),
       op_table_(noise.distribution, noise.op_jitter),
       message_table_(noise.distribution, noise.message_jitter),
       rank_table_(noise.distribution, noise.rank_jitter),
       length_table_(noise.distribution, noise.ragged) {
-  double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
-                 length_table_.largest() * std::max(1.0, noise.stragglers.factor);
-  for (const SlowRank& slow : noise.slow_ranks) {
-    if (slow.rank >= program.ranks)
-      throw Error("rank " + std::to_string(slow.rank) + " is slow, but ranks are 0.." +
-                  std::to_string(program.ranks - 1) + "; correct --slow");
-    slow_[static_cast<std::size_t>(slow.rank)] *= slow.factor;
-    worst *= std::max(1.0, slow.factor);
-  }
+  const double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
+                       length_table_.largest() * std::max(1.0, noise.stragglers.factor);
   double sum = 0;
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
   if (sum * worst > kLongestBatchTime / 2)
@@ -142,13 +152,14 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
 NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(model), block_(block) {
   const Noise& noise = model.noise_;
   const bool slow_steps = noise.stragglers.whole_rank && noise.stragglers.probability > 0;
-  if (model.rank_table_.has_spread() || !noise.slow_ranks.empty() || slow_steps)
-    for (std::size_t rank = 0; rank < model.slow_.size(); ++rank) {
-      Batch factors = all(model.slow_[rank]);
+  if (model.rank_table_.has_spread() || slow_steps)
+    for (std::int32_t rank = 0; rank < model.program_.ranks; ++rank) {
+      const auto what = static_cast<std::uint64_t>(rank);
+      Batch factors = all(1);
       if (model.rank_table_.has_spread())
         factors =
-            model.rank_table_.stretch(factors, key_of(noise.seed, Stream::kRank, rank), block);
-      if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, rank));
+            model.rank_table_.stretch(factors, key_of(noise.seed, Stream::kRank, what), block);
+      if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, what));
       of_rank_.push_back(factors);
     }
   if (!model.length_table_.has_spread()) return;

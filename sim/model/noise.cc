@@ -16,7 +16,10 @@ namespace {
 constexpr std::size_t kQuantiles = 256;
 
 /// What a draw is for. Two streams of one seed have nothing to do with each other.
-enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kStraggler, kSlowStep };
+enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kSlowStep };
+
+/// Turns the key of an op's jitter into that of its straggling.
+constexpr std::uint64_t kStraggling = 0x5851f42d4c957f2du;
 
 std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t what) {
   return mix(mix(seed ^ static_cast<std::uint64_t>(stream) << 56) + what);
@@ -145,8 +148,11 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
   if (sum * worst > kLongestBatchTime / 2)
     throw Error("with this noise a step might take over 26 days; ask for less noise or fewer ops");
-  for (const Instruction& instruction : program.instructions)
+  keys_.reserve(program.instructions.size());
+  for (const Instruction& instruction : program.instructions) {
     microbatches_ = std::max(microbatches_, instruction.op.microbatch + 1);
+    keys_.push_back(key_of(noise.seed, Stream::kJitter, identity_of(instruction.op)));
+  }
 }
 
 NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(model), block_(block) {
@@ -189,9 +195,8 @@ Batch NoisyBatch::operator()(InstructionId id) const {
   const Noise& noise = model_.noise_;
   const bool compute = is_compute(instruction.op.kind);
   const FactorTable& jitter = compute ? model_.op_table_ : model_.message_table_;
-  const std::uint64_t identity = identity_of(instruction.op);
-  if (jitter.has_spread())
-    durations = jitter.stretch(durations, key_of(noise.seed, Stream::kJitter, identity), block_);
+  const std::uint64_t key = model_.keys_[id];
+  if (jitter.has_spread()) durations = jitter.stretch(durations, key, block_);
   if (compute) {
     if (!of_rank_.empty())
       durations = multiply(durations, of_rank_[static_cast<std::size_t>(instruction.rank)]);
@@ -199,7 +204,7 @@ Batch NoisyBatch::operator()(InstructionId id) const {
       durations =
           multiply(durations, of_microbatch_[static_cast<std::size_t>(instruction.op.microbatch)]);
     if (noise.stragglers.probability > 0 && !noise.stragglers.whole_rank)
-      durations = let_straggle(durations, key_of(noise.seed, Stream::kStraggler, identity));
+      durations = let_straggle(durations, key ^ kStraggling);
   }
   for (double& duration : durations) duration = to_whole_nanos(duration);
   return durations;

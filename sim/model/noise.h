@@ -92,6 +92,7 @@ class NoiseModel {
   const Program& program_;
   std::span<const Nanos> durations_;
   Noise noise_;
+  std::vector<std::uint64_t> keys_;  ///< per instruction, from what it is
   std::int32_t microbatches_ = 0;
   FactorTable op_table_;
   FactorTable message_table_;

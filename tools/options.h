@@ -12,6 +12,8 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/network_options.h"
+#include "tools/noise_options.h"
 
 namespace CLI {
 class App;
@@ -38,6 +40,7 @@ struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;  ///< whether a cost flag was given at all
   std::string file;          ///< --costs; empty where not given
+  std::optional<NetworkOptions> network;
   LowerOptions lower;
 };
 void add_cost_options(CLI::App& app, CostOptions& options);
@@ -56,6 +59,7 @@ struct PredictOptions {
   CostOptions cost;
   MemoryOptions memory;
   Injections injections;  ///< faults of ranks, predicted or made
+  NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

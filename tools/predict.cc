@@ -10,7 +10,12 @@
 #include <variant>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/link_use.h"
+#include "sim/analysis/sensitivity.h"
+#include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/simulate_batch.h"
+#include "sim/engine/simulate_shared.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
@@ -74,6 +79,16 @@ void expect_ending(const std::string& format, const std::string& path) {
     throw Error("--dot: cannot write " + path + "; the endings are .dot, .svg, .png and .pdf");
   if (format != "dot" && (other || (drawn && !(format == "svg" && ends(".svg")))))
     throw Error("--" + format + ": " + path + " has the ending of another format");
+}
+
+/// The same step in every scenario of the noise.
+StepTimes try_noise(const Step& step, const NoiseOptions& options) {
+  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
+  const NoiseModel model(step.program, durations, options.noise);
+  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
+  return summarize(step.traffic
+                       ? simulate_batches(step.program, *step.traffic, options.seeds, batch)
+                       : simulate_batches(step.program, options.seeds, batch));
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
@@ -171,13 +186,21 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);
+    if (options.cost.network) {
+      models.cluster =
+          cluster_of(*options.cost.network, options.cost.uniform.message, schedule.shape.ranks);
+      models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+    }
     return models;
   }
+  if (options.cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
+  models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
@@ -203,9 +226,26 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   step.schedule = load_schedule(name_or_path, options);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
-  const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
+  step.durations =
+      slow_down(step.program,
+                inject(options.injections, step.program, price(step.program, step.models.costs)),
+                options.noise.slow_ranks);
+  SharedRun run;
+  if (step.models.cluster) {
+    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+    run = simulate_shared(step.program, *step.traffic);
+    step.timeline = std::move(run.timeline);
+    step.timeline.alone = step.durations;
+  } else {
+    step.timeline = simulate(step.program, step.durations);
+  }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  if (step.traffic)
+    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
+  if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);
+  if (options.noise.sensitivity)
+    step.report.sensitivity =
+        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
   return step;
 }
 

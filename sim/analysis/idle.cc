@@ -34,8 +34,6 @@ std::string_view name(BusyKind kind) {
   return "?";
 }
 
-namespace {
-
 BusyKind busy_kind(OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return BusyKind::kF;
@@ -54,6 +52,8 @@ BusyKind busy_kind(OpKind kind) {
   }
   return BusyKind::kOptimizer;
 }
+
+namespace {
 
 Nanos& at(RankReport& rank, IdleCause cause) {
   return rank.idle_by_cause[static_cast<std::size_t>(cause)];

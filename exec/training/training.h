@@ -37,8 +37,7 @@ class Training {
  public:
   /// Throws Error for what cannot be trained: sliced sequences, ranks that share a stage, heads
   /// that do not divide the width.
-  /// `schedule`, `program` and `processes` are not copied. What is not run by this process is not
-  /// held here.
+  /// Its references are not copied. Stages that other processes run are not held here.
   Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
            const Processes& processes = this_process_alone());
   Training(const Training&) = delete;

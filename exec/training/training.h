@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "exec/backend.h"
+#include "exec/training/held_bytes.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/optimizer.h"
 #include "exec/training/transformer.h"
@@ -51,11 +54,12 @@ class Training {
 
  private:
   struct MicrobatchState {
-    std::optional<Activations> saved;
-    Matrix input;  ///< where the forward will be recomputed
+    std::optional<Kept> kept;       ///< by the forward, in its rank's memory
+    std::optional<Kept> elsewhere;  ///< in the keeper's memory
+    bool complete = false;          ///< nothing is left to be made again
     std::optional<WeightWork> work;
     double loss = 0;
-    bool recomputes = false;
+    Recompute recompute = Recompute::kNone;
     Bytes held = 0;
   };
 
@@ -66,9 +70,13 @@ class Training {
     std::vector<MicrobatchState> microbatches;
   };
 
+  /// Its rank's lanes take and give back, and those of ranks that evict to it.
   struct RankMemory {
+    std::mutex mutex;
     Bytes held = 0;
     Bytes peak = 0;
+
+    void add(Bytes bytes);
   };
 
   void run(const Instruction& instruction);
@@ -79,6 +87,8 @@ class Training {
   void compute_weight_grad(const Op& op);
   Matrix read(Direction direction, const Op& op);
   void write(Direction direction, const Op& op, Matrix matrix);
+  void move_out(const Instruction& evict);
+  void move_back(const Instruction& load);
   void hold(const Op& op, Bytes bytes);
   MicrobatchState& state_of(const Op& op);
   Tokens tokens_of(const Op& op) const;
@@ -88,7 +98,7 @@ class Training {
   const Program& program_;
   TrainingOptions options_;
   std::vector<StageState> stages_;
-  std::vector<RankMemory> memory_;  ///< [rank]; each is touched by its rank's lane only
+  std::vector<RankMemory> memory_;  ///< [rank]
   Mailbox inbox_;                   ///< at the stage that reads
   Mailbox outbox_;                  ///< at the stage that made it
   std::vector<double> losses_;
@@ -99,7 +109,8 @@ class Training {
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps);
 
-/// What each op adds to its rank's memory, in bytes, for one schedule's stages.
-std::vector<MemoryDelta> training_memory(const Schedule& schedule, const TrainingOptions& options);
+/// What each op adds to its rank's memory, in bytes, for one schedule's stages; and what a forward
+/// keeps where the rest is made again.
+MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options);
 
 }  // namespace bubblescope

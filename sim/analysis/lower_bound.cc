@@ -15,9 +15,17 @@ struct Chains {
   std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
 };
 
+/// Copies wait for compute ops, and compute ops for copies, so that memory is enough: another order
+/// has other such edges. Only what moves the same activations is data.
+bool is_order_of_copies(const Op& from, const Op& to) {
+  if (!is_copy(from.kind) && !is_copy(to.kind)) return false;
+  return from.stage != to.stage || from.microbatch != to.microbatch || from.slice != to.slice;
+}
+
 /// The edges by which a pair starts or ends together are the order's own, not the data's: a forward
 /// waits for forwards of its own micro-batch, and what it sends is there when it ends.
 bool is_data_edge(const Program& program, InstructionId from, const Instruction& to) {
+  if (is_order_of_copies(program.instructions[from].op, to.op)) return false;
   const bool pair = to.op.kind == OpKind::kForward && to.op.pairing == Pairing::kFirst;
   if (!pair && to.op.kind != OpKind::kSendForward) return true;
   const Op& made = program.instructions[from].op;

@@ -9,6 +9,7 @@
 
 #include "exec/injection.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
@@ -50,14 +51,23 @@ struct MemoryOptions {
   MemoryDelta unit{1'000'000, 0, -1'000'000};
   std::vector<std::int64_t> cap;  ///< one for all ranks, or one per rank; empty: none
   Release release = Release::kWeightGrad;
+  KeptShares kept;  ///< where activations are made again
 };
 void add_memory_options(CLI::App& app, MemoryOptions& options);
+
+/// What a schedule's ranks do not keep until the backward.
+struct MovesOptions {
+  std::vector<Recompute> recompute;  ///< one for all stages, or one per stage; empty: none
+  std::optional<OffloadPlan> offload;
+};
+void add_moves_options(CLI::App& app, MovesOptions& options);
 
 /// Everything that a prediction needs, in one piece.
 struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
   MemoryOptions memory;
+  MovesOptions moves;
   Injections injections;  ///< faults of ranks, predicted or made
   NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
 };

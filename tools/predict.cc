@@ -16,6 +16,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_batch.h"
 #include "sim/engine/simulate_shared.h"
+#include "sim/ir/recompute.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
@@ -134,6 +135,7 @@ MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
   MemoryModel memory;
   memory.release = options.memory.release;
   memory.unit = options.memory.unit;
+  memory.kept = options.memory.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.memory.cap;
@@ -171,12 +173,17 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
 }
 
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  if (!is_schedule_file(name_or_path)) {
+  Schedule schedule;
+  if (is_schedule_file(name_or_path)) {
+    schedule = read_schedule(name_or_path);
+    expect_agreement(schedule, options.shape, name_or_path);
+  } else {
     const ScheduleDef& def = find_schedule(name_or_path);
-    return build_schedule(def, request_of(def, options));
+    schedule = build_schedule(def, request_of(def, options));
   }
-  Schedule schedule = read_schedule(name_or_path);
-  expect_agreement(schedule, options.shape, name_or_path);
+  const MovesOptions& moves = options.moves;
+  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
   return schedule;
 }
 
@@ -196,12 +203,13 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
+    throw Error("--costs gives all costs; leave --f, --i, --w, --b, --r, --copy and --p2p out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
 }

@@ -6,6 +6,7 @@
 //      {"forward": "10.5ms", "input_grad": "10.1ms", "weight_grad": "9.3ms",
 //       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"}},
 //      {"forward": 12, "backward": 21.5}],
+//    "copy": {"latency": "5us", "bandwidth_gbps": 200},
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
@@ -31,9 +32,20 @@ struct StageEntry {
   std::optional<Nanos> backward;  ///< the full backward; input_grad + weight_grad unless given
   std::optional<Nanos> input_grad;
   std::optional<Nanos> weight_grad;
-  std::optional<Nanos> recompute;  ///< forward unless given
+  std::optional<Nanos> recompute;            ///< forward unless given
+  std::optional<Nanos> selective_recompute;  ///< of the core of attention
   std::optional<Nanos> overlapped_pair;
+  std::optional<Nanos> evict;  ///< of what its forward keeps; CostFile::copy says unless given
+  std::optional<Nanos> load;   ///< evict unless given
   std::optional<MemoryDelta> activation_bytes;
+  std::optional<Bytes> checkpoint;            ///< kept where everything is recomputed
+  std::optional<Bytes> selective_checkpoint;  ///< kept where attention is
+};
+
+/// What a copy between two memories takes: latency, and the bytes that are kept over the bandwidth.
+struct CopyEntry {
+  Nanos latency = 0;
+  std::optional<double> bandwidth_gbps;
 };
 
 /// What a message takes: latency, and its bytes over the bandwidth where both are given.
@@ -58,6 +70,7 @@ struct CostFile {
   Transfer message;
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
+  CopyEntry copy;
   std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
 };
 

@@ -20,10 +20,14 @@ bool is_gradient(OpKind kind) { return gives_input_grad(kind) || kind == OpKind:
 bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpKind::kSendForward; }
 
 /// Whether one op or message needs what another made or brings; true for whatever is neither.
+/// Copies also wait so that memory is enough, which another order would do otherwise: only what
+/// moves the same activations is data.
 bool needs(const Op& op, const Op& made) {
-  if (!is_compute(op.kind) && !is_send(op.kind)) return true;
+  const bool copies = is_copy(op.kind) || is_copy(made.kind);
+  if (!copies && !is_compute(op.kind) && !is_send(op.kind)) return true;
   if (op.microbatch != made.microbatch) return false;
   const bool same = made.stage == op.stage && made.slice == op.slice;
+  if (copies) return same;
   switch (op.kind) {
     case OpKind::kForward:
       return is_activation(made.kind) &&
@@ -41,6 +45,8 @@ bool needs(const Op& op, const Op& made) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kIdle: return true;
   }
   return true;

@@ -20,7 +20,7 @@ struct StageCost {
   Nanos evict = 0;      ///< the copy of what a forward keeps into another memory
   Nanos load = 0;       ///< and back
   /// An overlapped pair whose forward is on this stage; forward + the other's backward unless set.
-  std::optional<Nanos> overlapped_pair;
+  std::optional<Nanos> overlapped_pair = {};
 };
 
 struct CostModel {

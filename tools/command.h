@@ -25,6 +25,8 @@ int run_calibrate(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
+int run_search(const Arguments& arguments);
+int run_partition(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 

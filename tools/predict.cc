@@ -23,8 +23,9 @@ constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
   if (value) return *value;
-  throw Error(fmt::format("{} needs {}; for example 'bubblescope simulate {} --pp 4 -m 8'",
-                          schedule, flag, schedule));
+  const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
+  throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
+                          example));
 }
 
 /// What the memory flags say for any schedule of this shape.
@@ -51,31 +52,6 @@ CostModel stage_costs(const Shape& shape, const std::string& path) {
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   return cost_model(read_cost_file(path), unordered);
-}
-
-ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
-  const ShapeOptions& given = options.shape;
-  ScheduleRequest request;
-  request.shape.ranks = required(given.ranks, def.name, "--pp");
-  request.shape.microbatches = required(given.microbatches, def.name, "-m");
-  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
-  request.shape.slices = given.slices.value_or(1);
-  request.shape.group_size = given.group_size;
-  request.profile = given.profile;
-  request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
-    request.stage_costs = stage_costs(request.shape, options.cost.file);
-  request.moe_overlap = given.moe_overlap;
-  request.replicas = given.replicas;
-  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
-                           request.shape.microbatches * request.shape.slices;
-  if (ops > kMaxOps)
-    throw Error(
-        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
-                    "micro-batches, ranks or chunks",
-                    ops, kMaxOps));
-  return request;
 }
 
 /// A file says its own shape; flags that repeat it must agree.
@@ -130,10 +106,36 @@ bool is_schedule_file(const std::string& name_or_path) {
   return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
 }
 
+ScheduleRequest request_of(const Wanted& wanted, const PredictOptions& options) {
+  const ShapeOptions& given = options.shape;
+  ScheduleRequest request;
+  request.shape.ranks = required(given.ranks, wanted.name, "--pp");
+  request.shape.microbatches = required(given.microbatches, wanted.name, "-m");
+  request.shape.chunks = given.chunks.value_or(wanted.chunks);
+  request.shape.slices = given.slices.value_or(1);
+  request.shape.group_size = given.group_size;
+  request.profile = given.profile;
+  request.cost = options.cost.uniform;
+  request.memory = uniform_memory(request.shape, options);
+  if (wanted.reads_costs && !options.cost.file.empty())
+    request.stage_costs = stage_costs(request.shape, options.cost.file);
+  request.moe_overlap = given.moe_overlap;
+  request.replicas = given.replicas;
+  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
+                           request.shape.microbatches * request.shape.slices;
+  if (ops > kMaxOps)
+    throw Error(
+        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
+                    "micro-batches, ranks or chunks",
+                    ops, kMaxOps));
+  return request;
+}
+
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
   if (!is_schedule_file(name_or_path)) {
     const ScheduleDef& def = find_schedule(name_or_path);
-    return build_schedule(def, request_of(def, options));
+    return build_schedule(
+        def, request_of({def.name, def.implied_chunks.value_or(1), def.reads_costs}, options));
   }
   Schedule schedule = read_schedule(name_or_path);
   expect_agreement(schedule, options.shape, name_or_path);
@@ -174,8 +176,12 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) 
 }
 
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
+  return predict(load_schedule(name_or_path, options), options);
+}
+
+Step predict(Schedule schedule, const PredictOptions& options) {
   Step step;
-  step.schedule = load_schedule(name_or_path, options);
+  step.schedule = std::move(schedule);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
   const std::vector<Nanos> durations = price(step.program, step.models.costs);

@@ -31,6 +31,17 @@ struct Step {
 /// Whether a word is a path (or "-") rather than a schedule's name.
 bool is_schedule_file(const std::string& name_or_path);
 
+/// What a command looks for, where the flags leave it open.
+struct Wanted {
+  std::string name;          ///< for messages
+  std::int32_t chunks = 1;   ///< per rank
+  bool reads_costs = false;  ///< whether the order depends on costs
+};
+
+/// The request that the flags make. Throws Error where --pp or -m is missing, or --cap has another
+/// number of ranks.
+ScheduleRequest request_of(const Wanted& wanted, const PredictOptions& options);
+
 /// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
 /// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
 /// what a file says is not validated here.
@@ -45,6 +56,9 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
 
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);
+
+/// The walk from a schedule on.
+Step predict(Schedule schedule, const PredictOptions& options);
 
 /// Throws Error for a file name that is empty, is given twice, or has another format's ending.
 /// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -12,14 +11,6 @@
 namespace bubblescope {
 
 namespace {
-
-/// The shortest form that reads back as the same double, always with a point; json has no infinity.
-std::string json_number(double value) {
-  if (!std::isfinite(value)) return "null";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == text.npos) text += ".0";
-  return text;
-}
 
 template <class Enum, std::size_t kCount>
 void append_by_name(std::string& out, const std::array<Nanos, kCount>& values) {
@@ -94,7 +85,7 @@ void append_critical_path(std::string& out, const BubbleReport& report, const Pr
 }  // namespace
 
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline) {
+                              const Timeline& timeline, const ReportFields& more) {
   std::string out;
   fmt::format_to(std::back_inserter(out),
                  "{{\"format\":\"bubblescope-report/1\",\"source\":{},\"schedule\":{},\"pp\":{},"
@@ -114,7 +105,10 @@ std::string write_report_json(const BubbleReport& report, const Program& program
     fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
   append_ranks(out, report, program);
   append_critical_path(out, report, program, timeline);
-  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}}}\n", report.lower_bound);
+  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}", report.lower_bound);
+  for (const auto& [name, value] : more)
+    fmt::format_to(std::back_inserter(out), ",\n {}:{}", json_string(name), value);
+  out += "}\n";
   return out;
 }
 

@@ -1,6 +1,7 @@
 // partition: a model's layers as stages and replicas.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 

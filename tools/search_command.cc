@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -85,6 +86,12 @@ void expect_searchable(const SearchOptions& options) {
          "a search chooses the order itself");
   refuse(!shape.replicas.empty(), "--replicas", "a search has one rank for every stage");
   refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
+  refuse(!options.predict.moves.recompute.empty(), "--recompute",
+         "a search keeps all activations until the backward");
+  refuse(options.predict.moves.offload.has_value(), "--offload",
+         "a search keeps all activations until the backward");
+  refuse(options.predict.cost.network.has_value(), "--network",
+         "a search counts messages as delays; simulate what it saves on that network");
   refuse(options.predict.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
          "a search counts messages as delays; simulate what it saves in that mode");
 }
@@ -110,8 +117,11 @@ SearchGoal goal_of(const SearchOptions& options) {
 }
 
 FoundSchedule find(const SearchOptions& options) {
-  const Wanted wanted{"search", usual_chunks(options.placement), true};
-  const ScheduleRequest request = request_of(wanted, options.predict);
+  ScheduleDef def;
+  def.name = "search";
+  def.implied_chunks = usual_chunks(options.placement);
+  def.reads_costs = true;
+  const ScheduleRequest request = request_of(def, options.predict);
   const SearchGoal goal = goal_of(options);
   const std::vector<std::string> reasons = refuse_goal(request, goal);
   if (!reasons.empty()) {

@@ -27,6 +27,8 @@ std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:

@@ -52,7 +52,9 @@ WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>
   HeldVersions held;
   const auto first_backward = std::find_if(
       ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::kBackward; });
-  report.warmup = std::max(0, static_cast<std::int32_t>(first_backward - ops.begin()) - 1);
+  const auto forwards = std::count_if(ops.begin(), first_backward,
+                                      [](const Op& op) { return op.kind == OpKind::kForward; });
+  report.warmup = std::max(0, static_cast<std::int32_t>(forwards) - 1);
   for (std::size_t at = 0; at < ops.size(); ++at) {
     held.add(ops[at], uses[at]);
     if (uses[at].written)

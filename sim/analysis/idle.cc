@@ -34,8 +34,6 @@ std::string_view name(BusyKind kind) {
   return "?";
 }
 
-namespace {
-
 BusyKind busy_kind(OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return BusyKind::kF;
@@ -47,6 +45,8 @@ BusyKind busy_kind(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return BusyKind::kSend;
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
@@ -54,6 +54,8 @@ BusyKind busy_kind(OpKind kind) {
   }
   return BusyKind::kOptimizer;
 }
+
+namespace {
 
 Nanos& at(RankReport& rank, IdleCause cause) {
   return rank.idle_by_cause[static_cast<std::size_t>(cause)];
@@ -68,19 +70,27 @@ struct Gap {
   Nanos start = 0;
 };
 
-/// How much of the gap before an instruction messages were on their way: those that ended the gap,
-/// back to the compute op that let them go, through whatever posts and waits stood between.
-Nanos time_on_the_way(const Program& program, const Timeline& timeline, const Holders& holders,
-                      const Gap& gap) {
-  Nanos on_the_way = 0;
+/// Parts of a gap.
+struct OnTheWay {
+  Nanos messages = 0;
+  Nanos copies = 0;  ///< of activations out of a memory, or back
+};
+
+/// How much of the gap before an instruction messages and copies were on their way: those that
+/// ended the gap, back to the compute op that let them go, through whatever posts and waits stood
+/// between.
+OnTheWay time_on_the_way(const Program& program, const Timeline& timeline, const Holders& holders,
+                         const Gap& gap) {
+  OnTheWay on_the_way;
   Nanos until = timeline.start[gap.before];
   std::optional<InstructionId> at = holders.last_dependency(gap.before);
   while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];
     const Nanos from = std::max(gap.start, timeline.start[*at]);
     if (is_compute(instruction.op.kind)) break;
-    if (is_message(instruction))
-      on_the_way += std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
+    const Nanos part = std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
+    if (is_message(instruction)) on_the_way.messages += part;
+    if (is_copy(instruction.op.kind)) on_the_way.copies += part;
     until = std::min(until, from);
     at = holders.holder(*at);
   }
@@ -94,12 +104,6 @@ void move_imbalance(RankReport& rank, Nanos busiest) {
 }
 
 }  // namespace
-
-StepBounds step_bounds(const Timeline& timeline) {
-  if (timeline.start.empty()) return {};
-  return {*std::min_element(timeline.start.begin(), timeline.start.end()),
-          *std::max_element(timeline.end.begin(), timeline.end.end())};
-}
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
   const StepBounds bounds = step_bounds(timeline);
@@ -118,9 +122,10 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       rank.first_start = timeline.start[id];
       at(rank, IdleCause::kWarmup) = gap;
     } else if (gap > 0) {
-      const Nanos communication = time_on_the_way(program, timeline, holders, {id, rank.last_end});
-      at(rank, IdleCause::kCommunication) += communication;
-      at(rank, IdleCause::kDependency) += gap - communication;
+      const OnTheWay waited = time_on_the_way(program, timeline, holders, {id, rank.last_end});
+      at(rank, IdleCause::kCommunication) += waited.messages;
+      at(rank, IdleCause::kMemory) += waited.copies;
+      at(rank, IdleCause::kDependency) += gap - waited.messages - waited.copies;
     }
     rank.last_end = timeline.end[id];
     const Nanos duration = timeline.end[id] - timeline.start[id];

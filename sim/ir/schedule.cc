@@ -2,8 +2,18 @@
 #include "sim/ir/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace bubblescope {
+
+std::string_view name(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone: return "none";
+    case Recompute::kSelective: return "selective";
+    case Recompute::kFull: return "full";
+  }
+  return "?";
+}
 
 std::int64_t Schedule::op_count() const {
   std::int64_t count = 0;
@@ -37,6 +47,12 @@ std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chun
 
 std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks) {
   return zigzag_placement(ranks, 2);
+}
+
+std::vector<std::int32_t> kept_by_host(std::int32_t ranks) {
+  std::vector<std::int32_t> keepers(ranks);
+  std::iota(keepers.begin(), keepers.end(), 0);
+  return keepers;
 }
 
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule) {

@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/ir/op.h"
 
 namespace bubblescope {
+
+/// The most ranks that a pipeline may have, so that a mistyped number is an error and not a hang.
+inline constexpr std::int32_t kMaxRanks = 65'536;
 
 /// How large a pipeline is. In formulas: p = ranks, v = chunks, m = microbatches, n = slices.
 struct Shape {
@@ -34,6 +38,16 @@ struct WeightUse {
   bool operator==(const WeightUse&) const = default;
 };
 
+/// What a stage makes again before its backward instead of keeping it.
+enum class Recompute : std::uint8_t {
+  kNone,       ///< nothing: the forward keeps its activations
+  kSelective,  ///< the core of attention, which is large and cheap to make again
+  kFull,       ///< everything, from the stage's input
+};
+
+/// "none", "selective", "full".
+std::string_view name(Recompute recompute);
+
 /// Stages are numbered along the model; where a schedule runs several pipelines (a bidirectional
 /// one has two), the second pipeline's replicas of the stages follow the first's.
 struct Schedule {
@@ -45,10 +59,17 @@ struct Schedule {
   /// How many consecutive ranks, from rank_of_stage on, share a stage: micro-batch i is replica
   /// i mod r's, forward and backward. Empty: every stage is on one rank.
   std::vector<std::int32_t> replicas_of_stage;
-  std::vector<RankOrder> order;  ///< [rank], compute ops only
+  /// [rank], compute ops and copies. A copy takes no place among the compute ops: an EVICT stands
+  /// where its memory must be free (the ops behind it wait for its end), a LOAD where it may begin.
+  std::vector<RankOrder> order;
+  /// [rank]: the rank whose memory keeps what this one evicts; itself: the host's memory. Empty:
+  /// nothing is evicted.
+  std::vector<std::int32_t> keeper_of_rank;
   /// [rank], parallel to `order`, where training is asynchronous. Empty: all ops of a step read the
   /// same weights.
   std::vector<std::vector<WeightUse>> weights;
+  /// [stage]: what R makes again. Empty: wherever an R stands, it makes everything again.
+  std::vector<Recompute> recompute_of_stage;
   /// [rank], the cells as a file wrote them: computes, messages, idle slots. Empty where `order`
   /// says all there is.
   std::vector<RankOrder> posted;
@@ -61,6 +82,9 @@ struct Schedule {
   std::int32_t rank_of(std::int32_t stage, std::int32_t microbatch) const {
     if (replicas_of_stage.empty()) return rank_of_stage[stage];
     return rank_of_stage[stage] + microbatch % replicas_of_stage[stage];
+  }
+  Recompute recompute(std::int32_t stage) const {
+    return recompute_of_stage.empty() ? Recompute::kFull : recompute_of_stage[stage];
   }
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
   bool is_first(std::int32_t stage) const { return stage % stages_per_pipeline() == 0; }
@@ -85,6 +109,9 @@ std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chun
 
 /// Two replicas in opposite directions: stage s on rank s, stage p+s on rank p-1-s.
 std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
+
+/// Everything that is evicted goes to the host: each rank stands for its own host's memory.
+std::vector<std::int32_t> kept_by_host(std::int32_t ranks);
 
 /// Which of its rank's stages a stage is, counted in stage order from 0.
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);

@@ -9,10 +9,6 @@ namespace bubblescope {
 
 namespace {
 
-Nanos part_of(Nanos share, std::int64_t parts, std::int64_t part) {
-  return share / parts + (part < share % parts ? 1 : 0);
-}
-
 Nanos compute_duration(const StageCost& cost, OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return cost.forward;
@@ -20,6 +16,8 @@ Nanos compute_duration(const StageCost& cost, OpKind kind) {
     case OpKind::kInputGrad: return cost.input_grad;
     case OpKind::kWeightGrad: return cost.weight_grad;
     case OpKind::kRecompute: return cost.recompute;
+    case OpKind::kEvict: return cost.evict;
+    case OpKind::kLoad: return cost.load;
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
@@ -77,7 +75,10 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
       part_cost.backward = part_of(shares * cost.full_backward(), parts, part);
       part_cost.input_grad = part_of(shares * cost.input_grad, parts, part);
       part_cost.weight_grad = part_of(shares * cost.weight_grad, parts, part);
-      part_cost.recompute = part_cost.forward;
+      part_cost.recompute =
+          part_of(shares * cost.recompute_of(schedule.recompute(stage)), parts, part);
+      part_cost.evict = part_of(shares * cost.copy, parts, part);
+      part_cost.load = part_cost.evict;
     }
   return model;
 }

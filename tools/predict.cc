@@ -30,8 +30,9 @@ constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
   if (value) return *value;
-  throw Error(fmt::format("{} needs {}; for example 'bubblescope simulate {} --pp 4 -m 8'",
-                          schedule, flag, schedule));
+  const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
+  throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
+                          example));
 }
 
 /// A cost file's stages, for a schedule that has no order yet.
@@ -230,8 +231,12 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) 
 }
 
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
+  return predict(load_schedule(name_or_path, options), options);
+}
+
+Step predict(Schedule schedule, const PredictOptions& options) {
   Step step;
-  step.schedule = load_schedule(name_or_path, options);
+  step.schedule = std::move(schedule);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
   step.durations =

@@ -67,6 +67,9 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);
 
+/// The walk from a schedule on.
+Step predict(Schedule schedule, const PredictOptions& options);
+
 /// Throws Error for a file name that is empty, is given twice, or has another format's ending.
 /// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
 void expect_sound(const ExportOptions& exports, bool stdout_is_taken);

@@ -28,6 +28,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/ir/program.h"
@@ -36,8 +38,11 @@
 
 namespace bubblescope {
 
+/// What a command adds of its own: a field's name, and its value as json.
+using ReportFields = std::vector<std::pair<std::string, std::string>>;
+
 /// The whole report, with a line end behind it. Linear in ranks and critical path.
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline);
+                              const Timeline& timeline, const ReportFields& more = {});
 
 }  // namespace bubblescope

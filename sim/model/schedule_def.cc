@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/model/schedule_refusal.h"
+
 namespace bubblescope {
 
 namespace {
@@ -60,10 +62,15 @@ const ScheduleDef& find_schedule(const std::string& name) {
               " ('bubblescope list schedules' shows them all)");
 }
 
-Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
-  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
+std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_shape(def, request);
   if (reasons.empty() && def.refuse) reasons = def.refuse(request);
+  return reasons;
+}
+
+Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
+  const std::vector<std::string> reasons = refuse_schedule(def, request);
   if (!reasons.empty()) {
     std::string text = def.name + " cannot be built";
     if (request.profile != Profile::kNone) text += " under --profile " + to_string(request.profile);

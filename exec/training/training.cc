@@ -106,13 +106,13 @@ Work Training::work() {
 
 Cargo Training::cargo() {
   return {[this](InstructionId message) {
+            if (!is_message(program_.instructions[message])) return Blob();
             const Op& op = program_.instructions[message].op;
             const auto parcel = outbox_.take({direction_of(op), op.stage, op.microbatch});
             return parcel ? pack(*parcel) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
             const Op& op = program_.instructions[message].op;
-            if (bytes.empty()) return;  // nothing was there to be sent
             inbox_.put({direction_of(op), reader_of(op), op.microbatch}, unpack(bytes));
           }};
 }

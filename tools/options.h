@@ -13,6 +13,7 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/model_options.h"
 
 namespace bubblescope {
 
@@ -53,6 +54,7 @@ struct PredictOptions {
   CostOptions cost;
   MemoryOptions memory;
   Injections injections;  ///< faults of ranks, predicted or made
+  ModelOptions model;     ///< where given, instead of the cost flags
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

@@ -124,7 +124,9 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
+  if (def.reads_costs && options.model.given())
+    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
+  else if (def.reads_costs && !options.cost.file.empty())
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -148,9 +150,23 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return schedule;
 }
 
+void set_bytes(MemoryModel& memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+}
+
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options);
+  if (options.model.given()) {
+    if (options.cost.any_uniform || !options.cost.file.empty())
+      throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
+    ModelStep step = model_step(resolve(options.model), schedule);
+    models.costs = std::move(step.costs);
+    set_bytes(models.memory, step);
+    return models;
+  }
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);

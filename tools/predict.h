@@ -6,6 +6,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/model/model_step.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -46,7 +47,11 @@ MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options);
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
 
-/// From the cost file, which is read once, or from the flags spread over the schedule's stages.
+/// The activations and states of a model, in bytes.
+void set_bytes(MemoryModel& memory, const ModelStep& step);
+
+/// From the model, the cost file, which is read once, or from the flags spread over the schedule's
+/// stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);
 
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the

@@ -19,6 +19,7 @@
 namespace CLI {
 class App;
 }
+#include "tools/model_options.h"
 
 namespace bubblescope {
 
@@ -70,6 +71,7 @@ struct PredictOptions {
   MovesOptions moves;
   Injections injections;  ///< faults of ranks, predicted or made
   NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
+  ModelOptions model;     ///< where given, instead of the cost flags
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

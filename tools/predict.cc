@@ -106,6 +106,7 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   MemoryModel memory;
   memory.release = options.release;
   memory.unit = options.unit;
+  memory.kept = options.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
@@ -130,24 +131,6 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
   return options;
 }
 
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.kept = options.memory.kept;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
-}
-
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
   const ShapeOptions& given = options.shape;
   ScheduleRequest request;
@@ -158,8 +141,10 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
+  request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  if (def.reads_costs && options.model.given())
+    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
+  else if (def.reads_costs && !options.cost.file.empty())
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -188,9 +173,23 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return schedule;
 }
 
+void set_bytes(MemoryModel& memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+}
+
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  if (options.model.given()) {
+    if (options.cost.any_uniform || !options.cost.file.empty())
+      throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
+    ModelStep step = model_step(resolve(options.model), schedule);
+    models.costs = std::move(step.costs);
+    set_bytes(models.memory, step);
+    return models;
+  }
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);

@@ -138,21 +138,21 @@ std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
 }
 
 std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
-  std::string text = fmt::format("{:<16}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", "",
+  std::string text = fmt::format("{:<19}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", "",
                                  "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
   std::string partings;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;
-    text += fmt::format("{:<16}predicted {}\n", comparison.predicted.schedule.name,
+    text += fmt::format("{:<19}predicted {}\n", comparison.predicted.schedule.name,
                         describe(comparison.predicted.report));
     text +=
-        fmt::format("{:<16}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "",
+        fmt::format("{:<19}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "",
                     describe(comparison.measured.step.report), 100 * error.makespan,
                     100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory);
-    partings += fmt::format("{:<16}parts from its prediction {}\n",
+    partings += fmt::format("{:<19}parts from its prediction {}\n",
                             comparison.predicted.schedule.name, describe(error.parting));
     if (comparison.measured.proof)
-      partings += fmt::format("{:<16}{}\n", "", to_string(*comparison.measured.proof));
+      partings += fmt::format("{:<19}{}\n", "", to_string(*comparison.measured.proof));
   }
   text += "\n" + partings;
   if (const std::optional<double> tau = kendall_tau(comparisons))

@@ -28,6 +28,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> slices;
   bool moe_overlap = false;
   std::vector<std::int32_t> replicas;
+  std::optional<std::int32_t> in_flight;
+  bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);

@@ -11,6 +11,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
@@ -69,6 +70,7 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
+  request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)
@@ -134,11 +136,15 @@ bool is_schedule_file(const std::string& name_or_path) {
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
   if (!is_schedule_file(name_or_path)) {
     const ScheduleDef& def = find_schedule(name_or_path);
-    return build_schedule(def, request_of(def, options));
+    Schedule schedule = build_schedule(def, request_of(def, options));
+    return options.shape.sharded ? shard_stages(std::move(schedule)) : schedule;
   }
   Schedule schedule = read_schedule(name_or_path);
   expect_agreement(schedule, options.shape, name_or_path);
-  return schedule;
+  if (!options.shape.sharded) return schedule;
+  if (posts_messages(schedule) || posts_collectives(schedule))
+    throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
+  return shard_stages(std::move(schedule));
 }
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
@@ -150,17 +156,22 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
     return models;
   }
   if (options.cost.any_uniform)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
+    throw Error(
+        "--costs gives all costs; leave --f, --i, --w, --b, --p2p, --optimizer-step, "
+        "--reduce-grad, "
+        "--unshard and --norm out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.weight_bytes = bytes.weight_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
 }
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
+  if (problems.empty()) problems = validate_collectives(schedule);
   if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);

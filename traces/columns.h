@@ -28,7 +28,7 @@ using PaintedRow = std::vector<std::optional<InstructionId>>;
 /// The instructions of each rank's compute lane, in order.
 std::vector<std::vector<InstructionId>> compute_lanes(const Program& program);
 
-/// First start to last end of everything on the compute lanes, cut into `columns`.
+/// First start to last end of all compute ops, optimizer steps and collectives, in `columns`.
 TimeGrid whole_step(const Recording& recording, int columns);
 
 enum class Paint : std::uint8_t {

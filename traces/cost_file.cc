@@ -31,7 +31,8 @@ MemoryDelta read_activation_bytes(const JsonNode& node) {
 
 StageEntry read_stage(const JsonNode& node) {
   node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
-                    "overlapped_pair", "activation_bytes"});
+                    "overlapped_pair", "activation_bytes", "optimizer", "reduce_grad", "unshard",
+                    "weight_bytes"});
   StageEntry stage;
   stage.forward = node.at("forward").duration();
   stage.backward = read_duration(node, "backward");
@@ -45,6 +46,10 @@ StageEntry read_stage(const JsonNode& node) {
     node.at("overlapped_pair").refuse("must be at least 'forward', which is a part of it");
   if (const auto bytes = node.find("activation_bytes"))
     stage.activation_bytes = read_activation_bytes(*bytes);
+  stage.update.optimizer = read_duration(node, "optimizer").value_or(0);
+  stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
+  stage.update.unshard = read_duration(node, "unshard").value_or(0);
+  if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
   return stage;
 }
 
@@ -116,7 +121,7 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys({"format", "stages", "message", "links", "memory", "measured"});
+  root.expect_keys({"format", "stages", "message", "norm", "links", "memory", "measured"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
@@ -124,6 +129,7 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
     costs.stages.push_back(read_stage(stages[stage]));
   if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
   read_messages(root, costs);
+  costs.norm = read_duration(root, "norm").value_or(0);
   read_memory(root, costs);
   return costs;
 }

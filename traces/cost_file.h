@@ -4,9 +4,11 @@
 //   {"format": "bubblescope-costs/1",
 //    "stages": [
 //      {"forward": "10.5ms", "input_grad": "10.1ms", "weight_grad": "9.3ms",
-//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"}},
+//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"},
+//       "optimizer": "3ms", "reduce_grad": "8ms", "unshard": "4ms", "weight_bytes": "2GiB"},
 //      {"forward": 12, "backward": 21.5}],
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
+//    "norm": "150us",
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
 //    "measured": {...}}                     how it was measured (calibrate writes it); not read
@@ -32,6 +34,8 @@ struct StageEntry {
   std::optional<Nanos> recompute;  ///< forward unless given
   std::optional<Nanos> overlapped_pair;
   std::optional<MemoryDelta> activation_bytes;
+  UpdateCost update;                  ///< 0 unless given
+  std::optional<Bytes> weight_bytes;  ///< one copy of the weights
 };
 
 /// What a message takes: latency, and its bytes over the bandwidth where both are given.
@@ -45,6 +49,7 @@ struct CostFile {
   std::string file;  ///< for messages
   std::vector<StageEntry> stages;
   Nanos message = 0;
+  Nanos norm = 0;
   std::vector<LinkEntry> links;
   std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
 };

@@ -28,7 +28,9 @@ Rgb base_colour(OpKind kind) {
     case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return {0xb0, 0x50, 0x50};
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return {0xb0, 0x50, 0x50};
+    case OpKind::kOptimizer: return {0xc2, 0x4d, 0x8e};
     case OpKind::kIdle: return {0xff, 0xff, 0xff};
   }
   return {};
@@ -54,7 +56,9 @@ TerminalTones terminal_tones(OpKind kind) {
     case OpKind::kRecvBackward: return {241, 243, 247, 249};
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return {124, 131, 174, 181};
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return {124, 131, 174, 181};
+    case OpKind::kOptimizer: return {162, 169, 212, 218};
     case OpKind::kIdle: return {16, 16, 16, 16};
   }
   return {};
@@ -68,6 +72,7 @@ constexpr int kTerminalWhite = 231;
 char letter(OpKind kind) {
   if (is_compute(kind)) return code(kind).front();
   if (is_message(kind)) return 'S';
+  if (kind == OpKind::kOptimizer) return 'O';
   return 'C';
 }
 
@@ -84,7 +89,9 @@ std::string_view meaning(OpKind kind) {
     case OpKind::kRecvBackward: return "message";
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return "collective";
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return "collective";
+    case OpKind::kOptimizer: return "optimizer step";
     case OpKind::kIdle: return "idle";
   }
   return "";

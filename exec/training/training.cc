@@ -75,6 +75,8 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute) state_of(op).recomputes = true;
+  for (const Instruction& instruction : program.instructions)
+    updates_inside_ = updates_inside_ || instruction.op.kind == OpKind::kOptimizer;
 }
 
 Work Training::work() {
@@ -86,6 +88,8 @@ Work Training::work() {
 
 void Training::run(const Instruction& instruction) {
   if (is_message(instruction)) return carry(instruction);
+  if (instruction.role != Role::kWork) return;
+  const auto stage = static_cast<std::size_t>(instruction.op.stage);
   switch (instruction.op.kind) {
     case OpKind::kForward: return compute_forward(instruction.op);
     case OpKind::kRecompute: return compute_again(instruction.op);
@@ -94,13 +98,17 @@ void Training::run(const Instruction& instruction) {
     case OpKind::kBackward:
       compute_input_grad(instruction.op);
       return compute_weight_grad(instruction.op);
+    case OpKind::kReduceGrad:
+      if (schedule_.pipelines > 1) stages_[stage].reduced = sum_over_replicas(stage);
+      return;
+    case OpKind::kOptimizer: return update_weights(stages_[stage]);
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad:
+    case OpKind::kNorm:
     case OpKind::kIdle: return;
   }
 }
@@ -190,13 +198,25 @@ Tokens Training::tokens_of(const Op& op) const {
   return make_tokens(options_, static_cast<std::int32_t>(losses_.size()), op.microbatch);
 }
 
+/// Each replica makes its own sum, in the same order: all of them may do so at once.
+std::vector<Matrix> Training::sum_over_replicas(std::size_t stage) const {
+  const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
+  std::vector<Matrix> sum = stages_[stage % originals].gradients;
+  for (std::size_t replica = stage % originals + originals; replica < stages_.size();
+       replica += originals)
+    for (std::size_t at = 0; at < sum.size(); ++at) add(sum[at], stages_[replica].gradients[at]);
+  return sum;
+}
+
 void Training::sum_replicas() {
-  const std::size_t originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
-  for (std::size_t stage = originals; stage < stages_.size(); ++stage)
-    for (std::size_t at = 0; at < stages_[stage].gradients.size(); ++at)
-      add(stages_[stage % originals].gradients[at], stages_[stage].gradients[at]);
-  for (std::size_t stage = originals; stage < stages_.size(); ++stage)
-    stages_[stage].gradients = stages_[stage % originals].gradients;
+  if (schedule_.pipelines == 1) return;
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+    if (stages_[stage].reduced.empty()) stages_[stage].reduced = sum_over_replicas(stage);
+}
+
+void Training::update_weights(StageState& state) {
+  const std::vector<Matrix>& gradients = state.reduced.empty() ? state.gradients : state.reduced;
+  update(state.stage.weights, gradients, state.optimizer, options_.optimizer);
 }
 
 void Training::finish_step() {
@@ -208,10 +228,11 @@ void Training::finish_step() {
   losses_.push_back(loss / schedule_.shape.microbatches);
   last_gradients_.clear();
   for (StageState& state : stages_) {
-    if (!schedule_.forward_only)
-      update(state.stage.weights, state.gradients, state.optimizer, options_.optimizer);
+    if (!schedule_.forward_only && !updates_inside_) update_weights(state);
     std::vector<Matrix> zeros = zeros_like(state.stage.weights);
-    last_gradients_.push_back(std::exchange(state.gradients, std::move(zeros)));
+    std::vector<Matrix> own = std::exchange(state.gradients, std::move(zeros));
+    std::vector<Matrix> reduced = std::exchange(state.reduced, {});
+    last_gradients_.push_back(reduced.empty() ? std::move(own) : std::move(reduced));
   }
 }
 

@@ -41,7 +41,8 @@ class Training {
   /// Does the instructions of the program. The Training must outlive it.
   Work work();
 
-  /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights.
+  /// The end of a step, while nothing runs: sums replicas' gradients and updates the weights,
+  /// unless the program has instructions for that.
   void finish_step();
 
   TrainingResult result() const;
@@ -62,6 +63,7 @@ class Training {
   struct StageState {
     Stage stage;
     std::vector<Matrix> gradients;
+    std::vector<Matrix> reduced;  ///< summed over the replicas; empty where nothing reduces
     OptimizerState optimizer;
     std::vector<MicrobatchState> microbatches;
   };
@@ -83,6 +85,8 @@ class Training {
   MicrobatchState& state_of(const Op& op);
   Tokens tokens_of(const Op& op) const;
   void sum_replicas();
+  std::vector<Matrix> sum_over_replicas(std::size_t stage) const;
+  void update_weights(StageState& state);
 
   const Schedule& schedule_;
   const Program& program_;
@@ -91,6 +95,7 @@ class Training {
   std::vector<RankMemory> memory_;  ///< [rank]; each is touched by its rank's lane only
   Mailbox inbox_;                   ///< at the stage that reads
   Mailbox outbox_;                  ///< at the stage that made it
+  bool updates_inside_ = false;     ///< the program has the optimizer steps
   std::vector<double> losses_;
   std::vector<std::vector<Matrix>> last_gradients_;
 };

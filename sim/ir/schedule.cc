@@ -11,12 +11,19 @@ std::int64_t Schedule::op_count() const {
   return count;
 }
 
-bool posts_messages(const Schedule& schedule) {
-  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
-    return std::any_of(cells.begin(), cells.end(),
-                       [](const Op& op) { return is_message(op.kind); });
+namespace {
+
+bool posts_any(const Schedule& schedule, bool (*wanted)(OpKind)) {
+  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [=](const RankOrder& cells) {
+    return std::any_of(cells.begin(), cells.end(), [=](const Op& op) { return wanted(op.kind); });
   });
 }
+
+}  // namespace
+
+bool posts_messages(const Schedule& schedule) { return posts_any(schedule, is_message); }
+
+bool posts_collectives(const Schedule& schedule) { return posts_any(schedule, is_collective); }
 
 std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks) {
   std::vector<std::int32_t> rank_of_stage;

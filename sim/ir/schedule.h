@@ -48,6 +48,9 @@ struct Schedule {
   /// How many consecutive ranks, from rank_of_stage on, share a stage: micro-batch i is replica
   /// i mod r's, forward and backward. Empty: every stage is on one rank.
   std::vector<std::int32_t> replicas_of_stage;
+  /// How many forwards of a stage run as one, counted over micro-batches and their slices: they
+  /// stand side by side, and what they make is there when the last of them ends.
+  std::int32_t joint_forwards = 1;
   std::vector<RankOrder> order;  ///< [rank], compute ops only
   /// [rank], parallel to `order`, where training is asynchronous. Empty: all ops of a step read the
   /// same weights.
@@ -72,10 +75,17 @@ struct Schedule {
   std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {
     return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
   }
+  /// Which forward of its stage an op's is, counted over micro-batches and their slices.
+  std::int64_t forward_index(const Op& op) const {
+    return std::int64_t{op.microbatch} * shape.slices + op.slice;
+  }
   std::int64_t op_count() const;
 
   bool operator==(const Schedule&) const = default;
 };
+
+/// Whether `posted` says when parameters are gathered or dropped, or gradients reduced.
+bool posts_collectives(const Schedule& schedule);
 
 /// Whether `posted` says where messages are sent and received, not only where a rank idles.
 bool posts_messages(const Schedule& schedule);

@@ -42,6 +42,7 @@ struct MemoryModel {
   MemoryDelta unit{1'000'000, 0, -1'000'000};
   std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty where no cost file gives bytes
+  std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty
   std::vector<Bytes> static_bytes;            ///< [rank]: weights, gradients, optimizer
   std::vector<std::int64_t> cap;              ///< [rank], in millionths of the unit; empty: none
 };

@@ -41,16 +41,11 @@ std::vector<std::string> refuse_round_robin(const ScheduleRequest& request) {
 
 std::int32_t round_robin_warmup(const ScheduleRequest& request, std::int32_t stage) {
   const std::vector<std::int32_t> replicas = replicas_of(request);
-  const auto warmup_of = [&](std::int32_t at) {
-    const std::int32_t ranks_left = std::accumulate(replicas.begin() + at, replicas.end(), 0);
-    return (ranks_left - 1) / replicas[static_cast<std::size_t>(at)];
-  };
-  const std::int32_t noam = warmup_of(0) + 1;
-  const std::int32_t in_flight = request.in_flight.value_or(noam);
-  if (stage == 0) return in_flight - 1;
-  const std::int64_t on_their_way = std::int64_t{in_flight} * replicas.front();
-  const std::int64_t most = (on_their_way - 1) / replicas[static_cast<std::size_t>(stage)];
-  return static_cast<std::int32_t>(std::min<std::int64_t>(warmup_of(stage), most));
+  const std::int64_t here = replicas[static_cast<std::size_t>(stage)];
+  const std::int64_t ranks_left = std::accumulate(replicas.begin() + stage, replicas.end(), 0);
+  if (!request.in_flight) return static_cast<std::int32_t>((ranks_left - 1) / here);
+  const std::int64_t on_their_way = std::int64_t{*request.in_flight} * replicas.front();
+  return static_cast<std::int32_t>((on_their_way * ranks_left - 1) / (request.shape.ranks * here));
 }
 
 Schedule build_round_robin(const ScheduleRequest& request) {

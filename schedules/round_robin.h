@@ -18,8 +18,10 @@ std::vector<std::string> refuse_round_robin(const ScheduleRequest& request);
 /// Forwards before the first backward of a stage's ranks. With R ranks from this stage on, r of
 /// them here,
 ///   w = floor((R-1) / r)
-/// which on the first stage is one less than the paper's NOAM, ceil(R / r). With --in-flight K the
-/// first stage warms up with K - 1, and later ones with no more than there are on their way.
+/// which on the first stage is one less than the paper's NOAM, ceil(R / r). With --in-flight K, k =
+/// K r0 micro-batches are on their way from the r0 ranks of the first stage; a stage gets its share
+/// of them, for the round trip from it takes R of the time of all p ranks:
+///   w = ceil(k R / (p r)) - 1
 std::int32_t round_robin_warmup(const ScheduleRequest& request, std::int32_t stage);
 
 /// Placement, replicas and orders; no weights.

@@ -97,9 +97,9 @@ RankOrder add_reductions(const RankOrder& order) {
 
 Schedule shard_stages(Schedule schedule) {
   schedule.posted.clear();
-  for (const RankOrder& order : schedule.order)
-    schedule.posted.push_back(schedule.pipelines == 1 ? add_reductions(add_unshards(order))
-                                                      : add_unshards(order));
+  for (const RankOrder& order : schedule.order) schedule.posted.push_back(add_unshards(order));
+  if (schedule.pipelines > 1 || !schedule.weights.empty()) return schedule;
+  for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
   return schedule;
 }
 

@@ -20,8 +20,9 @@ RankOrder add_unshards(const RankOrder& order);
 /// PyTorch's _add_reduce_grad: behind the last weight gradient of a stage.
 RankOrder add_reductions(const RankOrder& order);
 
-/// Both, as `posted` of the schedule; its idle cells are left out, as there. The replicas of two
-/// pipelines reduce together, which is no affair of one rank's cells: --grad-reduction does that.
+/// Both, as `posted` of the schedule; its idle cells are left out, as there. Where two pipelines'
+/// replicas reduce together, or every update by itself, reductions are no affair of one rank's
+/// cells, and left to --grad-reduction.
 Schedule shard_stages(Schedule schedule);
 
 }  // namespace bubblescope

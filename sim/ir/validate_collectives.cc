@@ -40,10 +40,10 @@ class CollectiveChecks {
     if (!is_here(op.stage))
       return report(at, to_string(op) + " is of a stage that rank " + std::to_string(rank_) +
                             " does not hold; remove it");
-    if (op.kind == OpKind::kReduceGrad && schedule_.pipelines > 1)
+    if (op.kind == OpKind::kReduceGrad && (schedule_.pipelines > 1 || !schedule_.weights.empty()))
       report(at, to_string(op) +
-                     " reduces one of two replicas alone; remove it, and ask for "
-                     "--grad-reduction");
+                     " reduces without its replica, or for many updates at once; remove "
+                     "it, and ask for --grad-reduction");
     if (op.kind == OpKind::kUnshard && !gathered_.insert(op.stage).second)
       report(at, to_string(op) + " gathers what is gathered; remove it");
     if (op.kind == OpKind::kReshard && gathered_.erase(op.stage) == 0)

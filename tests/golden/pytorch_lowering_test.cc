@@ -8,6 +8,7 @@
 
 #include "sim/ir/post_messages.h"
 #include "sim/ir/shard_stages.h"
+#include "tests/golden/reference_data.h"
 #include "tests/golden/sha256.h"
 #include "traces/pytorch_csv.h"
 #include "traces/text_schedule.h"
@@ -24,13 +25,13 @@ Schedule schedule_of(const nlohmann::json& golden) {
 class Lowering : public testing::TestWithParam<const char*> {
  protected:
   static std::string path(const std::string& name) {
-    return std::string(BUBBLESCOPE_SHARED_DATA) + "/golden/" + name;
+    return reference_folder() + "/golden/" + name;
   }
 };
 
 TEST_P(Lowering, IsThatOfPyTorch) {
   std::ifstream file(path("frameworks/pytorch_" + std::string(GetParam()) + ".jsonl"));
-  if (!file) GTEST_SKIP() << "no golden data in " << BUBBLESCOPE_SHARED_DATA;
+  if (!file) GTEST_SKIP() << "no golden data in " << reference_folder();
   int compared = 0;
   for (std::string line; std::getline(file, line);) {
     const auto golden = nlohmann::json::parse(line);
@@ -50,8 +51,8 @@ INSTANTIATE_TEST_SUITE_P(PyTorch, Lowering,
                                          "LoopedBFS", "ZBVZeroBubble"));
 
 TEST(LoweringCases, AreThoseOfPyTorchsTests) {
-  std::ifstream file(std::string(BUBBLESCOPE_SHARED_DATA) + "/golden/pytorch_lowering_cases.json");
-  if (!file) GTEST_SKIP() << "no golden data in " << BUBBLESCOPE_SHARED_DATA;
+  std::ifstream file(reference_folder() + "/golden/pytorch_lowering_cases.json");
+  if (!file) GTEST_SKIP() << "no golden data in " << reference_folder();
   const auto cases = nlohmann::json::parse(file);
   int compared = 0;
   for (const auto& golden : cases["lowering"]) {

@@ -103,8 +103,8 @@ TEST(ShardStages, GathersTheNextThreeStagesAndDropsTheOthers) {
   for (std::int32_t stage = 3; stage >= 0; --stage) schedule.order[0].push_back(backward(stage, 0));
   EXPECT_EQ(order_text(shard_stages(schedule).posted[0]),
             "0UNSHARD 1UNSHARD 2UNSHARD 0F0 0RESHARD 3UNSHARD 1F0 2F0 3F0 3B0 3REDUCE_GRAD "
-            "3RESHARD 0UNSHARD 2B0 2REDUCE_GRAD 1B0 1REDUCE_GRAD 0B0 0REDUCE_GRAD 0RESHARD "
-            "1RESHARD 2RESHARD");
+            "3RESHARD 0UNSHARD 2B0 2REDUCE_GRAD 2RESHARD 1B0 1REDUCE_GRAD 1RESHARD 0B0 "
+            "0REDUCE_GRAD 0RESHARD");
 }
 
 TEST(ShardStages, IsLegalAndKeepsWhatReceivesAreSuggestedFor) {

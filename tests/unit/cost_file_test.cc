@@ -49,10 +49,10 @@ TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
 }
 
 TEST(CostFile, SaysWhatAnUpdateTakesAndWhatWeightsWeigh) {
-  const CostFile file = with(
-      R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"optimizer":"3us",)"
-      R"("reduce_grad":"5us","unshard":"4us","weight_bytes":"2KiB"},)"
-      R"({"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7}],"norm":"2us")");
+  const CostFile file =
+      with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"optimizer":"3us",)"
+           R"("reduce_grad":"5us","unshard":"4us","weight_bytes":"2KiB"},)"
+           R"({"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7}],"norm":"2us")");
   const CostModel model = cost_model(file, split());
   EXPECT_EQ(model.norm, 2'000);
   ASSERT_EQ(model.updates.size(), 2u);
@@ -64,9 +64,9 @@ TEST(CostFile, SaysWhatAnUpdateTakesAndWhatWeightsWeigh) {
 }
 
 TEST(CostFile, GivesWeightsForAllStagesOrForNone) {
-  const CostFile file = with(
-      R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7},)"
-      R"({"forward":1,"input_grad":1,"weight_grad":1}])");
+  const CostFile file =
+      with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7},)"
+           R"({"forward":1,"input_grad":1,"weight_grad":1}])");
   EXPECT_NE(error_of([&] { memory_model(file, split()); }).find("'weight_bytes'"),
             std::string::npos);
 }

@@ -76,8 +76,8 @@ TEST(PipeDream, IsStalerTheEarlierTheStage) {
 }
 
 TEST(PipeDream, FeedsAWiderStageWithMoreInFlight) {
-  // Of (1, 2, 1), NOAM is 4. With one more on its way nothing stalls: the two replicas of the second
-  // stage never wait for the first.
+  // Of (1, 2, 1), NOAM is 4. With one more on its way nothing stalls: the two replicas of the
+  // second stage never wait for the first.
   ScheduleRequest request = request_of(4, 240);
   request.replicas = {1, 2, 1};
   request.in_flight = 5;
@@ -85,13 +85,13 @@ TEST(PipeDream, FeedsAWiderStageWithMoreInFlight) {
 }
 
 TEST(PipeDream, RunsAsFastAsWhatIsOnItsWayAllows) {
-  // Little: K micro-batches per round trip of p (F + B), at most one per F + B. Fewer versions,
-  // too.
+  // A round trip takes p (F + B), and the first stage runs a backward for every forward: a
+  // micro-batch comes around every ceil(p / K) (F + B). Fewer on their way need fewer versions.
   for (std::int32_t in_flight = 1; in_flight <= 4; ++in_flight) {
     ScheduleRequest request = request_of(4, 240);
     request.in_flight = in_flight;
     const BubbleReport report = report_of("pipedream", request);
-    EXPECT_EQ(report.period, 4 * (kForward + kBackward) / in_flight);
+    EXPECT_EQ(report.period, (4 + in_flight - 1) / in_flight * (kForward + kBackward));
     EXPECT_EQ(report.ranks[0].weights->versions, in_flight);
   }
 }

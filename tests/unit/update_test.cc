@@ -135,7 +135,7 @@ TEST(Optimizer, StepsInTheMidstOfAsynchronousTraining) {
   EXPECT_EQ(ended.report.period, 3 + kStep);
   std::string order;
   for (InstructionId id = 0; id < ended.program.size(); ++id)
-    if (ended.program.instructions[id].lane == 3 && order.size() < 30)
+    if (ended.program.instructions[id].lane == 3 && order.size() < 39)
       order += to_string(ended.program.instructions[id].op) + ' ';
   EXPECT_EQ(order, "3F0 3B0 3OPT 3F1 3B1 3OPT 3F2 3B2 3OPT ");
 }

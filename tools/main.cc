@@ -52,21 +52,6 @@ int dispatch(const Arguments& words) {
               " ('bubblescope --help' shows them all)");
 }
 
-int exit_status(Fault fault) {
-  switch (fault) {
-    case Fault::kProblem: return 1;
-    case Fault::kUsage: return 2;
-    case Fault::kMachine: return 3;
-  }
-  return 3;
-}
-
-/// Never throws, also when stderr itself cannot be written.
-void complain(const std::string& message) {
-  const std::string line = "bubblescope: " + message + "\n";
-  std::fputs(line.c_str(), stderr);
-}
-
 /// A full disk behind stdout must not look like success.
 int flush_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

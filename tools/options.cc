@@ -153,6 +153,10 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->check(microbatches);
   app.add_flag("--fsdp", options.sharded,
                "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
+  add_profile_option(app, options);
+}
+
+void add_profile_option(CLI::App& app, ShapeOptions& options) {
   Choices<Profile> profiles;
   for (const ProfileName& known : kProfiles) profiles.emplace_back(known.name, known.profile);
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
@@ -215,7 +219,8 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
            for (const std::string& text : texts)
              options.injections.push_back(parse_injection(text));
          },
-         "a fault: rank=R[,op=OP],delay=TIME|die|hang; may be given several times")
+         "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
+         "repeated")
       ->type_name("FAULT");
 }
 

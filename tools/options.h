@@ -33,6 +33,7 @@ struct ShapeOptions {
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
+void add_profile_option(CLI::App& app, ShapeOptions& options);
 
 /// What ops and messages cost, and how they run.
 struct CostOptions {

@@ -14,6 +14,9 @@ struct Timeline {
   std::string source = "simulated";  ///< "simulated", "cpu", "cuda", "nccl", "kineto", ...
   std::vector<Nanos> start;
   std::vector<Nanos> end;
+  /// Why the step broke down, where every rank then stood and what it waited for; empty where it
+  /// came to its end. What never started then stands at the last end, with no length.
+  std::string breakdown = {};
 };
 
 /// First start and last end of anything, on any rank.

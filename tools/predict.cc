@@ -10,7 +10,14 @@
 #include <variant>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/link_use.h"
+#include "sim/analysis/sensitivity.h"
+#include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/simulate_batch.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/lower_collectives.h"
+#include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
@@ -77,6 +84,16 @@ void expect_ending(const std::string& format, const std::string& path) {
     throw Error("--" + format + ": " + path + " has the ending of another format");
 }
 
+/// The same step in every scenario of the noise.
+StepTimes try_noise(const Step& step, const NoiseOptions& options) {
+  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
+  const NoiseModel model(step.program, durations, options.noise);
+  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
+  return summarize(step.traffic
+                       ? simulate_batches(step.program, *step.traffic, options.seeds, batch)
+                       : simulate_batches(step.program, options.seeds, batch));
+}
+
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -121,6 +138,7 @@ MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
   MemoryModel memory;
   memory.release = options.memory.release;
   memory.unit = options.memory.unit;
+  memory.kept = options.memory.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.memory.cap;
@@ -159,13 +177,17 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
 }
 
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  if (!is_schedule_file(name_or_path)) {
+  Schedule schedule;
+  if (is_schedule_file(name_or_path)) {
+    schedule = read_schedule(name_or_path);
+    expect_agreement(schedule, options.shape, name_or_path);
+  } else {
     const ScheduleDef& def = find_schedule(name_or_path);
-    Schedule schedule = build_schedule(def, request_of(def, options));
-    return options.shape.sharded ? shard_stages(std::move(schedule)) : schedule;
+    schedule = build_schedule(def, request_of(def, options));
   }
-  Schedule schedule = read_schedule(name_or_path);
-  expect_agreement(schedule, options.shape, name_or_path);
+  const MovesOptions& moves = options.moves;
+  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
@@ -178,17 +200,26 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);
+    if (options.cost.network) {
+      models.cluster =
+          cluster_of(*options.cost.network, options.cost.uniform.message, schedule.shape.ranks);
+      models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+    }
     return models;
   }
+  if (options.cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
     throw Error(
-        "--costs gives all costs; leave --f, --i, --w, --b, --p2p, --optimizer-step, "
+        "--costs gives all costs; leave --f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, "
         "--reduce-grad, --unshard and --norm out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
+  models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
   models.memory.weight_bytes = bytes.weight_bytes;
+  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
 }
@@ -214,9 +245,26 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   step.schedule = load_schedule(name_or_path, options);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
-  const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
+  step.durations =
+      slow_down(step.program,
+                inject(options.injections, step.program, price(step.program, step.models.costs)),
+                options.noise.slow_ranks);
+  SharedRun run;
+  if (step.models.cluster) {
+    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+    run = simulate_shared(step.program, *step.traffic);
+    step.timeline = std::move(run.timeline);
+    step.timeline.alone = step.durations;
+  } else {
+    step.timeline = simulate(step.program, step.durations);
+  }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  if (step.traffic)
+    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
+  if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);
+  if (options.noise.sensitivity)
+    step.report.sensitivity =
+        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
   return step;
 }
 

@@ -1,11 +1,14 @@
 // The walk of one prediction: name or file -> Schedule -> Program -> Timeline -> BubbleReport.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/model/traffic.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -15,6 +18,7 @@ namespace bubblescope {
 struct Models {
   CostModel costs;
   MemoryModel memory;
+  std::optional<Cluster> cluster;  ///< where messages share links
 };
 
 /// One step of training, predicted: each value made once, from the one before.
@@ -22,6 +26,8 @@ struct Step {
   Schedule schedule;
   Program program;
   Models models;
+  std::vector<Nanos> durations;    ///< with the injected delays; of messages, as if alone
+  std::optional<Traffic> traffic;  ///< where messages share links
   Timeline timeline;
   BubbleReport report;
 

@@ -2,6 +2,8 @@
 #include "traces/columns.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace bubblescope {
 
@@ -66,6 +68,21 @@ std::vector<std::vector<InstructionId>> compute_lanes(const Program& program) {
     if (lane < lanes.size()) lanes[lane].push_back(id);
   }
   return lanes;
+}
+
+std::vector<CopyLane> copy_lanes(const Program& program) {
+  std::map<std::pair<std::int32_t, OpKind>, CopyLane> lanes;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const auto& [op, lane, rank, peer, role] = program.instructions[id];
+    if (!is_copy(op.kind)) continue;
+    CopyLane& copies = lanes[{rank, op.kind}];
+    copies.rank = rank;
+    copies.kind = op.kind;
+    copies.instructions.push_back(id);
+  }
+  std::vector<CopyLane> sorted;
+  for (auto& [place, lane] : lanes) sorted.push_back(std::move(lane));
+  return sorted;
 }
 
 TimeGrid whole_step(const Recording& recording, int columns) {

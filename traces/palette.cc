@@ -26,6 +26,8 @@ Rgb base_colour(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
+    case OpKind::kEvict: return {0x5b, 0x7f, 0x86};
+    case OpKind::kLoad: return {0x9c, 0xc4, 0xc9};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
@@ -54,6 +56,8 @@ TerminalTones terminal_tones(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return {241, 243, 247, 249};
+    case OpKind::kEvict: return {66, 67, 109, 110};
+    case OpKind::kLoad: return {73, 80, 152, 159};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
@@ -70,7 +74,7 @@ constexpr int kTerminalWhite = 231;
 }  // namespace
 
 char letter(OpKind kind) {
-  if (is_compute(kind)) return code(kind).front();
+  if (stands_in_order(kind)) return code(kind).front();
   if (is_message(kind)) return 'S';
   if (kind == OpKind::kOptimizer) return 'O';
   return 'C';
@@ -87,6 +91,8 @@ std::string_view meaning(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return "message";
+    case OpKind::kEvict: return "evict";
+    case OpKind::kLoad: return "load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:

@@ -141,11 +141,11 @@ void expect_expressible(const Schedule& schedule) {
                       schedule.name, stage, schedule.replicas(stage)));
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute)
-        throw Error(
-            fmt::format("{} recomputes ({}), which PyTorch's CSV has no words for; convert "
-                        "it to native or text",
-                        schedule.name, to_string(op)));
+      if (op.kind == OpKind::kRecompute || is_copy(op.kind))
+        throw Error(fmt::format(
+            "{} {} ({}), which PyTorch's CSV has no words for; convert "
+            "it to native or text",
+            schedule.name, is_copy(op.kind) ? "moves activations" : "recomputes", to_string(op)));
 }
 
 /// The lists without what lowering adds to them.

@@ -53,7 +53,9 @@ WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>
   WeightReport report;
   const auto first_backward = std::find_if(
       ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::kBackward; });
-  report.warmup = std::max(0, static_cast<std::int32_t>(first_backward - ops.begin()) - 1);
+  const auto forwards = std::count_if(ops.begin(), first_backward,
+                                      [](const Op& op) { return op.kind == OpKind::kForward; });
+  report.warmup = std::max(0, static_cast<std::int32_t>(forwards) - 1);
   for (std::size_t at = 0; at < ops.size(); ++at) {
     if (uses[at].written)
       report.staleness = std::max(report.staleness, *uses[at].written - 1 - uses[at].read);

@@ -34,8 +34,6 @@ std::string_view name(BusyKind kind) {
   return "?";
 }
 
-namespace {
-
 BusyKind busy_kind(OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return BusyKind::kF;
@@ -47,6 +45,8 @@ BusyKind busy_kind(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return BusyKind::kSend;
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
@@ -56,6 +56,8 @@ BusyKind busy_kind(OpKind kind) {
   }
   return BusyKind::kOptimizer;
 }
+
+namespace {
 
 Nanos& at(RankReport& rank, IdleCause cause) {
   return rank.idle_by_cause[static_cast<std::size_t>(cause)];
@@ -73,16 +75,18 @@ struct Gap {
 /// What kept a rank waiting in a gap, beside the ops of others.
 struct Waited {
   Nanos messages = 0;
+  Nanos copies = 0;  ///< of activations out of a memory, or back
   Nanos collectives = 0;
 };
 
-/// How much of the gap before an instruction messages were on their way and collectives ran: those
-/// that ended the gap, back to the compute op that let them go, through whatever posts and waits
-/// stood between. Before an optimizer step all waiting is for the others, and counts as collective.
+/// How much of the gap before an instruction messages and copies were on their way, and collectives
+/// ran: those that ended the gap, back to the compute op that let them go, through whatever posts
+/// and waits stood between. Before an optimizer step all waiting is for the others, and counts as
+/// collective.
 Waited explain_gap(const Program& program, const Timeline& timeline, const Holders& holders,
                    const Gap& gap) {
   if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
-    return {0, timeline.start[gap.before] - gap.start};
+    return {0, 0, timeline.start[gap.before] - gap.start};
   Waited waited;
   Nanos until = timeline.start[gap.before];
   std::optional<InstructionId> at = holders.last_dependency(gap.before);
@@ -92,6 +96,7 @@ Waited explain_gap(const Program& program, const Timeline& timeline, const Holde
     if (is_compute(instruction.op.kind)) break;
     const Nanos overlap = std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
     if (is_message(instruction)) waited.messages += overlap;
+    if (is_copy(instruction.op.kind)) waited.copies += overlap;
     if (is_collective(instruction.op.kind)) waited.collectives += overlap;
     until = std::min(until, from);
     at = holders.holder(*at);
@@ -141,8 +146,10 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     } else if (gap > 0) {
       const Waited waited = explain_gap(program, timeline, holders, {id, rank.last_end});
       at(rank, IdleCause::kCommunication) += waited.messages;
+      at(rank, IdleCause::kMemory) += waited.copies;
       at(rank, IdleCause::kSync) += waited.collectives;
-      at(rank, IdleCause::kDependency) += gap - waited.messages - waited.collectives;
+      at(rank, IdleCause::kDependency) +=
+          gap - waited.messages - waited.copies - waited.collectives;
     }
     rank.last_end = timeline.end[id];
     const Nanos duration = timeline.end[id] - timeline.start[id];

@@ -1,6 +1,7 @@
 // One walk down every rank's posted cells.
 #include "sim/ir/lower_collectives.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -79,6 +80,13 @@ class PostedCollectives {
 };
 
 }  // namespace
+
+bool posts_collectives(const Schedule& schedule) {
+  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
+    return std::any_of(cells.begin(), cells.end(),
+                       [](const Op& op) { return is_collective(op.kind); });
+  });
+}
 
 std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule,
                                                   const Program& program) {

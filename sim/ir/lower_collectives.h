@@ -15,6 +15,9 @@
 
 namespace bubblescope {
 
+/// Whether `posted` says when parameters are gathered or dropped, or gradients reduced.
+bool posts_collectives(const Schedule& schedule);
+
 /// `program` is what lower() makes of the schedule otherwise. The cells must be sound
 /// (validate_collectives).
 std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule, const Program& program);

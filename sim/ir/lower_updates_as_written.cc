@@ -38,17 +38,28 @@ class UpdatesAsWritten {
 
  private:
   Updates find_updates() const {
+    const std::vector<std::vector<WeightUse>> uses = uses_of_computes();
     std::vector<std::size_t> next(static_cast<std::size_t>(program_.ranks), 0);
     Updates updates;
     for (InstructionId id = 0; id < program_.size(); ++id) {
       const Instruction& instruction = program_.instructions[id];
       if (!is_compute(instruction.op.kind)) continue;
       const auto rank = static_cast<std::size_t>(instruction.rank);
-      const WeightUse& use = schedule_.weights[rank][next[rank]++];
+      const WeightUse& use = uses[rank][next[rank]++];
       if (use.written)
         updates[{*use.written, instruction.op.stage}].push_back({instruction.rank, id});
     }
     return updates;
+  }
+
+  /// [rank]; those of copies left out.
+  std::vector<std::vector<WeightUse>> uses_of_computes() const {
+    std::vector<std::vector<WeightUse>> uses(schedule_.order.size());
+    for (std::size_t rank = 0; rank < uses.size(); ++rank)
+      for (std::size_t at = 0; at < schedule_.order[rank].size(); ++at)
+        if (is_compute(schedule_.order[rank][at].kind))
+          uses[rank].push_back(schedule_.weights[rank][at]);
+    return uses;
   }
 
   void add(std::int32_t stage, const std::vector<Writer>& writers) {

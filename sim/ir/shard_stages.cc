@@ -32,7 +32,7 @@ std::vector<std::size_t> count_stages_left(const RankOrder& ops) {
   std::vector<std::size_t> counts(ops.size());
   std::set<std::int32_t> seen;
   for (std::size_t at = ops.size(); at-- > 0;) {
-    seen.insert(ops[at].stage);
+    if (is_compute(ops[at].kind)) seen.insert(ops[at].stage);
     counts[at] = seen.size();
   }
   return counts;
@@ -42,6 +42,7 @@ std::vector<std::size_t> count_stages_left(const RankOrder& ops) {
 Stages next_stages(const RankOrder& ops, std::size_t at, std::size_t count) {
   Stages stages;
   for (; at < ops.size(); ++at) {
+    if (!is_compute(ops[at].kind)) continue;  // copies need no parameters
     if (!contains(stages, ops[at].stage)) stages.push_back(ops[at].stage);
     if (ops[at].pairing != Pairing::kFirst && stages.size() >= count) break;
   }
@@ -50,8 +51,8 @@ Stages next_stages(const RankOrder& ops, std::size_t at, std::size_t count) {
 
 /// Where the stages that come next cannot have changed: behind `at`, while ops repeat its stage.
 bool repeats(const RankOrder& ops, std::size_t at) {
-  return at > 0 && ops[at].pairing == Pairing::kAlone && ops[at - 1].pairing == Pairing::kAlone &&
-         ops[at - 1].stage == ops[at].stage;
+  return at > 0 && is_compute(ops[at - 1].kind) && ops[at].pairing == Pairing::kAlone &&
+         ops[at - 1].pairing == Pairing::kAlone && ops[at - 1].stage == ops[at].stage;
 }
 
 }  // namespace
@@ -61,7 +62,8 @@ RankOrder add_unshards(const RankOrder& order) {
   RankOrder cells;
   Stages gathered;
   for (std::size_t at = 0; at < order.size(); ++at) {
-    if (order[at].pairing != Pairing::kSecond && !repeats(order, at)) {
+    const bool needs = is_compute(order[at].kind) && order[at].pairing != Pairing::kSecond;
+    if (needs && !repeats(order, at)) {
       const Stages next = next_stages(order, at, std::min(kGatheredStages, stages_left[at]));
       sort_like_a_set(gathered);
       for (const std::int32_t stage : gathered)

@@ -8,7 +8,8 @@
 namespace bubblescope {
 
 /// Looks for: stages without rank; ops out of range, on the wrong rank, duplicate or missing; W
-/// before I, B or I before F; B mixed with I and W; broken pairs; orders that wait for each other
+/// before I, B or I before F; B mixed with I and W; R or copies that are missing, or stand where
+/// they cannot; broken pairs; orders that wait for each other
 /// across ranks (a deadlock); and, where a file posts messages, SEND and RECV without partner, too
 /// early, too late or in another order than the peer's; and, where training is asynchronous, a
 /// backward that reads other weights than its forward.

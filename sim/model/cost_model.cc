@@ -26,6 +26,8 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
     case OpKind::kInputGrad: return cost.input_grad;
     case OpKind::kWeightGrad: return cost.weight_grad;
     case OpKind::kRecompute: return cost.recompute;
+    case OpKind::kEvict: return cost.evict;
+    case OpKind::kLoad: return cost.load;
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
@@ -87,7 +89,10 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
       part_cost.backward = part_of(shares * cost.full_backward(), parts, part);
       part_cost.input_grad = part_of(shares * cost.input_grad, parts, part);
       part_cost.weight_grad = part_of(shares * cost.weight_grad, parts, part);
-      part_cost.recompute = part_cost.forward;
+      part_cost.recompute =
+          part_of(shares * cost.recompute_of(schedule.recompute(stage)), parts, part);
+      part_cost.evict = part_of(shares * cost.copy, parts, part);
+      part_cost.load = part_cost.evict;
     }
   model.norm = cost.norm;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {

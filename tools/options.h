@@ -13,13 +13,13 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
 
 namespace CLI {
 class App;
 }
-#include "tools/model_options.h"
 
 namespace bubblescope {
 
@@ -32,6 +32,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> slices;
   bool moe_overlap = false;
   std::vector<std::int32_t> replicas;
+  std::optional<std::int32_t> in_flight;
+  bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);

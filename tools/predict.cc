@@ -16,7 +16,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_batch.h"
 #include "sim/engine/simulate_shared.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/recompute.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
@@ -128,6 +130,7 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
   if (!def.cuts_sequences) options.shape.slices.reset();
   if (!def.overlaps_experts) options.shape.moe_overlap = false;
   if (!def.replicates_stages) options.shape.replicas.clear();
+  if (!def.limits_in_flight) options.shape.in_flight.reset();
   return options;
 }
 
@@ -148,6 +151,7 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
+  request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)
@@ -170,7 +174,10 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   const MovesOptions& moves = options.moves;
   if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
-  return schedule;
+  if (!options.shape.sharded) return schedule;
+  if (posts_messages(schedule) || posts_collectives(schedule))
+    throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
+  return shard_stages(std::move(schedule));
 }
 
 void set_bytes(MemoryModel& memory, const ModelStep& step) {
@@ -203,12 +210,15 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b, --r, --copy and --p2p out");
+    throw Error(
+        "--costs gives all costs; leave --f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, "
+        "--reduce-grad, --unshard and --norm out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.weight_bytes = bytes.weight_bytes;
   models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
@@ -216,6 +226,7 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
+  if (problems.empty()) problems = validate_collectives(schedule);
   if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);

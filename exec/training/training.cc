@@ -91,6 +91,13 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute && runs_stage(op.stage))
         state_of(op).recompute = schedule.recompute(op.stage);
+  // Replicas are summed over all processes, at the end; asynchronous backwards update by
+  // themselves.
+  const bool alone = schedule.pipelines == 1 && schedule.weights.empty();
+  updates_inside_ = alone && std::any_of(program.instructions.begin(), program.instructions.end(),
+                                         [](const Instruction& instruction) {
+                                           return instruction.op.kind == OpKind::kOptimizer;
+                                         });
 }
 
 bool Training::runs_stage(std::int32_t stage) const {
@@ -137,7 +144,11 @@ void Training::run(const Turn& turn) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
     case OpKind::kIdle: return;
+    case OpKind::kOptimizer:
+      if (updates_inside_) update(static_cast<std::size_t>(instruction.op.stage));
+      return;
   }
 }
 

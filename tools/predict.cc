@@ -172,7 +172,9 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
     schedule = build_schedule(def, request_of(def, options));
   }
   const MovesOptions& moves = options.moves;
-  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  // A model's backward has the recomputation in it.
+  if (!moves.recompute.empty() && !options.model.given())
+    schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
@@ -192,7 +194,11 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.model.given()) {
     if (options.cost.any_uniform || !options.cost.file.empty())
       throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
-    ModelStep step = model_step(resolve(options.model), schedule);
+    ModelOnDevices on = resolve(options.model);
+    if (options.moves.recompute.size() > 1)
+      throw Error("--model has layers that are all alike; give --recompute once, for all stages");
+    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
+    ModelStep step = model_step(on, schedule);
     models.costs = std::move(step.costs);
     set_bytes(models.memory, step);
     return models;

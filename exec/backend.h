@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "exec/injection.h"
+#include "exec/processes.h"
 #include "exec/step_clock.h"
 #include "sim/ir/program.h"
 #include "sim/ir/registry.h"
@@ -23,6 +25,7 @@ struct Turn {
   InstructionId id = 0;
   Nanos ready = 0;  ///< when the last of what it waited for ended; may be a little ago
   const StepClock& clock;
+  Damage damage = Damage::kNone;  ///< what is to happen to a message
 };
 
 /// Does what an instruction asks for and returns when it ended. An instruction without a lane may
@@ -78,13 +81,27 @@ class Backend {
   virtual std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) = 0;
 };
 
+/// How what a message carries goes from one process to another. Empty functions: it carries
+/// nothing.
+struct Cargo {
+  std::function<Blob(InstructionId message)> pack;  ///< on the sender, after its work
+  std::function<void(InstructionId message, std::span<const std::byte>)> unpack;
+};
+
 /// What every backend is given.
 struct BackendRequest {
   Work work;
   Injections injections;
+  Cargo cargo = {};
   Nanos timeout = 30'000'000'000;  ///< every rank stops when nothing has ended for this long
   /// Every rank also stops when this becomes true; may be null. Not owned.
   const std::atomic<bool>* interrupted = nullptr;
+};
+
+/// When one gives up waiting for other processes.
+struct Limits {
+  Nanos timeout = 30'000'000'000;
+  const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned
 };
 
 /// A backend as the registry knows it.
@@ -93,6 +110,8 @@ struct BackendDef {
   std::vector<std::string> aliases;
   std::string summary;  ///< one line for `list backends`
   std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
+  /// Finds the other processes; empty for backends that run all ranks in this one.
+  std::function<Processes::Link(const Limits& limits)> join = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

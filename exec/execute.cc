@@ -101,7 +101,10 @@ Execution execute(const Program& program, Backend& backend, const std::string& s
     }
     execution.steps.push_back(gather(program, results));
     execution.steps.back().source = source;
-    if (execution.breakdown) break;
+    if (execution.breakdown) {
+      execution.steps.back().breakdown = execution.breakdown->message;
+      break;
+    }
     if (options.after_step) options.after_step();
   }
   return execution;

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #if defined(__linux__)
 #include <sys/prctl.h>
@@ -18,12 +20,9 @@ constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kWakeUp = 60'000;
 /// The longest sleep in one piece, so that a stop is heard.
 constexpr Nanos kPiece = 20'000'000;
-
-Nanos read_clock() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * kSecond + time.tv_nsec;
-}
+constexpr Nanos kEager = 200'000;
+constexpr Nanos kShortestNap = 20'000;
+constexpr Nanos kLongestNap = 100'000;
 
 void sleep_until(Nanos absolute) {
   const timespec time{absolute / kSecond, absolute % kSecond};
@@ -32,17 +31,33 @@ void sleep_until(Nanos absolute) {
 
 }  // namespace
 
-void StepClock::start() {
-  stopped_.store(false, std::memory_order_release);
-  begin_ = read_clock();
+Nanos read_monotonic_clock() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
 }
 
-Nanos StepClock::now() const { return read_clock() - begin_; }
+void StepClock::start(Nanos begin) {
+  stopped_.store(false, std::memory_order_release);
+  begin_ = begin;
+}
+
+Nanos StepClock::now() const { return read_monotonic_clock() - begin_; }
 
 void StepClock::pass_until(Nanos time, Pass pass) const {
   for (Nanos at = now(); at < time && !stopped(); at = now())
     if (pass == Pass::kSleep && time - at > kWakeUp)
       sleep_until(begin_ + std::min(time - kWakeUp, at + kPiece));
+}
+
+/// A nap is short beside the wait so far, and never long.
+void Patience::wait() const {
+  const Nanos waited = read_monotonic_clock() - begin_;
+  if (waited < kEager)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(std::clamp(waited / 64, kShortestNap, kLongestNap)));
 }
 
 void sharpen_sleep() {

@@ -1,7 +1,6 @@
 // The flags of the command line, as strings and numbers: nothing is opened here.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,6 +14,10 @@
 #include "tools/command.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace bubblescope {
 
@@ -30,6 +33,7 @@ struct ShapeOptions {
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
+void add_profile_option(CLI::App& app, ShapeOptions& options);
 
 /// What ops and messages cost, and how they run.
 struct CostOptions {

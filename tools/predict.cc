@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -32,55 +33,12 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           schedule, flag, schedule));
 }
 
-/// What the memory flags say for any schedule of this shape.
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
-}
-
 /// A cost file's stages, for a schedule that has no order yet.
 CostModel stage_costs(const Shape& shape, const std::string& path) {
   Schedule unordered;
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   return cost_model(read_cost_file(path), unordered);
-}
-
-ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
-  const ShapeOptions& given = options.shape;
-  ScheduleRequest request;
-  request.shape.ranks = required(given.ranks, def.name, "--pp");
-  request.shape.microbatches = required(given.microbatches, def.name, "-m");
-  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
-  request.shape.slices = given.slices.value_or(1);
-  request.shape.group_size = given.group_size;
-  request.profile = given.profile;
-  request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
-    request.stage_costs = stage_costs(request.shape, options.cost.file);
-  request.moe_overlap = given.moe_overlap;
-  request.replicas = given.replicas;
-  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
-                           request.shape.microbatches * request.shape.slices;
-  if (ops > kMaxOps)
-    throw Error(
-        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
-                    "micro-batches, ranks or chunks",
-                    ops, kMaxOps));
-  return request;
 }
 
 /// A file says its own shape; flags that repeat it must agree.
@@ -141,8 +99,75 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
 
 }  // namespace
 
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
+  using Per = UniformCost::Per;
+  MemoryModel memory;
+  memory.release = options.release;
+  memory.unit = options.unit;
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = options.cap;
+  if (memory.cap.size() == 1)
+    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
+  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
+    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                            memory.cap.size(), shape.ranks));
+  return memory;
+}
+
 bool is_schedule_file(const std::string& name_or_path) {
   return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
+}
+
+PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
+  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
+  if (!def.groups_microbatches) options.shape.group_size.reset();
+  if (!def.cuts_sequences) options.shape.slices.reset();
+  if (!def.overlaps_experts) options.shape.moe_overlap = false;
+  if (!def.replicates_stages) options.shape.replicas.clear();
+  return options;
+}
+
+MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
+  using Per = UniformCost::Per;
+  const Per per = options.cost.uniform.per;
+  MemoryModel memory;
+  memory.release = options.memory.release;
+  memory.unit = options.memory.unit;
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = options.memory.cap;
+  if (memory.cap.size() == 1)
+    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
+  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
+    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                            memory.cap.size(), shape.ranks));
+  return memory;
+}
+
+ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
+  const ShapeOptions& given = options.shape;
+  ScheduleRequest request;
+  request.shape.ranks = required(given.ranks, def.name, "--pp");
+  request.shape.microbatches = required(given.microbatches, def.name, "-m");
+  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
+  request.shape.slices = given.slices.value_or(1);
+  request.shape.group_size = given.group_size;
+  request.profile = given.profile;
+  request.cost = options.cost.uniform;
+  request.memory = uniform_memory(request.shape, options);
+  if (def.reads_costs && !options.cost.file.empty())
+    request.stage_costs = stage_costs(request.shape, options.cost.file);
+  request.moe_overlap = given.moe_overlap;
+  request.replicas = given.replicas;
+  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
+                           request.shape.microbatches * request.shape.slices;
+  if (ops > kMaxOps)
+    throw Error(
+        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
+                    "micro-batches, ranks or chunks",
+                    ops, kMaxOps));
+  return request;
 }
 
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
@@ -157,7 +182,7 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
-  models.memory = uniform_memory(schedule.shape, options);
+  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);

@@ -1,6 +1,7 @@
 // run: a schedule for real, with what was measured reported as a prediction is.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "tools/gate.h"
@@ -30,6 +31,11 @@ std::string describe(const Measurement& measurement) {
                       static_cast<double>(sorted.back()) / 1e6);
   if (measurement.proof) text += to_string(*measurement.proof) + "\n";
   return text;
+}
+
+int status_of(const Measurement& measurement) {
+  if (measurement.breakdown) return exit_status(measurement.breakdown->fault);
+  return measurement.proof && !measurement.proof->matches ? 1 : 0;
 }
 
 std::string print_report(const Measurement& measurement, const std::string& format) {
@@ -66,14 +72,16 @@ int run_run(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   const Schedule schedule = load_schedule(name, options);
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  const Measurement measurement = measure(schedule, program, options, run);
+  const Session session(run);
+  const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
+  if (!session.processes().speaks()) return status_of(measurement);
+  if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports);
-  if (measurement.breakdown)
-    throw Error(measurement.breakdown->fault, measurement.breakdown->message);
+  if (measurement.breakdown) return status_of(measurement);
   fmt::print("{}", print_report(measurement, format));
-  const bool wrong = measurement.proof && !measurement.proof->matches;
-  if (wrong) fmt::print(stderr, "bubblescope: {}\n", to_string(*measurement.proof));
-  return report_failures(gate, metrics_of(measurement.step.report)) || wrong ? 1 : 0;
+  const int status = status_of(measurement);
+  if (status != 0) complain(to_string(*measurement.proof));
+  return report_failures(gate, metrics_of(measurement.step.report)) ? 1 : status;
 }
 
 }  // namespace bubblescope

@@ -1,6 +1,8 @@
 // simulate: one schedule, timed and explained.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/gate.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"

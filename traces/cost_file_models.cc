@@ -51,11 +51,6 @@ void expect_durations(const CostFile& file, const Schedule& schedule) {
   }
 }
 
-/// One of `parts` nearly equal parts of a duration; the first ones take what does not divide.
-Nanos part_of(Nanos whole, std::int32_t parts, std::int32_t part) {
-  return whole / parts + (part < whole % parts ? 1 : 0);
-}
-
 StageCost slice_of(const StageEntry& entry, std::int32_t slices, std::int32_t slice) {
   const Nanos input_grad = entry.input_grad.value_or(0);
   const Nanos weight_grad = entry.weight_grad.value_or(0);

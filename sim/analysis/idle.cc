@@ -95,12 +95,6 @@ void move_imbalance(RankReport& rank, Nanos busiest) {
 
 }  // namespace
 
-StepBounds step_bounds(const Timeline& timeline) {
-  if (timeline.start.empty()) return {};
-  return {*std::min_element(timeline.start.begin(), timeline.start.end()),
-          *std::max_element(timeline.end.begin(), timeline.end.end())};
-}
-
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
   const StepBounds bounds = step_bounds(timeline);
   const Holders holders(program, timeline);

@@ -230,11 +230,6 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                   [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
-  add_parsed(
-      app,
-      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
-       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
-      [&options](const std::string& text) { options.network = parse_network(text); });
   add_choice<Overlap>(
       app, {"--overlap", "how an overlapped forward-backward pair runs"},
       {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
@@ -286,6 +281,11 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
   add_moves_options(app, options.moves);
+  add_parsed(
+      app,
+      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
+       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
+      [&options](const std::string& text) { options.cost.network = parse_network(text); });
   app.add_option_function<std::vector<std::string>>(
          "--inject",
          [&options](const std::vector<std::string>& texts) {

@@ -105,6 +105,7 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   MemoryModel memory;
   memory.release = options.release;
   memory.unit = options.unit;
+  memory.kept = options.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
@@ -130,21 +131,7 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
 }
 
 MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.kept = options.memory.kept;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
+  return uniform_memory(shape, options.memory, options.cost.uniform.per);
 }
 
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {

@@ -141,6 +141,29 @@ void complain_of_unknown(const CLI::App& app) {
               suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
 }
 
+/// How a step ends, and what that costs a rank.
+void add_update_options(CLI::App& app, CostOptions& options) {
+  Choices<OptimizerMode> modes;
+  for (const OptimizerModeName& known : kOptimizerModes) modes.emplace_back(known.name, known.mode);
+  add_choice<OptimizerMode>(
+      app, {"--optimizer", "what an optimizer step waits for (default: there is no step)"}, modes,
+      [&options](OptimizerMode mode) { options.lower.update.optimizer = mode; });
+  add_choice<GradReduction>(
+      app, {"--grad-reduction", "when a stage's gradients are reduced (default none)"},
+      {{"none", GradReduction::kNone},
+       {"overlap", GradReduction::kOverlap},
+       {"serial", GradReduction::kSerial}},
+      [&options](GradReduction reduction) { options.lower.update.reduction = reduction; });
+  add_duration(app, options, {"--optimizer-step", "update of a rank's weights (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.optimizer = time; });
+  add_duration(app, options, {"--reduce-grad", "reduction of a rank's gradients (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.reduce_grad = time; });
+  add_duration(app, options, {"--unshard", "gathering of a rank's parameters (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.unshard = time; });
+  add_duration(app, options, {"--norm", "sum of the gradient norm over all ranks (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.norm = time; });
+}
+
 }  // namespace
 
 void add_parsed(CLI::App& app, const Flag& flag,
@@ -177,6 +200,11 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
+  app.add_option("--in-flight", options.in_flight,
+                 "micro-batches on their way per rank of the first stage (PipeDream; default NOAM)")
+      ->check(microbatches);
+  app.add_flag("--fsdp", options.sharded,
+               "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
 }
 
@@ -205,6 +233,7 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                [](UniformCost& cost, Nanos time) { cost.copy = time; });
   add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.message = time; });
+  add_update_options(app, options);
   using Per = UniformCost::Per;
   add_choice<Per>(app,
                   {"--costs-per", "what the times are of: a rank's whole share, a chunk, a slice"},

@@ -103,6 +103,13 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute && runs_stage(op.stage))
         state_of(op).recompute = schedule.recompute(op.stage);
+  // Replicas are summed over all processes, at the end; asynchronous backwards update by
+  // themselves.
+  const bool alone = schedule.pipelines == 1 && schedule.weights.empty();
+  updates_inside_ = alone && std::any_of(program.instructions.begin(), program.instructions.end(),
+                                         [](const Instruction& instruction) {
+                                           return instruction.op.kind == OpKind::kOptimizer;
+                                         });
 }
 
 bool Training::runs_stage(std::int32_t stage) const {
@@ -118,13 +125,13 @@ Work Training::work() {
 
 Cargo Training::cargo() {
   return {[this](InstructionId message) {
+            if (!is_message(program_.instructions[message])) return Blob();
             const Op& op = program_.instructions[message].op;
             const auto parcel = outbox_.take({direction_of(op), op.stage, op.microbatch});
             return parcel ? pack(*parcel) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
             const Op& op = program_.instructions[message].op;
-            if (bytes.empty()) return;  // nothing was there to be sent
             inbox_.put({direction_of(op), reader_of(op), op.microbatch}, unpack(bytes));
           }};
 }
@@ -149,7 +156,11 @@ void Training::run(const Turn& turn) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
     case OpKind::kIdle: return;
+    case OpKind::kOptimizer:
+      if (updates_inside_) update(static_cast<std::size_t>(instruction.op.stage));
+      return;
   }
 }
 

@@ -27,11 +27,8 @@ struct ModelOptions {
 
 /// What stays the same in a sweep: the model, the device, how they are used.
 void add_model_options(CLI::App& app, ModelOptions& options);
-/// --tp, --cp, --ep, --dp, --micro-batch-size, --recompute: one value each.
+/// --tp, --cp, --ep, --dp, --micro-batch-size: one value each.
 void add_parallel_options(CLI::App& app, ModelOptions& options);
-
-/// "none", "selective", "full". Throws Error for anything else.
-Recompute parse_recompute(const std::string& text);
 
 /// Looks up the model and the device. Throws Error with the nearest known name.
 ModelOnDevices resolve(const ModelOptions& options);

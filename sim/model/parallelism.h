@@ -19,7 +19,7 @@ struct Parallelism {
   std::int64_t sequence = 2048;
   bool sequence_parallel = true;  ///< norms and residuals are split over the tensor ranks too
   bool flash_attention = true;    ///< scores are never stored
-  Recompute recompute = Recompute::kNone;  ///< of every layer; its time is part of the backward's
+  Recompute recompute = Recompute::kNone;  ///< of a layer, arXiv 2205.05198; within its backward
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
 

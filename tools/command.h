@@ -1,4 +1,4 @@
-// Commands: one file each, one row each in the table of main.cc.
+// Commands: one file each, one row each in the table of commands.cc.
 #pragma once
 
 #include <string>
@@ -31,8 +31,12 @@ int run_simulate(const Arguments& arguments);
 int run_run(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
+int run_search(const Arguments& arguments);
+int run_partition(const Arguments& arguments);
+int run_analyze(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 

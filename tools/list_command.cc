@@ -1,10 +1,13 @@
 // list: what is known, one line each.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "exec/backend.h"
+#include "sim/model/gpu.h"
+#include "sim/model/transformer.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -38,9 +41,9 @@ std::vector<Entry> list_formats() {
 
 std::vector<Entry> list_profiles() {
   std::vector<Entry> entries;
-  for (const Profile profile : {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed,
-                                Profile::kColossalai, Profile::kDeepseek})
-    entries.push_back({to_string(profile), {}, "--profile " + to_string(profile), ""});
+  for (const ProfileName& profile : kProfiles)
+    entries.push_back(
+        {std::string(profile.name), {}, "--profile " + std::string(profile.name), ""});
   return entries;
 }
 
@@ -58,20 +61,27 @@ std::vector<Entry> list_backends() {
   return entries;
 }
 
+/// Models and devices, each with where its numbers stand.
+template <class Def>
+std::vector<Entry> list_known() {
+  std::vector<Entry> entries;
+  for (const Def& def : Registry<Def>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, def.source});
+  return entries;
+}
+
 std::vector<Entry> entries_of(const std::string& what) {
   if (what == "schedules") return list_schedules();
   if (what == "formats") return list_formats();
   if (what == "profiles") return list_profiles();
   if (what == "modes") return list_modes();
   if (what == "backends") return list_backends();
-  if (what == "models" || what == "gpus") {
-    fmt::print(stderr, "bubblescope: this version knows no {}\n", what);
-    return {};
-  }
+  if (what == "models") return list_known<ModelDef>();
+  if (what == "gpus") return list_known<GpuDef>();
   const std::string nearest = nearest_name(
       what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
   throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +
-              what + "'" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+              what + "'" + suggestion(nearest));
 }
 
 void print_json(const std::vector<Entry>& entries) {

@@ -48,8 +48,7 @@ int dispatch(const Arguments& words) {
     names.push_back(command.name);
   }
   const std::string nearest = nearest_name(words[0], names);
-  throw Error("no command is called '" + words[0] + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+  throw Error("no command is called '" + words[0] + "'" + suggestion(nearest) +
               " ('bubblescope --help' shows them all)");
 }
 

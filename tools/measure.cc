@@ -36,10 +36,8 @@ Execution execute_on(const Program& program, BackendRequest request, const RunOp
 }
 
 void keep(Measurement& measurement, Execution execution) {
-  for (const Timeline& timeline : execution.steps) {
-    const StepBounds bounds = step_bounds(timeline);
-    measurement.makespans.push_back(bounds.end - bounds.start);
-  }
+  for (const Timeline& timeline : execution.steps)
+    measurement.makespans.push_back(makespan_of(timeline));
   measurement.breakdown = std::move(execution.breakdown);
   measurement.step.timeline =
       measurement.breakdown ? execution.steps.back() : median_step(execution.steps);

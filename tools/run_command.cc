@@ -1,6 +1,7 @@
 // run: a schedule for real, with what was measured reported as a prediction is.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "tools/gate.h"

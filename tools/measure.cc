@@ -19,27 +19,11 @@ namespace {
 
 std::atomic<bool> interrupted = false;
 
-/// While it lives, the first Ctrl-C is heard by the executor; a second one ends the program.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = false;
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
+constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 
- private:
-  struct sigaction before_ {};
-};
-
-BackendRequest request_of(Work work, const PredictOptions& options, const RunOptions& run) {
-  BackendRequest request{std::move(work), options.injections};
-  request.timeout = run.timeout;
+BackendRequest request_of(Work work, const Bench& bench) {
+  BackendRequest request{std::move(work), bench.options.injections};
+  request.timeout = bench.run.timeout;
   request.interrupted = &interrupted;
   return request;
 }
@@ -48,57 +32,83 @@ Execution execute_on(const Program& program, BackendRequest request, const RunOp
                      const std::function<void()>& after_step) {
   const BackendDef& def = find_backend(run.backend);
   const auto backend = def.make(std::move(request));
-  const InterruptGuard guard;
   return execute(program, *backend, def.name, {run.warmup, run.steps, after_step});
 }
 
 void keep(Measurement& measurement, Execution execution) {
-  for (const Timeline& timeline : execution.steps) {
-    const StepBounds bounds = step_bounds(timeline);
-    measurement.makespans.push_back(bounds.end - bounds.start);
-  }
+  for (const Timeline& timeline : execution.steps)
+    measurement.makespans.push_back(makespan_of(timeline));
   measurement.breakdown = std::move(execution.breakdown);
   measurement.step.timeline =
       measurement.breakdown ? execution.steps.back() : median_step(execution.steps);
   measurement.steps = std::move(execution.steps);
 }
 
-void train(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
+void train(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
-  Training training(step.schedule, step.program, run.training);
-  keep(measurement, execute_on(step.program, request_of(training.work(), options, run), run,
-                               [&] { training.finish_step(); }));
-  measurement.peak_bytes = training.peak_bytes();
-  if (measurement.breakdown) return;
-  measurement.proof =
-      prove(training.result(), train_serially(step.schedule, run.training, run.warmup + run.steps));
+  const RunOptions& run = bench.run;
+  Training training(step.schedule, step.program, run.training, bench.processes);
+  BackendRequest request = request_of(training.work(), bench);
+  request.cargo = training.cargo();
+  keep(measurement,
+       execute_on(step.program, std::move(request), run, [&] { training.finish_step(); }));
   measurement.device += "; products by " + multiplier();
+  if (measurement.breakdown) return;
+  measurement.peak_bytes = training.peak_bytes();
+  measurement.trained = training.result();
+  if (bench.processes.speaks())
+    measurement.proof = prove(measurement.trained,
+                              train_serially(step.schedule, run.training, run.warmup + run.steps));
 }
 
-void play(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
+void play(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  const Pass pass = run.work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin;
-  Work work = play(step.program, durations, pass);
-  keep(measurement,
-       execute_on(step.program, request_of(std::move(work), options, run), run, nullptr));
+  const Pass pass = bench.run.work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin;
+  BackendRequest request = request_of(play(step.program, durations, pass), bench);
+  request.punctual = pass == Pass::kSleep;
+  keep(measurement, execute_on(step.program, std::move(request), bench.run, nullptr));
+}
+
+std::string describe_device(const Processes& processes) {
+  const std::string host = describe_host();
+  return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
 }
 
 }  // namespace
 
-Measurement measure(const Schedule& schedule, const Program& program, const PredictOptions& options,
-                    const RunOptions& run) {
+Session::Session(const RunOptions& run) {
+  interrupted = false;
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (std::size_t at = 0; at < kSignals.size(); ++at)
+    sigaction(kSignals[at], &action, &before_[at]);
+  const BackendDef& def = find_backend(run.backend);
+  if (def.join)
+    processes_.emplace(def.join({run.timeout, &interrupted}));
+  else
+    processes_.emplace();
+}
+
+Session::~Session() {
+  processes_.reset();
+  for (std::size_t at = 0; at < kSignals.size(); ++at)
+    sigaction(kSignals[at], &before_[at], nullptr);
+}
+
+Measurement measure(const Schedule& schedule, const Program& program, const Bench& bench) {
   Measurement measurement;
   measurement.step.schedule = schedule;
   measurement.step.program = program;
-  measurement.step.models = load_models(schedule, options);
-  measurement.backend = find_backend(run.backend).name;
-  measurement.work = to_string(run.work);
-  measurement.device = describe_host();
-  if (run.work == WorkKind::kTransformer)
-    train(measurement, options, run);
+  measurement.step.models = load_models(schedule, bench.options);
+  measurement.backend = find_backend(bench.run.backend).name;
+  measurement.work = to_string(bench.run.work);
+  measurement.device = describe_device(bench.processes);
+  if (bench.run.work == WorkKind::kTransformer)
+    train(measurement, bench);
   else
-    play(measurement, options, run);
+    play(measurement, bench);
   Step& step = measurement.step;
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)

@@ -33,7 +33,7 @@ std::string gibibytes(Bytes bytes) {
 
 Recompute recompute_of(const Configuration& configuration) {
   for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull})
-    if (to_string(recompute) == configuration.recompute) return recompute;
+    if (name(recompute) == configuration.recompute) return recompute;
   return Recompute::kNone;
 }
 
@@ -86,7 +86,7 @@ std::vector<Configuration> ModelPlanner::configurations() const {
           for (const std::int32_t expert : axes_.expert)
             for (const Recompute recompute : axes_.recomputes) {
               next.expert = expert;
-              next.recompute = to_string(recompute);
+              next.recompute = name(recompute);
               add_shapes(next, all);
             }
         }
@@ -144,7 +144,7 @@ Outcome ModelPlanner::simulate_plan(const Configuration& configuration) const {
   const auto* program = std::get_if<Program>(&lowered);
   if (!program) return {{}, "deadlock: " + to_string(std::get<Deadlock>(lowered))};
   const ModelStep step = model_step(here, schedule);
-  MemoryModel memory = uniform_memory(schedule.shape, options_of(configuration));
+  MemoryModel memory = uniform_memory(schedule.shape, options_.memory);
   set_bytes(memory, step);
   const BubbleReport report = analyze(schedule, *program, simulate(*program, step.costs), memory);
   Outcome outcome{summarize(configuration, report), {}};

@@ -37,17 +37,17 @@ BubbleReport analyze(const Schedule& schedule, const Program& program, const Tim
   report.schedule = schedule.name;
   report.shape = schedule.shape;
   report.ranks = account_for_time(program, timeline);
-  const StepBounds bounds = step_bounds(timeline);
-  report.makespan = bounds.end - bounds.start;
+  report.makespan = makespan_of(timeline);
   for (const RankReport& rank : report.ranks) {
     report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
     report.ideal = std::max(report.ideal, rank.busy);
   }
   report.bubble = measure_bubble(report);
-  const std::vector<Peak> peaks = find_peaks(schedule, program, memory);
+  const std::vector<Peak> peaks = find_peaks(schedule, program, timeline, memory);
+  report.memory = memory;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
   report.period = find_period(schedule, program, timeline);
-  const std::vector<WeightReport> weights = account_for_weights(schedule);
+  const std::vector<WeightReport> weights = account_for_weights(schedule, memory);
   for (std::size_t rank = 0; rank < weights.size(); ++rank)
     report.ranks[rank].weights = weights[rank];
   report.critical_path = find_critical_path(program, timeline);

@@ -13,11 +13,6 @@ namespace bubblescope {
 
 namespace {
 
-Nanos makespan_of(const Timeline& timeline) {
-  if (timeline.end.empty()) return 0;
-  return *std::max_element(timeline.end.begin(), timeline.end.end());
-}
-
 /// Where a rank's receives stand: for each gap before an op or send, the receives in it.
 std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
   std::map<std::size_t, RankOrder> gaps;
@@ -50,6 +45,29 @@ std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, con
     here.clear();
   }
   return moves;
+}
+
+/// The cells of `from` that are no compute op and no message, put into `to` before the op or send
+/// before which they stood.
+RankOrder keep_cells(const RankOrder& from, const RankOrder& to) {
+  RankOrder kept;
+  auto next = from.begin();
+  const auto take_cells = [&] {
+    for (; next != from.end() && !is_compute(next->kind) && !is_send(next->kind); ++next)
+      if (!is_message(next->kind)) kept.push_back(*next);
+  };
+  for (const Op& op : to) {
+    if (!is_recv(op.kind)) take_cells();
+    kept.push_back(op);
+    if (!is_recv(op.kind) && next != from.end()) ++next;
+  }
+  take_cells();
+  return kept;
+}
+
+std::vector<RankOrder> keep_cells(const std::vector<RankOrder>& from, std::vector<RankOrder> to) {
+  for (std::size_t rank = 0; rank < to.size(); ++rank) to[rank] = keep_cells(from[rank], to[rank]);
+  return to;
 }
 
 /// Suggests orders for the messages of one dataflow Program.
@@ -86,7 +104,7 @@ class Suggesting {
     std::vector<std::vector<RankOrder>> lists;
     for (const ReceiveTiming timing :
          {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived})
-      lists.push_back(order_receives(dataflow_, timeline_, steps, timing));
+      lists.push_back(keep_cells(posted_, order_receives(dataflow_, timeline_, steps, timing)));
     lists.push_back(posted_lists(schedule_, Lowering::kAsap));
     return lists;
   }

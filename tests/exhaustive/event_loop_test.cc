@@ -1,118 +1,24 @@
 // The dataflow pass against an event loop that knows nothing of it: a clock, a heap of ends, and
 // the rule of the machine. Both must agree to the nanosecond on random programs.
+#include "tests/support/event_loop.h"
+
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <queue>
 #include <random>
 
 #include "sim/engine/simulate.h"
-#include "sim/ir/program_draft.h"
+#include "tests/support/random_program.h"
 
 namespace bubblescope {
 namespace {
-
-/// Runs a Program by the clock: at every end, looks which instructions can start now.
-class EventLoop {
- public:
-  EventLoop(const Program& program, const std::vector<Nanos>& durations)
-      : program_(program), durations_(durations), queues_(program.lanes.size()) {
-    for (InstructionId id = 0; id < program.size(); ++id)
-      if (program.instructions[id].lane != kNoLane) queues_[program.instructions[id].lane].push(id);
-    busy_.resize(queues_.size(), false);
-    started_.resize(program.size(), false);
-    ended_.resize(program.size(), false);
-    timeline_.start.resize(program.size());
-    timeline_.end.resize(program.size());
-  }
-
-  Timeline run() {
-    start_all(0);
-    while (!ends_.empty()) {
-      const Nanos now = ends_.top().first;
-      while (!ends_.empty() && ends_.top().first == now) {
-        end(ends_.top().second);
-        ends_.pop();
-      }
-      start_all(now);
-    }
-    return timeline_;
-  }
-
- private:
-  void end(InstructionId id) {
-    ended_[id] = true;
-    if (program_.instructions[id].lane != kNoLane) busy_[program_.instructions[id].lane] = false;
-  }
-
-  bool is_ready(InstructionId id) const {
-    const auto dependencies = program_.dependencies_of(id);
-    return std::all_of(dependencies.begin(), dependencies.end(),
-                       [&](InstructionId dependency) { return ended_[dependency]; });
-  }
-
-  void start(InstructionId id, Nanos now) {
-    started_[id] = true;
-    timeline_.start[id] = now;
-    timeline_.end[id] = now + durations_[id];
-    ends_.emplace(timeline_.end[id], id);
-  }
-
-  void start_all(Nanos now) {
-    for (std::size_t lane = 0; lane < queues_.size(); ++lane)
-      if (!busy_[lane] && !queues_[lane].empty() && is_ready(queues_[lane].front())) {
-        busy_[lane] = true;
-        start(queues_[lane].front(), now);
-        queues_[lane].pop();
-      }
-    for (InstructionId id = 0; id < program_.size(); ++id)
-      if (program_.instructions[id].lane == kNoLane && !started_[id] && is_ready(id))
-        start(id, now);
-  }
-
-  using End = std::pair<Nanos, InstructionId>;
-
-  const Program& program_;
-  const std::vector<Nanos>& durations_;
-  std::vector<std::queue<InstructionId>> queues_;
-  std::vector<bool> busy_;
-  std::vector<bool> started_;
-  std::vector<bool> ended_;
-  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
-  Timeline timeline_;
-};
-
-/// A random program without cycles: dependencies point to earlier instructions of any lane.
-Program random_program(std::mt19937& random) {
-  const auto pick = [&](int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
-  };
-  const int ranks = pick(1, 5);
-  const int count = pick(1, 60);
-  ProgramDraft draft(ranks, static_cast<std::size_t>(count));
-  const std::uint32_t link = draft.add_lane({0, "link"});
-  for (int id = 0; id < count; ++id) {
-    const std::int32_t rank = pick(0, ranks - 1);
-    const int where = pick(0, 9);
-    const std::uint32_t lane = where == 0   ? kNoLane
-                               : where == 1 ? link
-                                            : static_cast<std::uint32_t>(rank);
-    draft.add({forward(0, id), lane, rank, rank});
-    for (int edge = pick(0, 3); id > 0 && edge > 0; --edge)
-      draft.wait_for(static_cast<InstructionId>(pick(0, id - 1)));
-  }
-  return std::get<Program>(std::move(draft).finish());
-}
 
 TEST(EventLoop, AgreesWithTheDataflowPassToTheNanosecond) {
   constexpr unsigned kSeed = 20240607;
   std::mt19937 random(kSeed);
   for (int round = 0; round < 2000; ++round) {
     const Program program = random_program(random);
-    std::vector<Nanos> durations;
-    for (InstructionId id = 0; id < program.size(); ++id)
-      durations.push_back(1 + static_cast<Nanos>(random() % 50));
-    const Timeline expected = EventLoop(program, durations).run();
+    const std::vector<Nanos> durations = random_durations(program, random);
+    const Timeline expected = run_by_the_clock(program, durations);
     const Timeline found = simulate(program, durations);
     ASSERT_EQ(found.start, expected.start) << "seed " << kSeed << ", round " << round;
     ASSERT_EQ(found.end, expected.end) << "seed " << kSeed << ", round " << round;

@@ -145,10 +145,13 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs && options.model.given())
-    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
-  else if (def.reads_costs && !options.cost.file.empty())
+  if (def.reads_costs && options.model.given()) {
+    ModelOnDevices on = resolve(options.model);
+    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
+    request.stage_costs = model_step(on, request.shape).costs;
+  } else if (def.reads_costs && !options.cost.file.empty()) {
     request.stage_costs = stage_costs(request.shape, options.cost.file);
+  }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;

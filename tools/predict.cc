@@ -146,10 +146,13 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs && options.model.given())
-    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
-  else if (def.reads_costs && !options.cost.file.empty())
+  if (def.reads_costs && options.model.given()) {
+    ModelOnDevices on = resolve(options.model);
+    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
+    request.stage_costs = model_step(on, request.shape).costs;
+  } else if (def.reads_costs && !options.cost.file.empty()) {
     request.stage_costs = stage_costs(request.shape, options.cost.file);
+  }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -173,7 +176,9 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
     schedule = build_schedule(def, request_of(def, options));
   }
   const MovesOptions& moves = options.moves;
-  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  // A model's backward has the recomputation in it.
+  if (!moves.recompute.empty() && !options.model.given())
+    schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))

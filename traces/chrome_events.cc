@@ -198,18 +198,17 @@ class EventReader : public nlohmann::json_sax<Json> {
 
   void keep(ChromeSlice slice) {
     if (found_.slices.size() == kMaxKept)
-      throw Error(fmt::format("{} has more than {} ops; cut it into several files", file_,
-                              kMaxKept));
+      throw Error(
+          fmt::format("{} has more than {} ops; cut it into several files", file_, kMaxKept));
     slice.thread = thread_of(event_);
     found_.slices.push_back(std::move(slice));
   }
 
   Nanos time(const std::optional<Nanos>& time, const char* key) const {
     if (time) return *time;
-    throw Error(fmt::format("{}: the event {} {}; give it in microseconds", file_,
-                            quote(event_.slice.name),
-                            event_.bad_time.empty()
-                                ? fmt::format("has no \"{}\"", key)
+    throw Error(fmt::format(
+        "{}: the event {} {}; give it in microseconds", file_, quote(event_.slice.name),
+        event_.bad_time.empty() ? fmt::format("has no \"{}\"", key)
                                 : "has the time " + event_.bad_time + ", which is out of range"));
   }
 

@@ -63,20 +63,9 @@ KeptShares parse_kept(const std::string& text) {
 }
 
 /// "full", or "full,none,selective": one per stage.
-std::vector<Recompute> parse_recompute(const std::string& text) {
-  constexpr std::array kKinds{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
-  std::vector<std::string> names;
-  for (const Recompute kind : kKinds) names.emplace_back(name(kind));
+std::vector<Recompute> parse_recomputes(const std::string& text) {
   std::vector<Recompute> stages;
-  for (const std::string& part : split(text)) {
-    const auto known = std::find(names.begin(), names.end(), normalize_name(part));
-    if (known == names.end()) {
-      const std::string nearest = nearest_name(part, names);
-      throw Error("'" + part + "' is none of none|selective|full" +
-                  (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
-    }
-    stages.push_back(kKinds[static_cast<std::size_t>(known - names.begin())]);
-  }
+  for (const std::string& part : split(text)) stages.push_back(parse_recompute(part));
   return stages;
 }
 
@@ -141,6 +130,29 @@ void complain_of_unknown(const CLI::App& app) {
               suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
 }
 
+/// How a step ends, and what that costs a rank.
+void add_update_options(CLI::App& app, CostOptions& options) {
+  Choices<OptimizerMode> modes;
+  for (const OptimizerModeName& known : kOptimizerModes) modes.emplace_back(known.name, known.mode);
+  add_choice<OptimizerMode>(
+      app, {"--optimizer", "what an optimizer step waits for (default: there is no step)"}, modes,
+      [&options](OptimizerMode mode) { options.lower.update.optimizer = mode; });
+  add_choice<GradReduction>(
+      app, {"--grad-reduction", "when a stage's gradients are reduced (default none)"},
+      {{"none", GradReduction::kNone},
+       {"overlap", GradReduction::kOverlap},
+       {"serial", GradReduction::kSerial}},
+      [&options](GradReduction reduction) { options.lower.update.reduction = reduction; });
+  add_duration(app, options, {"--optimizer-step", "update of a rank's weights (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.optimizer = time; });
+  add_duration(app, options, {"--reduce-grad", "reduction of a rank's gradients (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.reduce_grad = time; });
+  add_duration(app, options, {"--unshard", "gathering of a rank's parameters (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.unshard = time; });
+  add_duration(app, options, {"--norm", "sum of the gradient norm over all ranks (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.norm = time; });
+}
+
 }  // namespace
 
 void add_parsed(CLI::App& app, const Flag& flag,
@@ -177,6 +189,11 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
+  app.add_option("--in-flight", options.in_flight,
+                 "micro-batches on their way per rank of the first stage (PipeDream; default NOAM)")
+      ->check(microbatches);
+  app.add_flag("--fsdp", options.sharded,
+               "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
 }
 
@@ -205,6 +222,7 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                [](UniformCost& cost, Nanos time) { cost.copy = time; });
   add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.message = time; });
+  add_update_options(app, options);
   using Per = UniformCost::Per;
   add_choice<Per>(app,
                   {"--costs-per", "what the times are of: a rank's whole share, a chunk, a slice"},
@@ -212,11 +230,6 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                   [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
-  add_parsed(
-      app,
-      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
-       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
-      [&options](const std::string& text) { options.network = parse_network(text); });
   add_choice<Overlap>(
       app, {"--overlap", "how an overlapped forward-backward pair runs"},
       {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
@@ -255,7 +268,7 @@ void add_moves_options(CLI::App& app, MovesOptions& options) {
   add_parsed(app,
              {"--recompute", "what stages make again before a backward (commas: per stage)",
               "none|selective|full"},
-             [&options](const std::string& text) { options.recompute = parse_recompute(text); });
+             [&options](const std::string& text) { options.recompute = parse_recomputes(text); });
   add_parsed(app,
              {"--offload",
               "share of forwards whose activations wait in host memory, and ops beside each copy",
@@ -268,6 +281,11 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
   add_moves_options(app, options.moves);
+  add_parsed(
+      app,
+      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
+       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
+      [&options](const std::string& text) { options.cost.network = parse_network(text); });
   app.add_option_function<std::vector<std::string>>(
          "--inject",
          [&options](const std::vector<std::string>& texts) {

@@ -13,6 +13,7 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
 
@@ -31,6 +32,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> slices;
   bool moe_overlap = false;
   std::vector<std::int32_t> replicas;
+  std::optional<std::int32_t> in_flight;
+  bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
@@ -39,9 +42,9 @@ void add_profile_option(CLI::App& app, ShapeOptions& options);
 /// What ops and messages cost, and how they run.
 struct CostOptions {
   UniformCost uniform;
-  bool any_uniform = false;  ///< whether a cost flag was given at all
-  std::string file;          ///< --costs; empty where not given
-  std::optional<NetworkOptions> network;
+  bool any_uniform = false;               ///< whether a cost flag was given at all
+  std::string file;                       ///< --costs; empty where not given
+  std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CLI::App& app, CostOptions& options);
@@ -70,6 +73,7 @@ struct PredictOptions {
   MovesOptions moves;
   Injections injections;  ///< faults of ranks, predicted or made
   NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
+  ModelOptions model;     ///< where given, instead of the cost flags
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

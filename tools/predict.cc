@@ -16,8 +16,11 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_batch.h"
 #include "sim/engine/simulate_shared.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/recompute.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
+#include "sim/model/stage_recompute.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
 
@@ -106,6 +109,7 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   MemoryModel memory;
   memory.release = options.release;
   memory.unit = options.unit;
+  memory.kept = options.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
@@ -127,25 +131,8 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
   if (!def.cuts_sequences) options.shape.slices.reset();
   if (!def.overlaps_experts) options.shape.moe_overlap = false;
   if (!def.replicates_stages) options.shape.replicas.clear();
+  if (!def.limits_in_flight) options.shape.in_flight.reset();
   return options;
-}
-
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.kept = options.memory.kept;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
 }
 
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
@@ -158,11 +145,17 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
+  request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  if (def.reads_costs && options.model.given()) {
+    ModelOnDevices on = resolve(options.model);
+    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
+    request.stage_costs = model_step(on, request.shape).costs;
+  } else if (def.reads_costs && !options.cost.file.empty()) {
     request.stage_costs = stage_costs(request.shape, options.cost.file);
+  }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
+  request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)
@@ -183,14 +176,50 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
     schedule = build_schedule(def, request_of(def, options));
   }
   const MovesOptions& moves = options.moves;
-  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  // A model's backward has the recomputation in it.
+  if (!moves.recompute.empty() && !options.model.given())
+    schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
-  return schedule;
+  if (!options.shape.sharded) return schedule;
+  if (posts_messages(schedule) || posts_collectives(schedule))
+    throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
+  return shard_stages(std::move(schedule));
+}
+
+void set_bytes(MemoryModel& memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+}
+
+/// R is an op of its own: its time is not a part of the backward's.
+void add_recompute(Models& models, const Schedule& schedule, const ModelOnDevices& on,
+                   const ModelStep& step) {
+  if (schedule.recompute_of_stage.empty()) return;
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const StageRecompute again = stage_recompute(on, step, schedule, stage);
+    for (std::size_t slice = 0; slice < slices; ++slice)
+      models.costs.stages[at * slices + slice].recompute = again.time;
+    models.memory.checkpoint_bytes.push_back(models.memory.activation_bytes[at].forward -
+                                             again.spared);
+  }
 }
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  if (options.model.given()) {
+    if (options.cost.any_uniform || !options.cost.file.empty())
+      throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
+    const ModelOnDevices on = resolve(options.model);
+    const ModelStep step = model_step(on, schedule);
+    models.costs = step.costs;
+    set_bytes(models.memory, step);
+    add_recompute(models, schedule, on, step);
+    return models;
+  }
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);
@@ -204,12 +233,15 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b, --r, --copy and --p2p out");
+    throw Error(
+        "--costs gives all costs; leave --f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, "
+        "--reduce-grad, --unshard and --norm out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.weight_bytes = bytes.weight_bytes;
   models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
@@ -217,6 +249,7 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
+  if (problems.empty()) problems = validate_collectives(schedule);
   if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);

@@ -40,7 +40,9 @@ std::string_view category(OpKind kind) {
     case OpKind::kLoad: return "load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return "collective";
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return "collective";
+    case OpKind::kOptimizer: return "optimizer";
     case OpKind::kIdle: return "idle";
   }
   return "";
@@ -62,7 +64,9 @@ std::string_view reserved_colour(OpKind kind) {
     case OpKind::kLoad: return "rail_load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return "terrible";
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return "terrible";
+    case OpKind::kOptimizer: return "vsync_highlight_color";
     case OpKind::kIdle: return "white";
   }
   return "";

@@ -91,7 +91,8 @@ TimeGrid whole_step(const Recording& recording, int columns) {
   std::optional<Nanos> first;
   Nanos last = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
-    if (program.instructions[id].lane >= static_cast<std::uint32_t>(program.ranks)) continue;
+    const bool computes = program.instructions[id].lane < static_cast<std::uint32_t>(program.ranks);
+    if (!computes && !is_collective(program.instructions[id].op.kind)) continue;
     first = std::min(first.value_or(timeline.start[id]), timeline.start[id]);
     last = std::max(last, timeline.end[id]);
   }

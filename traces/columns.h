@@ -38,7 +38,7 @@ struct CopyLane {
 /// The lanes with copies, by rank, evictions first.
 std::vector<CopyLane> copy_lanes(const Program& program);
 
-/// First start to last end of everything on the compute lanes, cut into `columns`.
+/// First start to last end of all compute ops, optimizer steps and collectives, in `columns`.
 TimeGrid whole_step(const Recording& recording, int columns);
 
 enum class Paint : std::uint8_t {

@@ -38,7 +38,8 @@ MemoryDelta read_activation_bytes(const JsonNode& node) {
 
 StageEntry read_stage(const JsonNode& node) {
   node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
-                    "selective_recompute", "overlapped_pair", "evict", "load", "activation_bytes"});
+                    "selective_recompute", "overlapped_pair", "evict", "load", "activation_bytes",
+                    "optimizer", "reduce_grad", "unshard", "weight_bytes"});
   StageEntry stage;
   stage.forward = node.at("forward").duration();
   stage.backward = read_duration(node, "backward");
@@ -59,6 +60,10 @@ StageEntry read_stage(const JsonNode& node) {
     stage.checkpoint = read_checkpoint(*bytes, "checkpoint", kept);
     stage.selective_checkpoint = read_checkpoint(*bytes, "selective_checkpoint", kept);
   }
+  stage.update.optimizer = read_duration(node, "optimizer").value_or(0);
+  stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
+  stage.update.unshard = read_duration(node, "unshard").value_or(0);
+  if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
   return stage;
 }
 
@@ -139,7 +144,8 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys({"format", "stages", "message", "copy", "links", "memory", "cluster", "measured"});
+  root.expect_keys(
+      {"format", "stages", "message", "norm", "copy", "links", "memory", "cluster", "measured"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
@@ -147,6 +153,7 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
     costs.stages.push_back(read_stage(stages[stage]));
   if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
   read_messages(root, costs);
+  costs.norm = read_duration(root, "norm").value_or(0);
   read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);

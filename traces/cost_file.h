@@ -4,10 +4,12 @@
 //   {"format": "bubblescope-costs/1",
 //    "stages": [
 //      {"forward": "10.5ms", "input_grad": "10.1ms", "weight_grad": "9.3ms",
-//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"}},
+//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"},
+//       "optimizer": "3ms", "reduce_grad": "8ms", "unshard": "4ms", "weight_bytes": "2GiB"},
 //      {"forward": 12, "backward": 21.5}],
 //    "copy": {"latency": "5us", "bandwidth_gbps": 200},
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
+//    "norm": "150us",
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
 //    "cluster": {...},                      nodes, and what messages share: cluster_entry.h
@@ -38,6 +40,8 @@ struct StageEntry {
   std::optional<Nanos> evict;  ///< of what its forward keeps; CostFile::copy says unless given
   std::optional<Nanos> load;   ///< evict unless given
   std::optional<MemoryDelta> activation_bytes;
+  UpdateCost update;                          ///< 0 unless given
+  std::optional<Bytes> weight_bytes;          ///< one copy of the weights
   std::optional<Bytes> checkpoint;            ///< kept where everything is recomputed
   std::optional<Bytes> selective_checkpoint;  ///< kept where attention is
 };
@@ -68,6 +72,7 @@ struct CostFile {
   std::string file;  ///< for messages
   std::vector<StageEntry> stages;
   Transfer message;
+  Nanos norm = 0;
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
   CopyEntry copy;

@@ -154,7 +154,9 @@ CostModel cost_model(const CostFile& file, const Schedule& schedule) {
     const StageUse use{schedule.recompute(stage), recomputes, file.copy};
     for (std::int32_t slice = 0; slice < model.slices; ++slice)
       model.stages.push_back(slice_of(entry, use, model.slices, slice));
+    model.updates.push_back(entry.update);
   }
+  model.norm = file.norm;
   set_links(model, file, schedule.shape.ranks);
   const std::optional<Cluster> placed = cluster(file, schedule);
   return placed ? with_messages_alone(std::move(model), *placed, schedule) : model;
@@ -168,6 +170,24 @@ std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
     cluster.links.push_back({link.from, link.to, link.transfer.speed(), link.transfer.bytes});
   return cluster;
 }
+
+namespace {
+
+/// For all stages or for none.
+std::vector<Bytes> weight_bytes(const CostFile& file, const Schedule& schedule) {
+  std::vector<Bytes> bytes;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
+    if (entry.weight_bytes) bytes.push_back(*entry.weight_bytes);
+  }
+  if (bytes.empty() || bytes.size() == static_cast<std::size_t>(schedule.stages())) return bytes;
+  throw Error(
+      fmt::format("{}: /stages: some entries have 'weight_bytes' and some have not; give them for "
+                  "all stages or for none",
+                  file.file));
+}
+
+}  // namespace
 
 MemoryModel memory_model(const CostFile& file, const Schedule& schedule) {
   expect_stages(file, schedule);
@@ -185,6 +205,7 @@ MemoryModel memory_model(const CostFile& file, const Schedule& schedule) {
         fmt::format("{}: /stages: some entries have 'activation_bytes' and some have not; "
                     "give them for all stages or for none",
                     file.file));
+  model.weight_bytes = weight_bytes(file, schedule);
   model.static_bytes = file.static_bytes;
   if (!file.static_bytes.empty() &&
       file.static_bytes.size() != static_cast<std::size_t>(schedule.shape.ranks))

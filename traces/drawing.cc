@@ -99,7 +99,7 @@ std::vector<Run> runs_of(const PaintedRow& row, int begin, int end) {
 
 /// "12", "12.1" with slices; the last digits where that does not fit, unless a band's end cut it.
 std::string microbatch_text(const Op& op, int slices, const Run& run, int room) {
-  if (!run.begins) return {};
+  if (!run.begins || !has_microbatch(op.kind)) return {};
   std::string text = std::to_string(op.microbatch);
   const std::string sliced = text + "." + std::to_string(op.slice);
   if (slices > 1 && static_cast<int>(sliced.size()) <= room) return sliced;

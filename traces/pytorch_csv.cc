@@ -128,6 +128,11 @@ void expect_expressible(const Schedule& schedule) {
         fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "
                     "for; convert it to native or text",
                     schedule.name, schedule.shape.slices));
+  if (schedule.joint_forwards > 1)
+    throw Error(
+        fmt::format("{} runs {} forwards as one, which PyTorch's CSV has no words for; convert it "
+                    "to native",
+                    schedule.name, schedule.joint_forwards));
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.replicas(stage) > 1)
       throw Error(

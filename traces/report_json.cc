@@ -60,6 +60,8 @@ void append_ranks(std::string& out, const BubbleReport& report, const Program& p
       fmt::format_to(std::back_inserter(out),
                      ",\n  \"warmup\":{},\"staleness\":{},\"weight_versions\":{}",
                      row.weights->warmup, row.weights->staleness, row.weights->versions);
+    if (row.weights && row.weights->bytes)
+      fmt::format_to(std::back_inserter(out), ",\"weight_bytes\":{}", *row.weights->bytes);
     if (!max_slack.empty())
       fmt::format_to(std::back_inserter(out), ",\"max_slack_ns\":{}", max_slack[rank]);
     out += '}';

@@ -1,9 +1,11 @@
 // Training on one rank, in the order in which the micro-batches are numbered. Every version of the
 // weights that a micro-batch may read was made by backwards of earlier ones.
+#include "exec/training/serial_training.h"
+
 #include <utility>
 
 #include "exec/training/held_bytes.h"
-#include "exec/training/serial_training.h"
+#include "exec/training/training.h"
 
 namespace bubblescope {
 

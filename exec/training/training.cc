@@ -28,6 +28,17 @@ void expect_trainable(const Schedule& schedule, const TrainingOptions& options) 
                 std::to_string(options.model.width) + "; choose a multiple as the width");
 }
 
+/// Memory of another process is out of a copy's reach.
+void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
+  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
+    const std::int32_t keeper = schedule.keeper_of_rank[rank];
+    if (!processes.runs(static_cast<std::int32_t>(rank)) || processes.runs(keeper)) continue;
+    throw Error("rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keeper) +
+                ", which runs in another process; that is not done yet: run both in one, as "
+                "--backend cpu does");
+  }
+}
+
 [[noreturn]] void refuse(const Op& op, const char* lack) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack);
 }
@@ -78,6 +89,7 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       inbox_(schedule.stages(), schedule.shape.microbatches),
       outbox_(schedule.stages(), schedule.shape.microbatches) {
   expect_trainable(schedule, options);
+  expect_keepers_here(schedule, processes);
   multiplier();
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     if (!runs_stage(stage)) continue;
@@ -91,6 +103,13 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute && runs_stage(op.stage))
         state_of(op).recompute = schedule.recompute(op.stage);
+  // Replicas are summed over all processes, at the end; asynchronous backwards update by
+  // themselves.
+  const bool alone = schedule.pipelines == 1 && schedule.weights.empty();
+  updates_inside_ = alone && std::any_of(program.instructions.begin(), program.instructions.end(),
+                                         [](const Instruction& instruction) {
+                                           return instruction.op.kind == OpKind::kOptimizer;
+                                         });
 }
 
 bool Training::runs_stage(std::int32_t stage) const {
@@ -106,13 +125,13 @@ Work Training::work() {
 
 Cargo Training::cargo() {
   return {[this](InstructionId message) {
+            if (!is_message(program_.instructions[message])) return Blob();
             const Op& op = program_.instructions[message].op;
             const auto parcel = outbox_.take({direction_of(op), op.stage, op.microbatch});
             return parcel ? pack(*parcel) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
             const Op& op = program_.instructions[message].op;
-            if (bytes.empty()) return;  // nothing was there to be sent
             inbox_.put({direction_of(op), reader_of(op), op.microbatch}, unpack(bytes));
           }};
 }
@@ -137,7 +156,11 @@ void Training::run(const Turn& turn) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
     case OpKind::kIdle: return;
+    case OpKind::kOptimizer:
+      if (updates_inside_) update(static_cast<std::size_t>(instruction.op.stage));
+      return;
   }
 }
 

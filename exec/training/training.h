@@ -34,7 +34,8 @@ class Training {
   /// How its messages cross processes. The Training must outlive it.
   Cargo cargo();
 
-  /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights.
+  /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights, unless
+  /// the program's own optimizer steps have.
   void finish_step();
 
   /// Of all processes, each of which must call this.
@@ -98,6 +99,7 @@ class Training {
   std::vector<RankMemory> memory_;  ///< [rank]
   Mailbox inbox_;                   ///< at the stage that reads
   Mailbox outbox_;                  ///< at the stage that made it
+  bool updates_inside_ = false;     ///< by the program's own optimizer steps
   std::vector<double> losses_;
 };
 

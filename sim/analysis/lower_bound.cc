@@ -45,6 +45,8 @@ bool needs(const Op& op, const Op& made) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:
     case OpKind::kEvict:
     case OpKind::kLoad:
     case OpKind::kIdle: return true;
@@ -72,7 +74,7 @@ class DataEdges {
   std::optional<InstructionId> source(InstructionId to, InstructionId from) const {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
-    if (waiting.role != Role::kWork || awaited.role != Role::kWork) return {};
+    if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
     if (needs(waiting.op, awaited.op)) return from;
     const InstructionId first = first_of_pair_[from];
     if (first != kNone && needs(waiting.op, program_.instructions[first].op)) return first;
@@ -80,6 +82,10 @@ class DataEdges {
   }
 
  private:
+  static bool is_end_of_message(const Instruction& instruction) {
+    return instruction.role != Role::kWork && is_message(instruction.op.kind);
+  }
+
   static constexpr InstructionId kNone = 0xffffffffu;
 
   const Program& program_;
@@ -103,7 +109,7 @@ Chains longest_chains(const Program& program, const Timeline& timeline) {
   return chains;
 }
 
-/// All ops of one kind on one stage of a rank.
+/// All ops of one kind on one stage of a rank: what its compute lane runs one at a time.
 struct OpClass {
   Nanos head = std::numeric_limits<Nanos>::max();
   Nanos tail = std::numeric_limits<Nanos>::max();
@@ -165,25 +171,24 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
 Nanos lower_bound(const Program& program, const Timeline& timeline) {
   const Chains chains = longest_chains(program, timeline);
   const Homes homes(program);
-  std::vector<OpClass> classes(homes.size() * kComputeKinds);
+  std::vector<OpClass> classes(homes.size() * kOpKinds);
   std::vector<std::int32_t> rank_of_home(homes.size(), 0);
   Nanos bound = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const Nanos duration = timeline.least_duration(id);
     bound = std::max(bound, chains.head[id] + duration + chains.tail[id]);
-    if (!is_compute(instruction.op.kind)) continue;
+    if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
     const std::size_t home = homes(instruction);
     rank_of_home[home] = instruction.rank;
-    OpClass& op_class =
-        classes[home * kComputeKinds + static_cast<std::size_t>(instruction.op.kind)];
+    OpClass& op_class = classes[home * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     op_class.head = std::min(op_class.head, chains.head[id]);
     op_class.tail = std::min(op_class.tail, chains.tail[id]);
     op_class.work += duration;
   }
   std::vector<std::vector<OpClass>> of_rank(program.ranks);
   for (std::size_t at = 0; at < classes.size(); ++at)
-    if (classes[at].work > 0) of_rank[rank_of_home[at / kComputeKinds]].push_back(classes[at]);
+    if (classes[at].work > 0) of_rank[rank_of_home[at / kOpKinds]].push_back(classes[at]);
   for (std::vector<OpClass>& rank_classes : of_rank)
     bound = std::max(bound, bound_of_rank(std::move(rank_classes)));
   return bound;

@@ -48,6 +48,7 @@ struct WeightReport {
   std::int32_t warmup = 0;     ///< forwards before the first pair of a forward and a backward
   std::int32_t staleness = 0;  ///< most updates between reading weights and applying the gradient
   std::int32_t versions = 0;   ///< most copies of the weights that are held at once
+  std::optional<Bytes> bytes;  ///< of all these copies, where the cost file gives a stage's
 };
 
 struct RankReport {

@@ -62,6 +62,14 @@ Op receive_of(const Made& made, std::int32_t receiving_stage) {
           forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
 }
 
+bool are_joint(const Schedule& schedule, const Made& made, const Op& op) {
+  if (schedule.joint_forwards == 1 || op.kind != OpKind::kForward || made.stage != op.stage)
+    return false;
+  const Op maker{made.stage, made.microbatch, made.slice};
+  return schedule.forward_index(maker) / schedule.joint_forwards ==
+         schedule.forward_index(op) / schedule.joint_forwards;
+}
+
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {
   if (made.product == Product::kActivation && !schedule.is_last(made.stage)) return made.stage + 1;
   if (made.product == Product::kGradient && !schedule.is_first(made.stage)) return made.stage - 1;

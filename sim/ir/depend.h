@@ -57,6 +57,9 @@ class Needs {
 /// R and LOAD are left to the caller, who knows whether the schedule has them.
 Needs needs_of(const Schedule& schedule, const Op& op);
 
+/// Whether an op runs as one with the forward that makes what it needs (Schedule::joint_forwards).
+bool are_joint(const Schedule& schedule, const Made& made, const Op& op);
+
 /// What a posted SEND or RECV carries; nothing if no such message can be. A SEND_F of stage s and a
 /// RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a RECV_B of stage
 /// s-1 its gradient.

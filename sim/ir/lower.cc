@@ -8,7 +8,9 @@
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/lower_messages.h"
+#include "sim/ir/lower_update.h"
 #include "sim/ir/post_messages.h"
 #include "sim/ir/program_draft.h"
 #include "sim/ir/share_links.h"
@@ -62,7 +64,7 @@ class DataflowLowering {
     for (const RankOrder& ops : schedule_.order)
       for (const Op& op : ops) {
         if (is_copy(op.kind)) expect_keeper(op);
-        maker_[made_index_(op)] = fused && op.pairing == Pairing::kFirst ? id + 1 : id;
+        maker_[made_index_(op)] = fused && op.pairing == Pairing::kFirst ? id + 1 : last_of(op, id);
         has_recompute_ = has_recompute_ || op.kind == OpKind::kRecompute;
         ++id;
       }
@@ -85,6 +87,13 @@ class DataflowLowering {
       else
         add_compute(ops, at);
     }
+  }
+
+  /// Of the forwards that run as one, the last.
+  InstructionId last_of(const Op& op, InstructionId id) const {
+    const std::int64_t joint = schedule_.joint_forwards;
+    if (joint == 1 || op.kind != OpKind::kForward) return id;
+    return id + static_cast<InstructionId>(joint - 1 - schedule_.forward_index(op) % joint);
   }
 
   void add_compute(const RankOrder& ops, std::size_t at) {
@@ -146,6 +155,7 @@ class DataflowLowering {
   }
 
   void wait_for(const Made& made, const Op& op, InstructionId id, InstructionId waiter) {
+    if (are_joint(schedule_, made, op)) return;
     const InstructionId maker = maker_[made_index_(made)];
     if (maker == kNoInstruction)
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
@@ -220,13 +230,21 @@ std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
 }
 
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options) {
-  std::variant<Program, Deadlock> dataflow = DataflowLowering(schedule, options).run();
-  if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(dataflow))
-    dataflow = share_host_links(std::get<Program>(dataflow), options.ranks_per_host_link);
-  const auto* program = std::get_if<Program>(&dataflow);
-  if (options.mode == P2pMode::kDataflow || !program) return dataflow;
-  const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
-  return lower_messages(*program, find_steps(schedule, *program, posted), options);
+  std::variant<Program, Deadlock> lowered = DataflowLowering(schedule, options).run();
+  if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(lowered))
+    lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);
+  if (options.mode != P2pMode::kDataflow)
+    if (const auto* dataflow = std::get_if<Program>(&lowered)) {
+      const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
+      lowered = lower_messages(*dataflow, find_steps(schedule, *dataflow, posted), options);
+    }
+  if (posts_collectives(schedule))
+    if (const auto* program = std::get_if<Program>(&lowered))
+      lowered = lower_collectives(schedule, *program);
+  if (options.update.any())
+    if (const auto* program = std::get_if<Program>(&lowered))
+      lowered = lower_update(schedule, *program, options.update);
+  return lowered;
 }
 
 }  // namespace bubblescope

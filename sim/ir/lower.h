@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ir/program.h"
+#include "sim/ir/update.h"
 
 namespace bubblescope {
 
@@ -58,6 +59,7 @@ struct LowerOptions {
   P2pMode mode = P2pMode::kDataflow;
   std::int32_t eager_slots = 1;  ///< only for kEager; 0 is kRendezvous
   Lowering posting = Lowering::kAsap;
+  UpdateOptions update = {};
   /// Neighbouring ranks whose copies to the host take turns on one link; as many take turns back.
   std::int32_t ranks_per_host_link = 1;
 };
@@ -67,8 +69,9 @@ std::string to_string(P2pMode mode, std::int32_t eager_slots);
 
 /// Adds the messages that the data flow asks for: one per activation or gradient that crosses
 /// ranks, leaving when its producer ends; the edges of copies, which run beside the compute ops;
-/// then, in every mode but dataflow, the posts and waits of the posted lists. Throws Error when an
-/// op waits for one that no rank runs, or a message was not posted at both ends: validate() tells
+/// then, in every mode but dataflow, the posts and waits of the posted lists; then the collectives
+/// of `posted`, and the reductions and optimizer steps of `update`. Throws Error when an op
+/// waits for one that no rank runs, or a message was not posted at both ends: validate() tells
 /// that, and more, without throwing.
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options = {});
 

@@ -19,6 +19,8 @@ std::string_view code(OpKind kind) {
     case OpKind::kUnshard: return "UNSHARD";
     case OpKind::kReshard: return "RESHARD";
     case OpKind::kReduceGrad: return "REDUCE_GRAD";
+    case OpKind::kNorm: return "NORM";
+    case OpKind::kOptimizer: return "OPT";
     case OpKind::kIdle: return "";
   }
   return "?";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ir/op.h"
+#include "sim/ir/placement.h"
 
 namespace bubblescope {
 
@@ -59,6 +60,9 @@ struct Schedule {
   /// How many consecutive ranks, from rank_of_stage on, share a stage: micro-batch i is replica
   /// i mod r's, forward and backward. Empty: every stage is on one rank.
   std::vector<std::int32_t> replicas_of_stage;
+  /// How many forwards of a stage run as one, counted over micro-batches and their slices: they
+  /// stand side by side, and what they make is there when the last of them ends.
+  std::int32_t joint_forwards = 1;
   /// [rank], compute ops and copies. A copy takes no place among the compute ops: an EVICT stands
   /// where its memory must be free (the ops behind it wait for its end), a LOAD where it may begin.
   std::vector<RankOrder> order;
@@ -93,6 +97,10 @@ struct Schedule {
   std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {
     return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
   }
+  /// Which forward of its stage an op's is, counted over micro-batches and their slices.
+  std::int64_t forward_index(const Op& op) const {
+    return std::int64_t{op.microbatch} * shape.slices + op.slice;
+  }
   std::int64_t op_count() const;
 
   bool operator==(const Schedule&) const = default;
@@ -100,18 +108,6 @@ struct Schedule {
 
 /// Whether `posted` says where messages are sent and received, not only where a rank idles.
 bool posts_messages(const Schedule& schedule);
-
-/// Stage s on rank s mod p: one pass around the ranks per chunk.
-std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks);
-
-/// Down the ranks, up again, and so on: chunk c turns where chunk c-1 ended.
-std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chunks);
-
-/// Two replicas in opposite directions: stage s on rank s, stage p+s on rank p-1-s.
-std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
-
-/// Everything that is evicted goes to the host: each rank stands for its own host's memory.
-std::vector<std::int32_t> kept_by_host(std::int32_t ranks);
 
 /// Which of its rank's stages a stage is, counted in stage order from 0.
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/depend.h"
@@ -43,6 +44,7 @@ class OpChecks {
       const RankOrder& ops = schedule_.order[rank];
       for (std::int32_t at = 0; at < static_cast<std::int32_t>(ops.size()); ++at) {
         check_pairing(rank, at);
+        check_joint(rank, at);
         if (check_alone(rank, at)) record(rank, at);
       }
     }
@@ -71,6 +73,12 @@ class OpChecks {
              "the shape says " + std::to_string(shape.ranks) + " rank(s) and " +
                  std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
                  std::to_string(rows) + " row(s); they must agree and be at least 1");
+    if (schedule_.joint_forwards < 1 ||
+        std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.joint_forwards, 1) !=
+            0)
+      report({}, {},
+             "forwards run " + std::to_string(schedule_.joint_forwards) +
+                 " at a time, which does not divide their number; correct one");
     if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
         schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
       report({}, {},
@@ -122,6 +130,22 @@ class OpChecks {
       report(rank, at,
              to_string(ops[at]) + " needs the forward that it is paired with; run them " +
                  "one after the other");
+  }
+
+  /// Forwards that run as one stand side by side, in order.
+  void check_joint(std::int32_t rank, std::int32_t at) {
+    const RankOrder& ops = schedule_.order[rank];
+    const std::int64_t joint = schedule_.joint_forwards;
+    if (joint == 1 || ops[at].kind != OpKind::kForward) return;
+    const std::int64_t index = schedule_.forward_index(ops[at]);
+    if (index % joint == 0) return;
+    const bool behind = at > 0 && ops[at - 1].kind == OpKind::kForward &&
+                        ops[at - 1].stage == ops[at].stage &&
+                        schedule_.forward_index(ops[at - 1]) == index - 1;
+    if (!behind)
+      report(rank, at,
+             to_string(ops[at]) + " must stand right behind the forward before it, with which it " +
+                 "runs as one (" + std::to_string(joint) + " at a time)");
   }
 
   /// What can be said of an op without the others; false if it must not be recorded.
@@ -304,7 +328,8 @@ Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
 Problems validate(const Schedule& schedule) {
   Problems problems = validate_ops(schedule);
   if (!problems.empty()) return problems;
-  problems = validate_messages(schedule);
+  problems = validate_collectives(schedule);
+  for (Problem& problem : validate_messages(schedule)) problems.push_back(std::move(problem));
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     problems.push_back(deadlock_problem(schedule, *deadlock));

@@ -22,6 +22,10 @@ Problems validate_ops(const Schedule& schedule);
 /// The messages of `posted` alone; none posted is no problem. Needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
 
+/// The UNSHARD, RESHARD and REDUCE_GRAD of `posted` alone: on a rank that holds their stage; where
+/// a stage is gathered at all, all its ops between UNSHARD and RESHARD. Needs sound ops.
+Problems validate_collectives(const Schedule& schedule);
+
 /// The weights of an asynchronous schedule alone: a forward reads a version that is there, its
 /// backward the same one, and versions are written one after the other. Needs sound ops.
 Problems validate_weights(const Schedule& schedule);

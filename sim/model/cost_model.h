@@ -20,7 +20,14 @@ struct StageCost {
   Nanos evict = 0;      ///< the copy of what a forward keeps into another memory
   Nanos load = 0;       ///< and back
   /// An overlapped pair whose forward is on this stage; forward + the other's backward unless set.
-  std::optional<Nanos> overlapped_pair;
+  std::optional<Nanos> overlapped_pair = {};
+};
+
+/// Durations of what a stage does once per update, with all its weights or all their gradients.
+struct UpdateCost {
+  Nanos optimizer = 0;
+  Nanos reduce_grad = 0;
+  Nanos unshard = 0;
 };
 
 struct CostModel {
@@ -29,6 +36,8 @@ struct CostModel {
   Nanos message = 0;              ///< one message between two ranks
   /// [from * ranks + to]; where given, it replaces `message`.
   std::vector<Nanos> message_between;
+  std::vector<UpdateCost> updates;  ///< [stage]; empty: they take no time
+  Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
 
   const StageCost& stage_cost(const Op& op) const {
     return stages[static_cast<std::size_t>(std::int64_t{op.stage} * slices + op.slice)];
@@ -49,6 +58,8 @@ struct UniformCost {
   std::optional<Nanos> selective_recompute;  ///< of the core of attention
   Nanos copy = 0;  ///< what a forward keeps, from one memory to another, one way
   Nanos message = 0;
+  UpdateCost update;  ///< of a rank's whole share, or of a chunk
+  Nanos norm = 0;
   Per per = Per::kRank;
 
   Nanos full_backward() const { return backward.value_or(input_grad + weight_grad); }

@@ -60,6 +60,7 @@ struct MemoryModel {
   std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
   KeptShares kept;                            ///< where a forward's activations are made again
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty where no cost file gives bytes
+  std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty
   /// [stage]: what a forward keeps where the rest is made again; empty: `kept` says.
   std::vector<Bytes> checkpoint_bytes;
   std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer

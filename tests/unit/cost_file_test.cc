@@ -49,6 +49,29 @@ TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
   EXPECT_EQ(model.stages[1].recompute, 2'000'000);
 }
 
+TEST(CostFile, SaysWhatAnUpdateTakesAndWhatWeightsWeigh) {
+  const CostFile file =
+      with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"optimizer":"3us",)"
+           R"("reduce_grad":"5us","unshard":"4us","weight_bytes":"2KiB"},)"
+           R"({"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7}],"norm":"2us")");
+  const CostModel model = cost_model(file, split());
+  EXPECT_EQ(model.norm, 2'000);
+  ASSERT_EQ(model.updates.size(), 2u);
+  EXPECT_EQ(model.updates[0].optimizer, 3'000);
+  EXPECT_EQ(model.updates[0].reduce_grad, 5'000);
+  EXPECT_EQ(model.updates[0].unshard, 4'000);
+  EXPECT_EQ(model.updates[1].optimizer, 0);
+  EXPECT_EQ(memory_model(file, split()).weight_bytes, (std::vector<Bytes>{2048, 7}));
+}
+
+TEST(CostFile, GivesWeightsForAllStagesOrForNone) {
+  const CostFile file =
+      with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7},)"
+           R"({"forward":1,"input_grad":1,"weight_grad":1}])");
+  EXPECT_NE(error_of([&] { memory_model(file, split()); }).find("'weight_bytes'"),
+            std::string::npos);
+}
+
 constexpr const char* kTwoStages = R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1},)"
                                    R"({"forward":1,"input_grad":1,"weight_grad":1}])";
 

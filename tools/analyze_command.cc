@@ -1,12 +1,14 @@
 // analyze: what was measured, reported as a prediction is, and who was slow.
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
+#include "sim/model/schedule_def.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"
@@ -27,8 +29,12 @@ constexpr const char* kExample =
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --trace step.json && bubblescope analyze step.json\n"
     "TRACE is Chrome json (ours; StragglerAnalysis'; PyTorch's profiler, whose ops are named "
     "PP:0F3\n"
-    "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or what\n"
-    "--save or --timeline wrote. Several files are the ranks of one pipeline, or more iterations.\n";
+    "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or "
+    "what\n"
+    "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
+    "iterations.\n";
+
+constexpr std::int64_t kMostOpsToRecognize = 200'000;
 
 /// Everything about the measured steps: the mean report, and the step that stands for them.
 struct Analysis {
@@ -49,7 +55,35 @@ std::vector<MeasuredStep> read_steps(const std::vector<std::string>& paths,
   return steps;
 }
 
+/// The registered schedule that runs these ops in this order; traces do not say its name. Schedules
+/// that search for an order are not asked.
+std::optional<std::string> recognize(const Schedule& schedule) {
+  if (schedule.op_count() > kMostOpsToRecognize) return {};
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    ScheduleRequest request;
+    request.shape = schedule.shape;
+    if (def.reads_costs ||
+        def.implied_chunks.value_or(schedule.shape.chunks) != schedule.shape.chunks)
+      continue;
+    if (def.refuse && !def.refuse(request).empty()) continue;
+    const Schedule built = def.build(request);
+    if (built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage)
+      return def.name;
+  }
+  return {};
+}
+
+void name_steps(std::vector<MeasuredStep>& steps) {
+  const std::optional<std::string> name = recognize(steps.front().schedule);
+  for (MeasuredStep& step : steps) {
+    const bool unnamed = step.schedule.name == step.timeline.source;
+    if (unnamed && name && step.schedule.order == steps.front().schedule.order)
+      step.schedule.name = *name;
+  }
+}
+
 Analysis analyze_steps(std::vector<MeasuredStep> steps, const MemoryOptions& memory) {
+  name_steps(steps);
   Analysis analysis;
   std::vector<BubbleReport> reports;
   std::vector<ObservedStep> observed;
@@ -84,7 +118,8 @@ std::string print_report(const Analysis& analysis, const std::string& format,
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
-  CLI::App app{"Report on a measured trace: bubbles, iterations, stragglers", "bubblescope analyze"};
+  CLI::App app{"Report on a measured trace: bubbles, iterations, stragglers",
+               "bubblescope analyze"};
   std::vector<std::string> paths;
   std::string format;
   MemoryOptions memory;

@@ -12,6 +12,7 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "traces/megatron_layout.h"
 
 namespace CLI {
 class App;
@@ -29,6 +30,8 @@ struct ShapeOptions {
   bool moe_overlap = false;
   std::vector<std::int32_t> replicas;
   Profile profile = Profile::kNone;
+  LayerLayout layout;  ///< empty: stages are alike
+  LayerCosts layer_costs;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
 void add_profile_option(CLI::App& app, ShapeOptions& options);

@@ -24,8 +24,9 @@ struct Step {
   Models models;
   Timeline timeline;
   BubbleReport report;
+  MadeWith made;
 
-  Recording recording() const { return {schedule, program, timeline, report}; }
+  Recording recording() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// Whether a word is a path (or "-") rather than a schedule's name.
@@ -38,9 +39,6 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def);
 /// more ops than fit.
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options);
 
-/// What the memory flags say for any schedule of this shape.
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options);
-
 /// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
 /// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
 /// what a file says is not validated here.
@@ -50,6 +48,7 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
 /// neither one entry nor one per rank.
 MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
                            UniformCost::Per per = UniformCost::Per::kRank);
+MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options);
 
 /// From the cost file, which is read once, or from the flags spread over the schedule's stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);
@@ -57,6 +56,9 @@ Models load_models(const Schedule& schedule, const PredictOptions& options);
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
 /// culprit marked, and Error (Fault::kProblem) is thrown.
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
+
+/// What a report made under these options states about them.
+MadeWith made_with(const PredictOptions& options);
 
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);

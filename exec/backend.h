@@ -7,31 +7,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "exec/injection.h"
 #include "exec/processes.h"
-#include "exec/step_clock.h"
+#include "exec/work.h"
 #include "sim/ir/program.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope {
-
-/// One instruction that may run now, on its lane's thread.
-struct Turn {
-  InstructionId id = 0;
-  Nanos ready = 0;  ///< when the last of what it waited for ended; may be a little ago
-  const StepClock& clock;
-  Damage damage = Damage::kNone;  ///< what is to happen to a message
-};
-
-/// Does what an instruction asks for and returns when it ended. An instruction without a lane may
-/// name a time to come: a message that is still on its way. Called by many threads at once; what it
-/// throws stops every rank.
-using Work = std::function<Nanos(const Turn& turn)>;
 
 /// When one instruction ran.
 struct Span {
@@ -81,18 +67,12 @@ class Backend {
   virtual std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) = 0;
 };
 
-/// How what a message carries goes from one process to another. Empty functions: it carries
-/// nothing.
-struct Cargo {
-  std::function<Blob(InstructionId message)> pack;  ///< on the sender, after its work
-  std::function<void(InstructionId message, std::span<const std::byte>)> unpack;
-};
-
 /// What every backend is given.
 struct BackendRequest {
   Work work;
   Injections injections;
   Cargo cargo = {};
+  bool punctual = false;  ///< the work only lets time pass: its lanes may go before other threads
   Nanos timeout = 30'000'000'000;  ///< every rank stops when nothing has ended for this long
   /// Every rank also stops when this becomes true; may be null. Not owned.
   const std::atomic<bool>* interrupted = nullptr;

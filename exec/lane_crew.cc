@@ -86,6 +86,7 @@ void LaneThread::clear() {
 
 void LaneThread::live() {
   sharpen_sleep();
+  if (crew_.request_.punctual) go_first();
   for (std::uint32_t step = step_; crew_.await_step(step); ++step) {
     while (ended_ < queue_.size() && crew_.run().run(queue_[ended_])) ++ended_;
     crew_.leave_step();

@@ -8,6 +8,8 @@
 #include <thread>
 
 #if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #endif
 
@@ -63,6 +65,14 @@ void Patience::wait() const {
 void sharpen_sleep() {
 #if defined(__linux__)
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+#endif
+}
+
+void go_first() {
+#if defined(__linux__)
+  sched_param priority{};
+  priority.sched_priority = 1;
+  pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
 #endif
 }
 

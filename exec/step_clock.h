@@ -50,4 +50,8 @@ class Patience {
 /// Lets the calling thread's sleeps end within microseconds of their time, where the system can.
 void sharpen_sleep();
 
+/// Lets the calling thread go before all others of the machine, where the system allows it (root,
+/// or CAP_SYS_NICE): only for threads that hardly ever need a core.
+void go_first();
+
 }  // namespace bubblescope

@@ -9,6 +9,8 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"simulate", "time one schedule: drawing, bubbles, memory, critical path", run_simulate},
       {"compare", "several schedules side by side", run_compare},
+      {"search", "find a schedule for given costs and memory, with a bound on any", run_search},
+      {"partition", "cut a model's layers into stages and replicas", run_partition},
       {"plan", "sweep schedules and shapes: ranked, with break-even points", run_plan},
       {"run", "run a schedule for real: its timeline, its bubbles, its gradients", run_run},
       {"calibrate", "measure what ops and messages cost here, as a --costs file", run_calibrate},

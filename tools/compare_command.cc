@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tools/compare_measured.h"
+#include "tools/compare_noise.h"
 #include "traces/report_json.h"
 
 namespace bubblescope {
@@ -103,6 +104,13 @@ std::int64_t most_sends(const BubbleReport& report) {
   return sends;
 }
 
+std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
+  std::vector<NamedReport> reports;
+  for (const Row& row : rows)
+    if (row.step) reports.push_back({row.name, &row.step->report});
+  return reports;
+}
+
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
 void print_text(const std::vector<Row>& rows) {
@@ -110,8 +118,10 @@ void print_text(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     if (row.step && (best == 0 || row.step->report.makespan < best))
       best = row.step->report.makespan;
-  fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", "makespan", "vs best",
-             "bubble", "span rate", "over bound", "peak act", "sends");
+  std::size_t width = 16;
+  for (const Row& row : rows) width = std::max(width, row.name.size() + 1);
+  fmt::print("{:<{}}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", width, "makespan",
+             "vs best", "bubble", "span rate", "over bound", "peak act", "sends");
   for (const Row& row : rows) {
     if (!row.step) continue;
     const BubbleReport& report = row.step->report;
@@ -119,14 +129,15 @@ void print_text(const std::vector<Row>& rows) {
       return base == 0 ? 0.0
                        : static_cast<double>(report.makespan - base) / static_cast<double>(base);
     };
-    fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name,
+    fmt::print("{:<{}}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name, width,
                to_text(report.makespan), "+" + percent(relative(best)),
                percent(report.bubble.ratio), percent(report.bubble.span_rate),
                "+" + percent(relative(report.lower_bound)), highest_peak(report),
                most_sends(report));
   }
   for (const Row& row : rows)
-    if (!row.refusal.empty()) fmt::print("{:<16}{}\n", row.name, row.refusal);
+    if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
+  fmt::print("{}", write_beats_text(reports_of(rows)));
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
@@ -169,8 +180,8 @@ void print_json(const std::vector<Row>& rows) {
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
                              json_string(row.name), json_string(row.refusal));
   }
-  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]}}\n",
-             reports, refused);
+  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
+             reports, refused, write_beats_json(reports_of(rows)));
 }
 
 /// Predicted and measured, for those that could be predicted.
@@ -216,6 +227,7 @@ int run_compare(const Arguments& arguments) {
       ->delimiter(',')
       ->type_name("SHAPE");
   add_predict_options(app, options);
+  add_noise_options(app, options.noise);
   add_run_options(app, run);
   add_format_option(app, format, {"text", "json", "csv"});
   app.footer(kExample);

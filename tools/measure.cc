@@ -55,19 +55,19 @@ void train(Measurement& measurement, const Bench& bench) {
   measurement.device += "; products by " + multiplier();
   if (measurement.breakdown) return;
   measurement.peak_bytes = training.peak_bytes();
-  const TrainingResult result = training.result();
+  measurement.trained = training.result();
   if (bench.processes.speaks())
-    measurement.proof =
-        prove(result, train_serially(step.schedule, run.training, run.warmup + run.steps));
+    measurement.proof = prove(measurement.trained,
+                              train_serially(step.schedule, run.training, run.warmup + run.steps));
 }
 
 void play(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
   const Pass pass = bench.run.work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin;
-  Work work = play(step.program, durations, pass);
-  keep(measurement,
-       execute_on(step.program, request_of(std::move(work), bench), bench.run, nullptr));
+  BackendRequest request = request_of(play(step.program, durations, pass), bench);
+  request.punctual = pass == Pass::kSleep;
+  keep(measurement, execute_on(step.program, std::move(request), bench.run, nullptr));
 }
 
 std::string describe_device(const Processes& processes) {

@@ -25,6 +25,7 @@ struct Measurement {
   std::vector<Nanos> makespans;   ///< of every measured step
   std::vector<Bytes> peak_bytes;  ///< of activations, per rank; empty where nothing was held
   std::optional<Proof> proof;     ///< of what was trained; empty where nothing was
+  TrainingResult trained;
   std::optional<Breakdown> breakdown;
 };
 

@@ -10,7 +10,15 @@
 #include <variant>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/link_use.h"
+#include "sim/analysis/sensitivity.h"
+#include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/simulate_batch.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/lower_collectives.h"
+#include "sim/ir/recompute.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "sim/model/uneven_spread.h"
 #include "traces/cost_file.h"
@@ -25,8 +33,9 @@ constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
   if (value) return *value;
-  throw Error(fmt::format("{} needs {}; for example 'bubblescope simulate {} --pp 4 -m 8'",
-                          schedule, flag, schedule));
+  const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
+  throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
+                          example));
 }
 
 /// Stands for a schedule that has no order yet.
@@ -114,6 +123,16 @@ void expect_ending(const TimelineFormat& format, const std::string& path) {
   if (foreign) throw Error("--" + format.name + ": " + path + " has the ending of another format");
 }
 
+/// The same step in every scenario of the noise.
+StepTimes try_noise(const Step& step, const NoiseOptions& options) {
+  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
+  const NoiseModel model(step.program, durations, options.noise);
+  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
+  return summarize(step.traffic
+                       ? simulate_batches(step.program, *step.traffic, options.seeds, batch)
+                       : simulate_batches(step.program, options.seeds, batch));
+}
+
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -127,6 +146,7 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   MemoryModel memory;
   memory.release = options.release;
   memory.unit = options.unit;
+  memory.kept = options.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
@@ -148,27 +168,8 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
   if (!def.cuts_sequences) options.shape.slices.reset();
   if (!def.overlaps_experts) options.shape.moe_overlap = false;
   if (!def.replicates_stages) options.shape.replicas.clear();
+  if (!def.limits_in_flight) options.shape.in_flight.reset();
   return options;
-}
-
-MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
-  using Per = UniformCost::Per;
-  MemoryModel memory;
-  memory.release = options.release;
-  memory.unit = options.unit;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
-}
-
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  return uniform_memory(shape, options.memory, options.cost.uniform.per);
 }
 
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
@@ -182,13 +183,16 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
+  request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  if (def.reads_costs && options.model.given())
+    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
+  else if (def.reads_costs && !options.cost.file.empty())
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   if (def.reads_costs && !given.layout.empty())
     request.stage_costs = layout_costs(unordered_schedule(request.shape), options);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
+  request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)
@@ -200,18 +204,40 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
 }
 
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  if (!is_schedule_file(name_or_path)) {
+  Schedule schedule;
+  if (is_schedule_file(name_or_path)) {
+    schedule = read_schedule(name_or_path);
+    expect_agreement(schedule, options.shape, name_or_path);
+  } else {
     const ScheduleDef& def = find_schedule(name_or_path);
-    return build_schedule(def, request_of(def, options));
+    schedule = build_schedule(def, request_of(def, options));
   }
-  Schedule schedule = read_schedule(name_or_path);
-  expect_agreement(schedule, options.shape, name_or_path);
-  return schedule;
+  const MovesOptions& moves = options.moves;
+  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
+  if (!options.shape.sharded) return schedule;
+  if (posts_messages(schedule) || posts_collectives(schedule))
+    throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
+  return shard_stages(std::move(schedule));
+}
+
+void set_bytes(MemoryModel& memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
 }
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
-  models.memory = uniform_memory(schedule.shape, options);
+  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  if (options.model.given()) {
+    if (options.cost.any_uniform || !options.cost.file.empty())
+      throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
+    ModelStep step = model_step(resolve(options.model), schedule);
+    models.costs = std::move(step.costs);
+    set_bytes(models.memory, step);
+    return models;
+  }
   if (!options.shape.layout.empty()) {
     models.costs = layout_costs(schedule, options);
     return models;
@@ -219,20 +245,33 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);
+    if (options.cost.network) {
+      models.cluster =
+          cluster_of(*options.cost.network, options.cost.uniform.message, schedule.shape.ranks);
+      models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+    }
     return models;
   }
+  if (options.cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
+    throw Error(
+        "--costs gives all costs; leave --f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, "
+        "--reduce-grad, --unshard and --norm out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
+  models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.weight_bytes = bytes.weight_bytes;
+  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
 }
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
+  if (problems.empty()) problems = validate_collectives(schedule);
   if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
@@ -261,14 +300,35 @@ MadeWith made_with(const PredictOptions& options) {
 }
 
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
+  return predict(load_schedule(name_or_path, options), options);
+}
+
+Step predict(Schedule schedule, const PredictOptions& options) {
   Step step;
-  step.schedule = load_schedule(name_or_path, options);
+  step.schedule = std::move(schedule);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
-  const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
+  step.durations =
+      slow_down(step.program,
+                inject(options.injections, step.program, price(step.program, step.models.costs)),
+                options.noise.slow_ranks);
+  SharedRun run;
+  if (step.models.cluster) {
+    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+    run = simulate_shared(step.program, *step.traffic);
+    step.timeline = std::move(run.timeline);
+    step.timeline.alone = step.durations;
+  } else {
+    step.timeline = simulate(step.program, step.durations);
+  }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   step.made = made_with(options);
+  if (step.traffic)
+    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
+  if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);
+  if (options.noise.sensitivity)
+    step.report.sensitivity =
+        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
   return step;
 }
 

@@ -7,6 +7,7 @@
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/terminal.h"
+#include "tools/training_file.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
@@ -55,6 +56,7 @@ int run_run(const Arguments& arguments) {
   CLI::App app{"Run one schedule for real and report what was measured", "bubblescope run"};
   std::string name;
   std::string format;
+  std::string training_file;
   PredictOptions options;
   RunOptions run;
   ExportOptions exports;
@@ -64,6 +66,9 @@ int run_run(const Arguments& arguments) {
       ->required();
   add_predict_options(app, options);
   add_run_options(app, run);
+  app.add_option("--save-training", training_file,
+                 "transformer: weights before and after, data and losses, as json")
+      ->type_name("FILE");
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
@@ -77,6 +82,8 @@ int run_run(const Arguments& arguments) {
   if (!session.processes().speaks()) return status_of(measurement);
   if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports);
+  if (!training_file.empty() && measurement.proof)
+    write_file(training_file, write_training(run.training, schedule, measurement.trained));
   if (measurement.breakdown) return status_of(measurement);
   fmt::print("{}", print_report(measurement, format));
   const int status = status_of(measurement);

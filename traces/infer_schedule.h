@@ -16,11 +16,10 @@ namespace bubblescope {
 /// Where the file has a cell, for messages: (rank, cell) -> "zb.csv:1:4".
 using PlaceOfCell = std::function<std::string(std::int32_t rank, std::size_t cell)>;
 
-/// Splits the lists as a file has them into `order` (the compute ops) and `posted` (all cells,
-/// where there is anything but compute ops), and infers
-///   the placement   from who runs a stage; replicas, where consecutive ranks take its
-///   micro-batches
-///                   in turn
+/// Splits the lists as a file has them into `order` (compute ops and copies, which go to the host)
+/// and `posted` (all cells, where there is anything else), and infers
+///   the placement   from who runs a stage
+///   replicas        where consecutive ranks take a stage's micro-batches in turn
 ///   the shape       ranks are lists; micro-batches and slices are the largest, plus one; chunks
 ///                   are a pipeline's stages per rank, rounded up
 ///   two pipelines   where the first half of the stages runs only the first half of the

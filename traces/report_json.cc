@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -12,14 +11,6 @@
 namespace bubblescope {
 
 namespace {
-
-/// The shortest form that reads back as the same double, always with a point; json has no infinity.
-std::string json_number(double value) {
-  if (!std::isfinite(value)) return "null";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == text.npos) text += ".0";
-  return text;
-}
 
 template <class Enum, std::size_t kCount>
 void append_by_name(std::string& out, const std::array<Nanos, kCount>& values) {
@@ -69,6 +60,8 @@ void append_ranks(std::string& out, const BubbleReport& report, const Program& p
       fmt::format_to(std::back_inserter(out),
                      ",\n  \"warmup\":{},\"staleness\":{},\"weight_versions\":{}",
                      row.weights->warmup, row.weights->staleness, row.weights->versions);
+    if (row.weights && row.weights->bytes)
+      fmt::format_to(std::back_inserter(out), ",\"weight_bytes\":{}", *row.weights->bytes);
     if (!max_slack.empty())
       fmt::format_to(std::back_inserter(out), ",\"max_slack_ns\":{}", max_slack[rank]);
     out += '}';
@@ -91,10 +84,40 @@ void append_critical_path(std::string& out, const BubbleReport& report, const Pr
   out += "],\n";
 }
 
+void append_links(std::string& out, const std::vector<LinkUse>& links) {
+  out += " \"links\":[";
+  const char* separator = "\n";
+  for (const LinkUse& link : links) {
+    fmt::format_to(std::back_inserter(out),
+                   "{} {{\"name\":{},\"bytes\":{},\"busy_ns\":{},\"shared_ns\":{},"
+                   "\"utilization\":{}}}",
+                   separator, json_string(link.name), link.bytes, link.busy, link.shared,
+                   json_number(link.utilization));
+    separator = ",\n";
+  }
+  out += "],\n";
+}
+
+void append_noise(std::string& out, const StepTimes& times) {
+  fmt::format_to(std::back_inserter(out),
+                 " \"noise\":{{\"seeds\":{},\"p50_ns\":{},\"p95_ns\":{},\"mean_ns\":{},"
+                 "\"least_ns\":{},\"most_ns\":{}}},\n",
+                 times.makespans.size(), times.p50, times.p95, json_number(times.mean), times.least,
+                 times.most);
+}
+
+void append_sensitivity(std::string& out, const Sensitivity& sensitivity) {
+  fmt::format_to(std::back_inserter(out),
+                 " \"sensitivity\":{{\"more\":0.01,\"by_rank_ns\":[{}],\"by_kind_ns\":",
+                 fmt::join(sensitivity.by_rank, ","));
+  append_by_name<BusyKind>(out, sensitivity.by_kind);
+  out += "},\n";
+}
+
 }  // namespace
 
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline) {
+                              const Timeline& timeline, const ReportFields& more) {
   std::string out;
   fmt::format_to(std::back_inserter(out),
                  "{{\"format\":\"bubblescope-report/1\",\"source\":{},\"schedule\":{},\"pp\":{},"
@@ -114,7 +137,13 @@ std::string write_report_json(const BubbleReport& report, const Program& program
     fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
   append_ranks(out, report, program);
   append_critical_path(out, report, program, timeline);
-  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}}}\n", report.lower_bound);
+  if (!report.links.empty()) append_links(out, report.links);
+  if (report.noise) append_noise(out, *report.noise);
+  if (report.sensitivity) append_sensitivity(out, *report.sensitivity);
+  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}", report.lower_bound);
+  for (const auto& [name, value] : more)
+    fmt::format_to(std::back_inserter(out), ",\n {}:{}", json_string(name), value);
+  out += "}\n";
   return out;
 }
 

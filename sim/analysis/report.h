@@ -10,6 +10,7 @@
 
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
+#include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
@@ -19,7 +20,7 @@ enum class IdleCause : std::uint8_t {
   kImbalance,      ///< waiting that no order removes: the busiest rank has that much more work
   kDependency,     ///< waiting for an op of another rank
   kCommunication,  ///< waiting while the awaited message is on its way
-  kMemory,         ///< waiting for memory to be free
+  kMemory,         ///< waiting for memory to be free, or for activations to be back
   kDrain,          ///< after the rank's last op: the pipeline empties
   kSync,           ///< waiting for a collective or the optimizer's barrier
 };
@@ -47,6 +48,7 @@ struct WeightReport {
   std::int32_t warmup = 0;     ///< forwards before the first pair of a forward and a backward
   std::int32_t staleness = 0;  ///< most updates between reading weights and applying the gradient
   std::int32_t versions = 0;   ///< most copies of the weights that are held at once
+  std::optional<Bytes> bytes;  ///< of all these copies, where the cost file gives a stage's
 };
 
 struct RankReport {
@@ -69,6 +71,31 @@ struct Bubble {
   Nanos time = 0;        ///< makespan - ideal
 };
 
+/// What passed a link, or one direction of a device, that messages share.
+struct LinkUse {
+  std::string name;
+  Bytes bytes = 0;
+  Nanos busy = 0;          ///< time with anything on it
+  Nanos shared = 0;        ///< time with two messages or more on it
+  double utilization = 0;  ///< bytes, of what it could have carried in the whole step
+};
+
+/// How long a step takes when no two are alike.
+struct StepTimes {
+  std::vector<Nanos> makespans;  ///< per scenario
+  Nanos p50 = 0;                 ///< half of the scenarios take no longer
+  Nanos p95 = 0;
+  Nanos least = 0;
+  Nanos most = 0;
+  double mean = 0;  ///< in nanoseconds
+};
+
+/// By how much the step gets longer when something takes 1 % longer.
+struct Sensitivity {
+  std::vector<Nanos> by_rank;               ///< all compute ops of the rank
+  std::array<Nanos, kBusyKinds> by_kind{};  ///< all ops of the kind; "send": all messages
+};
+
 struct BubbleReport {
   std::string source;  ///< of the Timeline
   std::string schedule;
@@ -81,9 +108,13 @@ struct BubbleReport {
   /// flushes, and where there are too few micro-batches to tell.
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;
+  MemoryModel memory;                        ///< by which the peaks were counted
   std::vector<InstructionId> critical_path;  ///< in time order
-  std::vector<Nanos> slack;  ///< per instruction: how much later it could end for free
-  Nanos lower_bound = 0;     ///< no order of these ops on these ranks is faster
+  std::vector<Nanos> slack;        ///< per instruction: how much later it could end for free
+  std::vector<LinkUse> links;      ///< busiest first; empty without a cluster
+  std::optional<StepTimes> noise;  ///< where there is any
+  std::optional<Sensitivity> sensitivity;  ///< where it was asked for
+  Nanos lower_bound = 0;                   ///< no order of these ops on these ranks is faster
 };
 
 }  // namespace bubblescope

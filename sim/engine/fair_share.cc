@@ -32,11 +32,11 @@ void FairShare::touch(std::uint32_t resource, Nanos now) {
 
 void FairShare::begin(FlowId flow, Nanos now) {
   const Flow& what = traffic_.flows[flow];
-  states_[flow] = {what.work, now, 0, 0, visit_};
+  states_[flow] = {what.load, now, 0, 0, visit_};
   for (const std::uint32_t resource : traffic_.path(what.path)) {
     touch(resource, now);
     on_[resource].push_back(flow);
-    uses_[resource].work += what.work;
+    uses_[resource].load += what.load;
   }
 }
 

@@ -22,7 +22,7 @@ using FlowId = std::uint32_t;
 
 /// What passed one resource.
 struct ResourceUse {
-  Work work = 0;
+  Load load = 0;
   Nanos busy = 0;    ///< time with anything on it
   Nanos shared = 0;  ///< time with two flows or more on it
 };
@@ -51,7 +51,7 @@ class FairShare {
 
  private:
   struct State {
-    Work left = 0;  ///< at `since`
+    Load left = 0;  ///< at `since`
     Nanos since = 0;
     Rate rate = 0;
     Rate share = 0;           ///< what settle() is about to give it

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/simulate_shared.h"
+
 namespace bubblescope {
 
 namespace {
@@ -48,6 +50,27 @@ std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenario
     const Batch ends = simulator.run(batch(block));
     const std::size_t count = std::min(kBatchWidth, scenarios - makespans.size());
     for (std::size_t at = 0; at < count; ++at) makespans.push_back(static_cast<Nanos>(ends[at]));
+  }
+  return makespans;
+}
+
+std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
+                                    std::size_t scenarios,
+                                    const std::function<BatchDurations(std::size_t)>& batch) {
+  const SharedSimulator simulator(program, traffic);
+  std::vector<Nanos> makespans;
+  std::vector<Batch> fixed(program.size());
+  std::vector<Nanos> of_one(program.size());
+  for (std::size_t scenario = 0; scenario < scenarios; ++scenario) {
+    const std::size_t within = scenario % kBatchWidth;
+    if (within == 0) {
+      const BatchDurations durations = batch(scenario / kBatchWidth);
+      for (InstructionId id = 0; id < program.size(); ++id) fixed[id] = durations(id);
+    }
+    for (InstructionId id = 0; id < program.size(); ++id)
+      of_one[id] = static_cast<Nanos>(fixed[id][within]);
+    const std::vector<Nanos> ends = simulator.run(of_one).timeline.end;
+    makespans.push_back(ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end()));
   }
   return makespans;
 }

@@ -7,6 +7,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 #include "sim/model/batch.h"
+#include "sim/model/traffic.h"
 
 namespace bubblescope {
 
@@ -30,6 +31,12 @@ class BatchSimulator {
 
 /// Makespans of that many scenarios; `batch(n)` has the durations of scenarios 16 n to 16 n + 15.
 std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenarios,
+                                    const std::function<BatchDurations(std::size_t)>& batch);
+
+/// The same where messages share resources: the durations are what Traffic::fixed is in every
+/// scenario, and scenarios are run one by one.
+std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
+                                    std::size_t scenarios,
                                     const std::function<BatchDurations(std::size_t)>& batch);
 
 }  // namespace bubblescope

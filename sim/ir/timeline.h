@@ -17,6 +17,13 @@ struct Timeline {
   /// Why the step broke down, where every rank then stood and what it waited for; empty where it
   /// came to its end. What never started then stands at the last end, with no length.
   std::string breakdown = {};
+  /// What each takes where no other is in its way; empty: as long as it took here. Messages that
+  /// share a link take longer than that.
+  std::vector<Nanos> alone = {};
+
+  Nanos least_duration(InstructionId id) const {
+    return alone.empty() ? end[id] - start[id] : alone[id];
+  }
 };
 
 /// First start and last end of anything, on any rank.

@@ -13,7 +13,7 @@ Rate rate_of(double bandwidth_gbps) {
   constexpr double kMost = 1e6;
   if (!(bandwidth_gbps >= kLeast && bandwidth_gbps <= kMost))
     throw Error("a bandwidth must be 0.001 to 1000000 Gb/s");
-  return std::llround(bandwidth_gbps * static_cast<double>(kWorkPerByte) / 8);
+  return std::llround(bandwidth_gbps * static_cast<double>(kLoadPerByte) / 8);
 }
 
 Rate LinkSpeed::rate(Bytes message) const {

@@ -13,9 +13,9 @@ namespace bubblescope {
 /// Bandwidth in whole units of 1/720720 byte per nanosecond, and bytes in the same units. 720720 is
 /// a multiple of 1..16, and 0.1 Gb/s is 9009: usual bandwidths and equal shares of them are exact.
 using Rate = std::int64_t;
-using Work = std::int64_t;
-inline constexpr Work kWorkPerByte = 720'720;
-inline constexpr Bytes kMostMessageBytes = 10'000'000'000'000;  ///< whose Work still fits
+using Load = std::int64_t;
+inline constexpr Load kLoadPerByte = 720'720;
+inline constexpr Bytes kMostMessageBytes = 10'000'000'000'000;  ///< whose Load still fits
 
 /// The nearest Rate. Throws Error outside 0.001 to 1 000 000 Gb/s.
 Rate rate_of(double bandwidth_gbps);

@@ -16,7 +16,10 @@ namespace {
 constexpr std::size_t kQuantiles = 256;
 
 /// What a draw is for. Two streams of one seed have nothing to do with each other.
-enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kStraggler, kSlowStep };
+enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kSlowStep };
+
+/// Turns the key of an op's jitter into that of its straggling.
+constexpr std::uint64_t kStraggling = 0x5851f42d4c957f2du;
 
 std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t what) {
   return mix(mix(seed ^ static_cast<std::uint64_t>(stream) << 56) + what);
@@ -113,42 +116,56 @@ Batch FactorTable::stretch(Batch durations, std::uint64_t key, std::size_t block
   return durations;
 }
 
+std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
+                             const std::vector<SlowRank>& slow_ranks) {
+  std::vector<double> factors(static_cast<std::size_t>(program.ranks), 1);
+  for (const SlowRank& slow : slow_ranks) {
+    if (slow.rank >= program.ranks)
+      throw Error("rank " + std::to_string(slow.rank) + " is slow, but ranks are 0.." +
+                  std::to_string(program.ranks - 1) + "; correct --slow");
+    factors[static_cast<std::size_t>(slow.rank)] *= slow.factor;
+  }
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const double factor = factors[static_cast<std::size_t>(instruction.rank)];
+    if (factor != 1 && is_compute(instruction.op.kind))
+      durations[id] = std::llround(static_cast<double>(durations[id]) * factor);
+  }
+  return durations;
+}
+
 NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise)
     : program_(program),
       durations_(durations),
       noise_(noise),
-      slow_(static_cast<std::size_t>(program.ranks), 1),
       op_table_(noise.distribution, noise.op_jitter),
       message_table_(noise.distribution, noise.message_jitter),
       rank_table_(noise.distribution, noise.rank_jitter),
       length_table_(noise.distribution, noise.ragged) {
-  double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
-                 length_table_.largest() * std::max(1.0, noise.stragglers.factor);
-  for (const SlowRank& slow : noise.slow_ranks) {
-    if (slow.rank >= program.ranks)
-      throw Error("rank " + std::to_string(slow.rank) + " is slow, but ranks are 0.." +
-                  std::to_string(program.ranks - 1) + "; correct --slow");
-    slow_[static_cast<std::size_t>(slow.rank)] *= slow.factor;
-    worst *= std::max(1.0, slow.factor);
-  }
+  const double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
+                       length_table_.largest() * std::max(1.0, noise.stragglers.factor);
   double sum = 0;
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
   if (sum * worst > kLongestBatchTime / 2)
     throw Error("with this noise a step might take over 26 days; ask for less noise or fewer ops");
-  for (const Instruction& instruction : program.instructions)
+  keys_.reserve(program.instructions.size());
+  for (const Instruction& instruction : program.instructions) {
     microbatches_ = std::max(microbatches_, instruction.op.microbatch + 1);
+    keys_.push_back(key_of(noise.seed, Stream::kJitter, identity_of(instruction.op)));
+  }
 }
 
 NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(model), block_(block) {
   const Noise& noise = model.noise_;
   const bool slow_steps = noise.stragglers.whole_rank && noise.stragglers.probability > 0;
-  if (model.rank_table_.has_spread() || !noise.slow_ranks.empty() || slow_steps)
-    for (std::size_t rank = 0; rank < model.slow_.size(); ++rank) {
-      Batch factors = all(model.slow_[rank]);
+  if (model.rank_table_.has_spread() || slow_steps)
+    for (std::int32_t rank = 0; rank < model.program_.ranks; ++rank) {
+      const auto what = static_cast<std::uint64_t>(rank);
+      Batch factors = all(1);
       if (model.rank_table_.has_spread())
         factors =
-            model.rank_table_.stretch(factors, key_of(noise.seed, Stream::kRank, rank), block);
-      if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, rank));
+            model.rank_table_.stretch(factors, key_of(noise.seed, Stream::kRank, what), block);
+      if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, what));
       of_rank_.push_back(factors);
     }
   if (!model.length_table_.has_spread()) return;
@@ -178,9 +195,8 @@ Batch NoisyBatch::operator()(InstructionId id) const {
   const Noise& noise = model_.noise_;
   const bool compute = is_compute(instruction.op.kind);
   const FactorTable& jitter = compute ? model_.op_table_ : model_.message_table_;
-  const std::uint64_t identity = identity_of(instruction.op);
-  if (jitter.has_spread())
-    durations = jitter.stretch(durations, key_of(noise.seed, Stream::kJitter, identity), block_);
+  const std::uint64_t key = model_.keys_[id];
+  if (jitter.has_spread()) durations = jitter.stretch(durations, key, block_);
   if (compute) {
     if (!of_rank_.empty())
       durations = multiply(durations, of_rank_[static_cast<std::size_t>(instruction.rank)]);
@@ -188,7 +204,7 @@ Batch NoisyBatch::operator()(InstructionId id) const {
       durations =
           multiply(durations, of_microbatch_[static_cast<std::size_t>(instruction.op.microbatch)]);
     if (noise.stragglers.probability > 0 && !noise.stragglers.whole_rank)
-      durations = let_straggle(durations, key_of(noise.seed, Stream::kStraggler, identity));
+      durations = let_straggle(durations, key ^ kStraggling);
   }
   for (double& duration : durations) duration = to_whole_nanos(duration);
   return durations;

@@ -1,6 +1,6 @@
 // Noise: how durations differ from step to step.
 //
-// In scenario n an op takes  duration x jitter x rank x length x straggler, to the nearest
+// In scenario n an op takes  duration x jitter x rank x length x straggler  to the nearest
 // nanosecond. Each factor is drawn by what it belongs to, not by its place in a schedule: the
 // jitter by (kind, stage, micro-batch, slice), the rank's by the rank, the length by the
 // micro-batch. So in scenario n of two schedules the same ops are slow ("common random numbers"),
@@ -24,11 +24,6 @@ enum class Distribution : std::uint8_t {
   kGaussian,   ///< 1 + sigma z, but not below 0
 };
 
-struct SlowRank {
-  std::int32_t rank = 0;
-  double factor = 1;  ///< its ops take so many times as long, in every scenario
-};
-
 /// Now and then something takes far longer: garbage collection, a page fault, a retry.
 struct Stragglers {
   double probability = 0;
@@ -43,10 +38,27 @@ struct Noise {
   double message_jitter = 0;  ///< of every message; of its latency, where messages share links
   double rank_jitter = 0;     ///< of a rank: all its ops in a scenario have it alike
   double ragged = 0;          ///< of a micro-batch's length: all its ops scale with it
-  std::vector<SlowRank> slow_ranks;
   Stragglers stragglers;
   std::uint64_t seed = 1;
+
+  /// Whether any two scenarios can differ.
+  bool is_random() const {
+    return op_jitter > 0 || message_jitter > 0 || rank_jitter > 0 || ragged > 0 ||
+           stragglers.probability > 0;
+  }
 };
+
+/// A rank that is always slow is no noise: its ops are longer in every scenario, and in the step
+/// that a report shows.
+struct SlowRank {
+  std::int32_t rank = 0;
+  double factor = 1;  ///< its ops take so many times as long
+};
+
+/// Durations with the ops of slow ranks stretched, to the nearest nanosecond.
+/// Throws Error where one of them is none of the Program's.
+std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
+                             const std::vector<SlowRank>& slow_ranks);
 
 /// Factors by quantile. A draw of 16 bits picks one of 256 quantiles of a normal distribution
 /// twice; the sum of the two over the root of 2 is normal for all purposes, and reaches to 4.08
@@ -71,7 +83,7 @@ class FactorTable {
 /// What of a Program's durations is noisy, and how. Refers to the Program and the durations.
 class NoiseModel {
  public:
-  /// Throws Error where a slow rank is none of the Program's, or a step might get too long.
+  /// Throws Error where a step might get too long.
   NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise);
 
  private:
@@ -80,7 +92,7 @@ class NoiseModel {
   const Program& program_;
   std::span<const Nanos> durations_;
   Noise noise_;
-  std::vector<double> slow_;  ///< per rank
+  std::vector<std::uint64_t> keys_;  ///< per instruction, from what it is
   std::int32_t microbatches_ = 0;
   FactorTable op_table_;
   FactorTable message_table_;

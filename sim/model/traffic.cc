@@ -30,7 +30,7 @@ class Router {
   /// What messages between two ranks have in common.
   struct Route {
     Nanos latency = 0;
-    Work work = 0;
+    Load load = 0;
     Rate fastest = 0;
     std::uint32_t path = 0;
   };
@@ -45,15 +45,17 @@ class Router {
   Route lay(std::int32_t from, std::int32_t to) {
     const LinkSpeed& speed = cluster_.speed(from, to);
     const Bytes bytes = cluster_.bytes(from, to);
+    if (bytes > kMostMessageBytes)
+      throw Error("a message of over 10 TB cannot be sent through a cluster; correct its bytes");
     std::vector<std::uint32_t> path;
-    Route route{speed.latency, bytes * kWorkPerByte, 0, 0};
+    Route route{speed.latency, bytes * kLoadPerByte, 0, 0};
     if (!speed.points.empty()) {
       route.fastest = speed.rate(bytes);
       path.push_back(add_resource(
           {"link " + std::to_string(from) + ">" + std::to_string(to), speed.capacity()}));
     }
     add_devices(from, to, path);
-    if (path.empty()) route.work = 0;
+    if (path.empty()) route.load = 0;
     for (const std::uint32_t resource : path) {
       const Rate capacity = traffic_.resources[resource].capacity;
       route.fastest = route.fastest == 0 ? capacity : std::min(route.fastest, capacity);
@@ -116,15 +118,41 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
     if (!is_message(instruction)) continue;
     const Router::Route& route = router.route(instruction.rank, instruction.peer);
     traffic.fixed[id] = route.latency;
-    if (route.work > 0) traffic.flows.push_back({id, route.work, route.fastest, route.path});
+    if (route.load > 0) traffic.flows.push_back({id, route.load, route.fastest, route.path});
   }
   return traffic;
+}
+
+Nanos message_alone(const Cluster& cluster, std::int32_t from, std::int32_t to) {
+  Traffic scratch;
+  const Router::Route route = Router(cluster, scratch).route(from, to);
+  return route.latency + (route.load > 0 ? time_alone(route.load, route.fastest) : 0);
+}
+
+CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Schedule& schedule) {
+  const std::int32_t ranks = schedule.shape.ranks;
+  costs.message_between.resize(static_cast<std::size_t>(std::int64_t{ranks} * ranks),
+                               costs.message);
+  const auto set = [&](std::int32_t from, std::int32_t to) {
+    if (from == to) return;
+    costs.message_between[static_cast<std::size_t>(std::int64_t{from} * ranks + to)] =
+        message_alone(cluster, from, to);
+  };
+  for (std::int32_t stage = 0; stage + 1 < schedule.stages(); ++stage)
+    for (std::int32_t near = 0; near < schedule.replicas(stage); ++near)
+      for (std::int32_t far = 0; far < schedule.replicas(stage + 1); ++far) {
+        const std::int32_t from = schedule.rank_of_stage[stage] + near;
+        const std::int32_t to = schedule.rank_of_stage[stage + 1] + far;
+        set(from, to);
+        set(to, from);
+      }
+  return costs;
 }
 
 std::vector<Nanos> durations_alone(const Traffic& traffic) {
   std::vector<Nanos> durations = traffic.fixed;
   for (const Flow& flow : traffic.flows)
-    durations[flow.instruction] += time_alone(flow.work, flow.fastest);
+    durations[flow.instruction] += time_alone(flow.load, flow.fastest);
   return durations;
 }
 

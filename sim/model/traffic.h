@@ -8,6 +8,7 @@
 
 #include "sim/ir/program.h"
 #include "sim/model/cluster.h"
+#include "sim/model/cost_model.h"
 
 namespace bubblescope {
 
@@ -20,7 +21,7 @@ struct Resource {
 /// Bytes that pass a path of resources together.
 struct Flow {
   InstructionId instruction = 0;
-  Work work = 0;     ///< above 0
+  Load load = 0;     ///< above 0
   Rate fastest = 0;  ///< what it gets alone: no resource of its path has less
   std::uint32_t path = 0;
 };
@@ -41,13 +42,20 @@ struct Traffic {
 
 /// How long a flow takes when nothing shares its path: the first whole nanosecond at which all of
 /// it is through.
-inline Nanos time_alone(Work work, Rate rate) { return (work + rate - 1) / rate; }
+inline Nanos time_alone(Load load, Rate rate) { return (load + rate - 1) / rate; }
 
 /// Lets a Program's messages flow through a cluster. `durations` are its instructions', as price()
 /// gives them; those of messages are not used.
 /// Throws Error where the cluster has another number of ranks.
 Traffic route_messages(const Program& program, std::span<const Nanos> durations,
                        const Cluster& cluster);
+
+/// What a message between two ranks takes with nothing shared.
+Nanos message_alone(const Cluster& cluster, std::int32_t from, std::int32_t to);
+
+/// Gives the messages of a schedule what they take with nothing shared. Pairs of ranks that have no
+/// messages keep what they had.
+CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Schedule& schedule);
 
 /// Durations with nothing shared: what the dataflow pass takes.
 std::vector<Nanos> durations_alone(const Traffic& traffic);

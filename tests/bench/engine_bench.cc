@@ -75,7 +75,6 @@ void BM_AllNoise(benchmark::State& state) {
   noise.message_jitter = 0.2;
   noise.rank_jitter = 0.02;
   noise.ragged = 0.2;
-  noise.slow_ranks = {{2, 1.2}};
   noise.stragglers = {0.001, 3};
   time_noise(state, noise);
 }

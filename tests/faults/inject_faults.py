@@ -3,8 +3,8 @@
 
   inject_faults.py PROGRAM [--count 40] [--seed 1] [--backend cpu|mpi]
 
-Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill. After
-each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
+Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill and
+freeze. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
 culprit is the first that is named; every file is whole, and says where the ranks stood; nothing else is left behind.
 """
 import argparse
@@ -49,6 +49,7 @@ class Run:
         launcher = []
         if options.backend == "mpi":
             launcher = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks)]
+        self.launched = bool(launcher)
         self.command = launcher + [options.program, "run", schedule, "--pp", str(ranks), "-m", str(microbatches),
                                    "--backend", options.backend, "--work", "transformer", *MODEL, *extra]
 
@@ -121,7 +122,9 @@ def try_full_disk(options, shape, rank, op, folder, with_death):
     run = Run(options, shape, injected("die", rank, op) if with_death else [], folder).exports()
     run.saved.write_text("{}")
     run.traced.write_text("{}")
-    run.start(limit_files=True).finish()
+    if run.launched:  # mpirun itself needs files; it is the export that has no room
+        run.command[run.command.index(str(run.saved))] = "/dev/full"
+    run.start(limit_files=not run.launched).finish()
     run.expect(run.status == 3, "a full disk is the machine's fault: the exit status must be 3")
     run.expect(any("cannot write" in message for message in run.messages), "the file is not named")
     run.expect(not with_death or f"rank {rank} died" in run.messages[0], "the death is not told first")
@@ -136,11 +139,35 @@ def try_interrupt(options, shape, rank, op, folder, delay):
     time.sleep(delay)
     run.process.send_signal(signal.SIGINT)
     run.finish()
-    if run.status == 3:
+    if run.saved.exists():
         run.expect(run.messages[0].startswith("bubblescope: interrupted: rank "), "the interrupt is not told")
+        run.expect(run.launched or run.status == 3, "the machine failed: the exit status must be 3")
         return run.expect_files(broken=True)
-    run.expect(run.status in (-signal.SIGINT, 128 + signal.SIGINT), "neither interrupted nor stopped")
+    run.expect(run.launched or run.status == -signal.SIGINT, "neither interrupted nor stopped")
+    run.expect(run.status != 0, "the exit status tells of no interrupt")
     run.expect_nothing_but(set())
+
+
+def try_signal(options, shape, rank, op, folder, number):
+    """A process that is killed or frozen from outside; before it has joined, the launcher ends the others."""
+    delay = options.random.uniform(0.5, 2.5)
+    timeout = "3s" if number == signal.SIGSTOP else "50s"
+    run = Run(options, shape, injected("hang", rank, op) + ["--timeout", timeout], folder).exports().start()
+    victim = options.random.randrange(shape[1])
+    time.sleep(delay)
+    children = pathlib.Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text()
+    processes = sorted(int(child) for child in children.split())
+    if victim >= len(processes):
+        run.process.kill()
+        raise AssertionError("the processes have not started in time")
+    os.kill(processes[victim], number)
+    run.finish()
+    run.expect(run.status != 0, "the exit status tells of no death")
+    if not run.saved.exists():
+        return run.expect_nothing_but(set())
+    told = run.messages[0] if run.messages else ""
+    run.expect(f"rank {victim} does not answer" in told, "the culprit is not named")
+    run.expect_files(broken=True)
 
 
 def try_one(options, kind, shape, folder):
@@ -154,7 +181,12 @@ def try_one(options, kind, shape, folder):
     if kind == "full-disk":
         return try_full_disk(options, shape, rank, op, folder, options.random.random() < 0.5)
     if kind == "interrupt":
-        return try_interrupt(options, shape, rank, op, folder, options.random.uniform(0, 0.2))
+        latest = 0.8 if options.backend == "mpi" else 0.2
+        return try_interrupt(options, shape, rank, op, folder, options.random.uniform(0, latest))
+    if kind == "kill":
+        return try_signal(options, shape, rank, op, folder, signal.SIGKILL)
+    if kind == "freeze":
+        return try_signal(options, shape, rank, op, folder, signal.SIGSTOP)
     try_fatal(options, shape, rank, op, folder, kind)
 
 
@@ -169,6 +201,8 @@ def main():
     options.random = random.Random(options.seed)
     options.ops = {shape: ops_of(options.program, shape) for shape in SHAPES}
     kinds = ["delay", "slow", "die", "hang", "wrong-size", "garbage", "full-disk", "interrupt"]
+    if options.backend == "mpi":
+        kinds += ["kill", "freeze"]
     failed = 0
     for number in range(options.count):
         shape = options.random.choice(SHAPES)

@@ -16,7 +16,7 @@ namespace {
 // 0.1 Gb/s is 0.0125 bytes per nanosecond: 9009 units of 1/720720.
 TEST(Rate, TenthsOfAGigabitAreExact) {
   EXPECT_EQ(rate_of(0.1), 9009);
-  EXPECT_EQ(rate_of(8), kWorkPerByte);
+  EXPECT_EQ(rate_of(8), kLoadPerByte);
   EXPECT_EQ(rate_of(409.6), 4096 * 9009);
   EXPECT_THROW(rate_of(0), Error);
   EXPECT_THROW(rate_of(1e7), Error);
@@ -24,10 +24,10 @@ TEST(Rate, TenthsOfAGigabitAreExact) {
 
 TEST(LinkSpeed, GoesFromPointToPointInAStraightLine) {
   const LinkSpeed speed{0, {{1000, 8}, {3000, 24}}};
-  EXPECT_EQ(speed.rate(10), kWorkPerByte);        // the smallest measured
-  EXPECT_EQ(speed.rate(2000), 2 * kWorkPerByte);  // half way: 16 Gb/s
-  EXPECT_EQ(speed.rate(9000), 3 * kWorkPerByte);
-  EXPECT_EQ(speed.capacity(), 3 * kWorkPerByte);
+  EXPECT_EQ(speed.rate(10), kLoadPerByte);        // the smallest measured
+  EXPECT_EQ(speed.rate(2000), 2 * kLoadPerByte);  // half way: 16 Gb/s
+  EXPECT_EQ(speed.rate(9000), 3 * kLoadPerByte);
+  EXPECT_EQ(speed.capacity(), 3 * kLoadPerByte);
 }
 
 /// Four ranks on two nodes, 8 Gb/s within them, 4 between; a NIC of 2 per node.

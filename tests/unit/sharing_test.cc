@@ -30,7 +30,7 @@ Flows let_flow(const std::vector<Rate>& bytes_per_nano, const std::vector<TestFl
   Flows made;
   ProgramDraft draft(2, flows.size());
   for (const Rate capacity : bytes_per_nano)
-    made.traffic.resources.push_back({"link", capacity * kWorkPerByte});
+    made.traffic.resources.push_back({"link", capacity * kLoadPerByte});
   for (const TestFlow& flow : flows) {
     Op op = forward(0, 0);
     op.kind = OpKind::kSendForward;
@@ -39,7 +39,7 @@ Flows let_flow(const std::vector<Rate>& bytes_per_nano, const std::vector<TestFl
     Rate fastest = made.traffic.resources[flow.path[0]].capacity;
     for (const std::uint32_t resource : flow.path)
       fastest = std::min(fastest, made.traffic.resources[resource].capacity);
-    made.traffic.flows.push_back({id, flow.bytes * kWorkPerByte, fastest, id});
+    made.traffic.flows.push_back({id, flow.bytes * kLoadPerByte, fastest, id});
     made.traffic.path_resources.insert(made.traffic.path_resources.end(), flow.path.begin(),
                                        flow.path.end());
     made.traffic.path_begin.push_back(
@@ -86,17 +86,17 @@ TEST(Sharing, WhatABottleneckLeavesGoesToTheOthers) {
 // A flow that can take 2 leaves 8 of 10 to the other; the second ends at 100, the first at 500.
 TEST(Sharing, AFlowThatCannotTakeItsShareLeavesItToTheOthers) {
   Flows made = let_flow({10}, {{1000, {0}}, {800, {0}}});
-  made.traffic.flows[0].fastest = 2 * kWorkPerByte;
+  made.traffic.flows[0].fastest = 2 * kLoadPerByte;
   EXPECT_EQ(simulate_shared(made.program, made.traffic).timeline.end, (Ends{500, 100}));
 }
 
 TEST(Sharing, CountsWhatPassesEveryResource) {
   const Flows made = let_flow({10, 5}, {{1000, {0}}, {1000, {0}, 50}, {10, {1}, 300}});
   const std::vector<ResourceUse> uses = simulate_shared(made.program, made.traffic).uses;
-  EXPECT_EQ(uses[0].work, 2000 * kWorkPerByte);
+  EXPECT_EQ(uses[0].load, 2000 * kLoadPerByte);
   EXPECT_EQ(uses[0].busy, 200);
   EXPECT_EQ(uses[0].shared, 100);
-  EXPECT_EQ(uses[1].work, 10 * kWorkPerByte);
+  EXPECT_EQ(uses[1].load, 10 * kLoadPerByte);
   EXPECT_EQ(uses[1].busy, 2);
   EXPECT_EQ(uses[1].shared, 0);
 }
@@ -117,7 +117,7 @@ Flows random_flows(std::mt19937& random, int count, Nanos latest) {
   }
   Flows made = let_flow(capacities, flows);
   for (Flow& flow : made.traffic.flows)
-    if (below(4) == 0) flow.fastest = flow.fastest / 2 + below(kWorkPerByte / 4);
+    if (below(4) == 0) flow.fastest = flow.fastest / 2 + below(kLoadPerByte / 4);
   return made;
 }
 
@@ -158,7 +158,7 @@ TEST(Sharing, NobodyCouldHaveMoreWithoutOneThatHasNoMoreHavingLess) {
 class NanosecondByNanosecond {
  public:
   explicit NanosecondByNanosecond(const Traffic& traffic) : traffic_(traffic) {
-    for (const Flow& flow : traffic.flows) left_.push_back(flow.work);
+    for (const Flow& flow : traffic.flows) left_.push_back(flow.load);
     ends_.assign(left_.size(), 0);
   }
 
@@ -221,7 +221,7 @@ class NanosecondByNanosecond {
   }
 
   const Traffic& traffic_;
-  std::vector<Work> left_;
+  std::vector<Load> left_;
   Ends ends_;
 };
 

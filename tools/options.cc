@@ -168,6 +168,36 @@ void add_parsed(CLI::App& app, const Flag& flag,
       ->type_name(flag.type);
 }
 
+namespace {
+
+LayerCosts parse_layer_costs(const std::string& text) {
+  const std::vector<std::string> parts = CLI::detail::split(text, ',');
+  if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
+  LayerCosts costs;
+  std::int64_t* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
+                                  &costs.loss};
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    *values[at] = parse_millionths(parts[at]);
+    if (*values[at] < 0) throw Error("'" + parts[at] + "' is negative; a layer costs 0 or more");
+  }
+  return costs;
+}
+
+void add_layout_options(CLI::App& app, ShapeOptions& options) {
+  app.add_option_function<std::string>(
+         "--layout,--pipeline-model-parallel-layout",
+         [&options](const std::string& text) { options.layout = parse_layout(text); },
+         "layers per stage as Megatron writes them, such as Et*3|(tt|)*29,m|L: the times are "
+         "shared in proportion")
+      ->type_name("LAYOUT");
+  // Not a part of --costs: there every stage has its own times already.
+  add_parsed(
+      app, {"--layout-costs", "what E,t,m,L cost beside each other (default 0,1,1,1)", "E,t,m,L"},
+      [&options](const std::string& text) { options.layer_costs = parse_layer_costs(text); });
+}
+
+}  // namespace
+
 void add_shape_options(CLI::App& app, ShapeOptions& options) {
   const CLI::Range microbatches(1, kMaxMicrobatches);
   const CLI::Range ranks(1, kMaxRanks);
@@ -195,6 +225,7 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
   app.add_flag("--fsdp", options.sharded,
                "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
+  add_layout_options(app, options);
 }
 
 void add_profile_option(CLI::App& app, ShapeOptions& options) {

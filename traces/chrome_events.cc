@@ -257,9 +257,9 @@ std::optional<Nanos> parse_micros(std::string_view text) {
 }
 
 bool is_chrome_trace(std::string_view text) {
-  const std::string_view content = strip(text.substr(0, 4096));
-  if (content.starts_with('[')) return true;
-  return content.starts_with('{') && content.find("\"bubblescope-") == content.npos;
+  const std::string_view begin = strip(text.substr(0, 96));
+  if (begin.starts_with('[')) return true;
+  return begin.starts_with('{') && begin.find("bubblescope-") == begin.npos;
 }
 
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file,

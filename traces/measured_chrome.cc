@@ -12,6 +12,7 @@
 #include "traces/cell.h"
 #include "traces/chrome_events.h"
 #include "traces/op_names.h"
+#include "traces/own_chrome.h"
 #include "traces/trace_format.h"
 
 namespace bubblescope {
@@ -204,7 +205,13 @@ class Reader {
 };
 
 ObservedTrace read_chrome(const TraceInput& input) {
-  return Reader(read_chrome_events(input.text, input.path, names_op), input.path).read();
+  ChromeEvents events = read_chrome_events(input.text, input.path, names_op);
+  if (is_own_trace(events)) {
+    ObservedTrace trace;
+    trace.steps.push_back(read_own_trace(events, input.path));
+    return trace;
+  }
+  return Reader(std::move(events), input.path).read();
 }
 
 const Registrar<TraceFormat> registrar{

@@ -254,7 +254,11 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.model.given()) {
     if (options.cost.any_uniform || !options.cost.file.empty())
       throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
-    const ModelOnDevices on = resolve(options.model);
+    const std::vector<Recompute>& recompute = options.moves.recompute;
+    if (recompute.size() > 1)
+      throw Error("--model recomputes every stage alike; give --recompute one entry");
+    ModelOnDevices on = resolve(options.model);
+    if (!recompute.empty()) on.parallel.recompute = recompute[0];
     const ModelStep step = model_step(on, schedule);
     models.costs = step.costs;
     set_bytes(models.memory, step);

@@ -1,12 +1,14 @@
 // analyze: what was measured, reported as a prediction is, and who was slow.
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
+#include "sim/model/schedule_def.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"
@@ -32,6 +34,8 @@ constexpr const char* kExample =
     "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
     "iterations.\n";
 
+constexpr std::int64_t kMostOpsToRecognize = 200'000;
+
 /// Everything about the measured steps: the mean report, and the step that stands for them.
 struct Analysis {
   Step shown;
@@ -51,7 +55,35 @@ std::vector<MeasuredStep> read_steps(const std::vector<std::string>& paths,
   return steps;
 }
 
+/// The registered schedule that runs these ops in this order; traces do not say its name. Schedules
+/// that search for an order are not asked.
+std::optional<std::string> recognize(const Schedule& schedule) {
+  if (schedule.op_count() > kMostOpsToRecognize) return {};
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    ScheduleRequest request;
+    request.shape = schedule.shape;
+    if (def.reads_costs ||
+        def.implied_chunks.value_or(schedule.shape.chunks) != schedule.shape.chunks)
+      continue;
+    if (def.refuse && !def.refuse(request).empty()) continue;
+    const Schedule built = def.build(request);
+    if (built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage)
+      return def.name;
+  }
+  return {};
+}
+
+void name_steps(std::vector<MeasuredStep>& steps) {
+  const std::optional<std::string> name = recognize(steps.front().schedule);
+  for (MeasuredStep& step : steps) {
+    const bool unnamed = step.schedule.name == step.timeline.source;
+    if (unnamed && name && step.schedule.order == steps.front().schedule.order)
+      step.schedule.name = *name;
+  }
+}
+
 Analysis analyze_steps(std::vector<MeasuredStep> steps, const MemoryOptions& memory) {
+  name_steps(steps);
   Analysis analysis;
   std::vector<BubbleReport> reports;
   std::vector<ObservedStep> observed;

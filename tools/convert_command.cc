@@ -22,6 +22,21 @@ const ScheduleFormat& find_format(const std::string& name) {
               " ('bubblescope list formats' shows them all)");
 }
 
+std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const Schedule& schedule,
+                                       const PredictOptions& options) {
+  const Program program = lower_or_explain(schedule, options.cost.lower);
+  const std::vector<Nanos> durations = price(program, load_models(schedule, options).costs);
+  return format.write_priced({schedule, program, durations});
+}
+
+std::vector<FilePart> write(const ScheduleFormat& format, const Schedule& schedule,
+                            const PredictOptions& options) {
+  if (format.write_priced) return write_with_costs(format, schedule, options);
+  // What a runtime would load must be sound; our own formats may also hold work in progress.
+  if (format.for_runtimes) lower_or_explain(schedule, {});
+  return {{"", format.write(schedule)}};
+}
+
 }  // namespace
 
 int run_convert(const Arguments& arguments) {
@@ -43,9 +58,11 @@ int run_convert(const Arguments& arguments) {
   const ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
   const Schedule loaded = load_schedule(schedule, options);
-  // What a runtime would load must be sound; our own formats may also hold work in progress.
-  if (to.name.starts_with("pytorch")) lower_or_explain(loaded, {});
-  write_file(output, to.write(loaded));
+  const std::vector<FilePart> parts = write(to, loaded, options);
+  if (output == "-" && parts.size() > 1)
+    throw Error(fmt::format("{} is {} files; give -o PREFIX, and they are PREFIX{} and so on",
+                            to.name, parts.size(), parts.front().suffix));
+  for (const FilePart& part : parts) write_file(output + part.suffix, part.content);
   return 0;
 }
 

@@ -63,20 +63,9 @@ KeptShares parse_kept(const std::string& text) {
 }
 
 /// "full", or "full,none,selective": one per stage.
-std::vector<Recompute> parse_recompute(const std::string& text) {
-  constexpr std::array kKinds{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
-  std::vector<std::string> names;
-  for (const Recompute kind : kKinds) names.emplace_back(name(kind));
+std::vector<Recompute> parse_recomputes(const std::string& text) {
   std::vector<Recompute> stages;
-  for (const std::string& part : split(text)) {
-    const auto known = std::find(names.begin(), names.end(), normalize_name(part));
-    if (known == names.end()) {
-      const std::string nearest = nearest_name(part, names);
-      throw Error("'" + part + "' is none of none|selective|full" +
-                  (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
-    }
-    stages.push_back(kKinds[static_cast<std::size_t>(known - names.begin())]);
-  }
+  for (const std::string& part : split(text)) stages.push_back(parse_recompute(part));
   return stages;
 }
 
@@ -179,6 +168,36 @@ void add_parsed(CLI::App& app, const Flag& flag,
       ->type_name(flag.type);
 }
 
+namespace {
+
+LayerCosts parse_layer_costs(const std::string& text) {
+  const std::vector<std::string> parts = CLI::detail::split(text, ',');
+  if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
+  LayerCosts costs;
+  std::int64_t* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
+                                  &costs.loss};
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    *values[at] = parse_millionths(parts[at]);
+    if (*values[at] < 0) throw Error("'" + parts[at] + "' is negative; a layer costs 0 or more");
+  }
+  return costs;
+}
+
+void add_layout_options(CLI::App& app, ShapeOptions& options) {
+  app.add_option_function<std::string>(
+         "--layout,--pipeline-model-parallel-layout",
+         [&options](const std::string& text) { options.layout = parse_layout(text); },
+         "layers per stage as Megatron writes them, such as Et*3|(tt|)*29,m|L: the times are "
+         "shared in proportion")
+      ->type_name("LAYOUT");
+  // Not a part of --costs: there every stage has its own times already.
+  add_parsed(
+      app, {"--layout-costs", "what E,t,m,L cost beside each other (default 0,1,1,1)", "E,t,m,L"},
+      [&options](const std::string& text) { options.layer_costs = parse_layer_costs(text); });
+}
+
+}  // namespace
+
 void add_shape_options(CLI::App& app, ShapeOptions& options) {
   const CLI::Range microbatches(1, kMaxMicrobatches);
   const CLI::Range ranks(1, kMaxRanks);
@@ -206,6 +225,7 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
   app.add_flag("--fsdp", options.sharded,
                "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
+  add_layout_options(app, options);
 }
 
 void add_profile_option(CLI::App& app, ShapeOptions& options) {
@@ -241,11 +261,6 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                   [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
-  add_parsed(
-      app,
-      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
-       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
-      [&options](const std::string& text) { options.network = parse_network(text); });
   add_choice<Overlap>(
       app, {"--overlap", "how an overlapped forward-backward pair runs"},
       {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
@@ -284,7 +299,7 @@ void add_moves_options(CLI::App& app, MovesOptions& options) {
   add_parsed(app,
              {"--recompute", "what stages make again before a backward (commas: per stage)",
               "none|selective|full"},
-             [&options](const std::string& text) { options.recompute = parse_recompute(text); });
+             [&options](const std::string& text) { options.recompute = parse_recomputes(text); });
   add_parsed(app,
              {"--offload",
               "share of forwards whose activations wait in host memory, and ops beside each copy",
@@ -297,6 +312,11 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
   add_moves_options(app, options.moves);
+  add_parsed(
+      app,
+      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
+       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
+      [&options](const std::string& text) { options.cost.network = parse_network(text); });
   app.add_option_function<std::vector<std::string>>(
          "--inject",
          [&options](const std::vector<std::string>& texts) {

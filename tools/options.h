@@ -16,6 +16,7 @@
 #include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
+#include "traces/megatron_layout.h"
 
 namespace CLI {
 class App;
@@ -35,6 +36,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> in_flight;
   bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
+  LayerLayout layout;  ///< empty: stages are alike
+  LayerCosts layer_costs;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
 void add_profile_option(CLI::App& app, ShapeOptions& options);
@@ -42,9 +45,9 @@ void add_profile_option(CLI::App& app, ShapeOptions& options);
 /// What ops and messages cost, and how they run.
 struct CostOptions {
   UniformCost uniform;
-  bool any_uniform = false;  ///< whether a cost flag was given at all
-  std::string file;          ///< --costs; empty where not given
-  std::optional<NetworkOptions> network;
+  bool any_uniform = false;               ///< whether a cost flag was given at all
+  std::string file;                       ///< --costs; empty where not given
+  std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CLI::App& app, CostOptions& options);

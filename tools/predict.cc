@@ -20,6 +20,8 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
+#include "sim/model/stage_recompute.h"
+#include "sim/model/uneven_spread.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
 
@@ -37,12 +39,42 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           example));
 }
 
-/// A cost file's stages, for a schedule that has no order yet.
-CostModel stage_costs(const Shape& shape, const std::string& path) {
+/// Stands for a schedule that has no order yet.
+Schedule unordered_schedule(const Shape& shape) {
   Schedule unordered;
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  return cost_model(read_cost_file(path), unordered);
+  return unordered;
+}
+
+/// A cost file's stages, for a schedule that has no order yet.
+CostModel stage_costs(const Shape& shape, const std::string& path) {
+  return cost_model(read_cost_file(path), unordered_schedule(shape));
+}
+
+/// The stages of a layout that each rank has: Megatron's virtual pipeline size.
+std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
+  const auto stages = static_cast<std::int32_t>(given.layout.size());
+  if (stages % ranks != 0)
+    throw Error(
+        fmt::format("--layout has {} stages, which {} ranks cannot share evenly; write as "
+                    "many | that their number is a multiple",
+                    stages, ranks));
+  if (given.chunks && *given.chunks != stages / ranks)
+    throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
+                            stages / ranks, ranks, *given.chunks));
+  return stages / ranks;
+}
+
+CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) {
+  const LayerLayout& layout = options.shape.layout;
+  if (layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
+    throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
+                            layout.size(), schedule.name, schedule.stages_per_pipeline()));
+  if (!options.cost.file.empty())
+    throw Error("--costs has the times of every stage; leave --layout out");
+  return spread_unevenly(options.cost.uniform, schedule,
+                         stage_weights(layout, options.shape.layer_costs));
 }
 
 /// A file says its own shape; flags that repeat it must agree.
@@ -72,17 +104,24 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
              to_text(cost.full_backward()));
 }
 
-/// What a file of this name would hold by its ending, where that is not what the format writes.
-void expect_ending(const std::string& format, const std::string& path) {
-  const auto ends = [&](const char* ending) {
-    return CLI::detail::to_lower(path).ends_with(ending);
-  };
-  const bool drawn = ends(".pdf") || ends(".png") || ends(".svg") || ends(".dot") || ends(".gv");
-  const bool other = ends(".jpg") || ends(".jpeg") || ends(".gif");
-  if (format == "dot" && other)
-    throw Error("--dot: cannot write " + path + "; the endings are .dot, .svg, .png and .pdf");
-  if (format != "dot" && (other || (drawn && !(format == "svg" && ends(".svg")))))
-    throw Error("--" + format + ": " + path + " has the ending of another format");
+bool ends_like(const std::string& path, const std::vector<std::string>& endings) {
+  std::string name = CLI::detail::to_lower(path);
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const std::string& ending) { return name.ends_with(ending); });
+}
+
+/// A file whose name ends as another format's files do is a mistake, as is a picture of a kind that
+/// nobody here draws.
+void expect_ending(const TimelineFormat& format, const std::string& path) {
+  if (format.endings.empty() || ends_like(path, format.endings)) return;
+  bool foreign = ends_like(path, {".jpg", ".jpeg", ".gif"});
+  if (foreign && format.endings.size() > 1)
+    throw Error(fmt::format("--{}: cannot write {}; the endings are {}", format.name, path,
+                            fmt::join(format.endings, ", ")));
+  for (const TimelineFormat& other : Registry<TimelineFormat>::instance().all())
+    foreign = foreign || ends_like(path, other.endings);
+  if (foreign) throw Error("--" + format.name + ": " + path + " has the ending of another format");
 }
 
 /// The same step in every scenario of the noise.
@@ -140,15 +179,21 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = required(given.microbatches, def.name, "-m");
   request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
+  if (!given.layout.empty()) request.shape.chunks = chunks_of_layout(given, request.shape.ranks);
   request.shape.slices = given.slices.value_or(1);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs && options.model.given())
-    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
-  else if (def.reads_costs && !options.cost.file.empty())
+  if (def.reads_costs && options.model.given()) {
+    ModelOnDevices on = resolve(options.model);
+    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
+    request.stage_costs = model_step(on, request.shape).costs;
+  } else if (def.reads_costs && !options.cost.file.empty()) {
     request.stage_costs = stage_costs(request.shape, options.cost.file);
+  }
+  if (def.reads_costs && !given.layout.empty())
+    request.stage_costs = layout_costs(unordered_schedule(request.shape), options);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -172,7 +217,9 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
     schedule = build_schedule(def, request_of(def, options));
   }
   const MovesOptions& moves = options.moves;
-  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  // A model's backward has the recomputation in it.
+  if (!moves.recompute.empty() && !options.model.given())
+    schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
@@ -186,15 +233,36 @@ void set_bytes(MemoryModel& memory, const ModelStep& step) {
   for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
 }
 
+/// R is an op of its own: its time is not a part of the backward's.
+void add_recompute(Models& models, const Schedule& schedule, const ModelOnDevices& on,
+                   const ModelStep& step) {
+  if (schedule.recompute_of_stage.empty()) return;
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const StageRecompute again = stage_recompute(on, step, schedule, stage);
+    for (std::size_t slice = 0; slice < slices; ++slice)
+      models.costs.stages[at * slices + slice].recompute = again.time;
+    models.memory.checkpoint_bytes.push_back(models.memory.activation_bytes[at].forward -
+                                             again.spared);
+  }
+}
+
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
   if (options.model.given()) {
     if (options.cost.any_uniform || !options.cost.file.empty())
       throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
-    ModelStep step = model_step(resolve(options.model), schedule);
-    models.costs = std::move(step.costs);
+    const ModelOnDevices on = resolve(options.model);
+    const ModelStep step = model_step(on, schedule);
+    models.costs = step.costs;
     set_bytes(models.memory, step);
+    add_recompute(models, schedule, on, step);
+    return models;
+  }
+  if (!options.shape.layout.empty()) {
+    models.costs = layout_costs(schedule, options);
     return models;
   }
   if (options.cost.file.empty()) {
@@ -240,6 +308,20 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) 
   return std::get<Program>(std::move(lowered));
 }
 
+MadeWith made_with(const PredictOptions& options) {
+  const UniformCost& cost = options.cost.uniform;
+  MadeWith made{options.cost.lower, options.cost.file, to_string(options.shape.profile)};
+  if (!made.costs.empty()) return made;
+  const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
+                    : cost.per == UniformCost::Per::kChunk ? "chunk"
+                                                           : "slice";
+  made.costs = fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
+                           to_text(cost.full_backward()), to_text(cost.input_grad),
+                           to_text(cost.weight_grad), per, to_text(cost.message));
+  if (!options.shape.layout.empty()) made.costs += ", layout " + to_string(options.shape.layout);
+  return made;
+}
+
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
   return predict(load_schedule(name_or_path, options), options);
 }
@@ -263,6 +345,7 @@ Step predict(Schedule schedule, const PredictOptions& options) {
     step.timeline = simulate(step.program, step.durations);
   }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  step.made = made_with(options);
   if (step.traffic)
     step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
   if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);
@@ -278,7 +361,8 @@ void expect_sound(const ExportOptions& exports, bool stdout_is_taken) {
   for (const auto& [name, path] : exports) {
     if (!path) continue;
     if (path->empty()) throw Error("--" + name + " has an empty file name");
-    expect_ending(name, *path);
+    if (const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name))
+      expect_ending(*format, *path);
     const auto [taken, is_new] = format_of_path.emplace(*path, name);
     if (!is_new)
       throw Error(fmt::format("--{} and --{} both write {}; give each its own file", taken->second,

@@ -31,8 +31,9 @@ struct Step {
   std::optional<Traffic> traffic;  ///< where messages share links
   Timeline timeline;
   BubbleReport report;
+  MadeWith made;
 
-  Recording recording() const { return {schedule, program, timeline, report}; }
+  Recording recording() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// Whether a word is a path (or "-") rather than a schedule's name.
@@ -65,6 +66,9 @@ Models load_models(const Schedule& schedule, const PredictOptions& options);
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
 /// culprit marked, and Error (Fault::kProblem) is thrown.
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
+
+/// What a report made under these options states about them.
+MadeWith made_with(const PredictOptions& options);
 
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);

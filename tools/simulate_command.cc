@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/gate.h"
+#include "tools/measure.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
+#include "traces/made_with.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
@@ -20,7 +22,9 @@ constexpr const char* kExample =
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
 
 std::string print_report(const Step& step, const std::string& format, const DrawOptions& draw) {
-  if (format == "json") return write_report_json(step.report, step.program, step.timeline);
+  if (format == "json")
+    return with_members(write_report_json(step.report, step.program, step.timeline),
+                        write_made_with_json(step.made));
   if (format == "csv") return write_report_csv(step.report);
   return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw);
 }

@@ -1,8 +1,9 @@
 // One cell of a schedule as text: an op, an overlapped pair, or nothing.
 //
-//   2F0  0SEND_F3  3UNSHARD  (0F7;7B3)OVERLAP_F_B    PyTorch's grammar, where nothing is a blank
-//   cell 2F0.1  2R0  _                                    ours adds slices, recomputation, a mark
-//   for nothing
+// PyTorch's grammar, where nothing is a blank cell:
+//   2F0  0SEND_F3  3UNSHARD  (0F7;7B3)OVERLAP_F_B
+// Ours adds slices, recomputation, and a mark for nothing:
+//   2F0.1  2R0  _
 #pragma once
 
 #include <array>

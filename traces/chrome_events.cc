@@ -198,18 +198,17 @@ class EventReader : public nlohmann::json_sax<Json> {
 
   void keep(ChromeSlice slice) {
     if (found_.slices.size() == kMaxKept)
-      throw Error(fmt::format("{} has more than {} ops; cut it into several files", file_,
-                              kMaxKept));
+      throw Error(
+          fmt::format("{} has more than {} ops; cut it into several files", file_, kMaxKept));
     slice.thread = thread_of(event_);
     found_.slices.push_back(std::move(slice));
   }
 
   Nanos time(const std::optional<Nanos>& time, const char* key) const {
     if (time) return *time;
-    throw Error(fmt::format("{}: the event {} {}; give it in microseconds", file_,
-                            quote(event_.slice.name),
-                            event_.bad_time.empty()
-                                ? fmt::format("has no \"{}\"", key)
+    throw Error(fmt::format(
+        "{}: the event {} {}; give it in microseconds", file_, quote(event_.slice.name),
+        event_.bad_time.empty() ? fmt::format("has no \"{}\"", key)
                                 : "has the time " + event_.bad_time + ", which is out of range"));
   }
 
@@ -258,9 +257,9 @@ std::optional<Nanos> parse_micros(std::string_view text) {
 }
 
 bool is_chrome_trace(std::string_view text) {
-  const std::string_view content = strip(text.substr(0, 4096));
-  if (content.starts_with('[')) return true;
-  return content.starts_with('{') && content.find("\"bubblescope-") == content.npos;
+  const std::string_view begin = strip(text.substr(0, 96));
+  if (begin.starts_with('[')) return true;
+  return begin.starts_with('{') && begin.find("bubblescope-") == begin.npos;
 }
 
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file,

@@ -6,6 +6,8 @@
 // A process is a rank, a thread one of its lanes: 1 computes, the others are links to other ranks.
 // Flows (s, f) lead from a message to the op that waits for it; a counter (C) has the stage chunks
 // whose activations a rank holds. Times are microseconds with three decimals: exact nanoseconds.
+// otherData says what the step was made with and has the schedule in our own json, as a text, so
+// that `analyze` gives the very report back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +20,8 @@
 #include "sim/analysis/memory_curve.h"
 #include "traces/format.h"
 #include "traces/json_string.h"
+#include "traces/made_with.h"
+#include "traces/native_schedule.h"
 #include "traces/palette.h"
 #include "traces/trace_threads.h"
 
@@ -159,6 +163,8 @@ class ChromeTrace {
                                 {"makespan_ns", report.makespan},
                                 {"bubble_ratio", report.bubble.ratio}};
     if (!timeline_.breakdown.empty()) data["breakdown"] = timeline_.breakdown;
+    for (const auto& [key, value] : describe(recording_.made)) data[key] = value;
+    data["native_schedule"] = write_native_schedule(recording_.schedule);
     return data.dump();
   }
 
@@ -257,9 +263,8 @@ const Registrar<TimelineFormat> kRegistrar{
     {"trace",
      {"chrome"},
      "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
-     [](const Recording& recording, const std::string&) {
-       return ChromeTrace(recording).write();
-     }}};
+     [](const Recording& recording, const std::string&) { return ChromeTrace(recording).write(); },
+     {".json"}}};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
+#include "sim/ir/lower.h"
 #include "sim/ir/program.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
@@ -14,12 +15,33 @@
 
 namespace bubblescope {
 
+/// The assumptions under which a step was predicted or measured, for reports to state.
+struct MadeWith {
+  LowerOptions lower;
+  std::string costs;    ///< in words; empty where nobody said
+  std::string profile;  ///< empty for none
+};
+
 /// All that is known of one step, for formats that show it.
 struct Recording {
   const Schedule& schedule;
   const Program& program;
   const Timeline& timeline;
   const BubbleReport& report;
+  MadeWith made = {};
+};
+
+/// A schedule with its program and what each instruction costs.
+struct PricedSchedule {
+  const Schedule& schedule;
+  const Program& program;
+  const std::vector<Nanos>& durations;
+};
+
+/// One of the files that a format writes: what goes behind the given name, and the content.
+struct FilePart {
+  std::string suffix;
+  std::string content;
 };
 
 /// A way to write a schedule: `convert --to NAME`.
@@ -27,11 +49,15 @@ struct ScheduleFormat {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;
+  /// Empty where the format also holds costs.
   std::function<std::string(const Schedule&)> write;
   /// Reads it back; empty where a format is only written. Throws Error: file, row, column, text.
   std::function<Schedule(std::string_view text, const std::string& file)> read;
   /// Whether a file looks like this format, from its first bytes; empty where nothing is read.
   std::function<bool(std::string_view text)> recognize;
+  bool for_runtimes = false;  ///< a runtime will load it: only legal schedules are written
+  /// For formats that hold costs. One part without suffix, or several files.
+  std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
 };
 
 /// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.
@@ -40,6 +66,9 @@ struct TimelineFormat {
   std::vector<std::string> aliases;
   std::string summary;
   std::function<std::string(const Recording&, const std::string& file)> write;
+  /// The endings of its files (before .gz). Where there are several, the ending says what is
+  /// written; a file with the ending of another format is refused.
+  std::vector<std::string> endings = {};
 };
 
 /// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.

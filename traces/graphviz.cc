@@ -74,7 +74,8 @@ const Registrar<TimelineFormat> kTimelineRegistrar{
     {"dot",
      {"graphviz"},
      "dependency graph (Graphviz; .svg, .png and .pdf names are rendered)",
-     write_graph}};
+     write_graph,
+     {".dot", ".gv", ".svg", ".png", ".pdf"}}};
 
 const Registrar<ScheduleFormat> kScheduleRegistrar{
     {"dot", {"graphviz"}, "dependency graph (Graphviz)", write_schedule_graph, {}, {}}};

@@ -46,14 +46,17 @@ class Inference {
   }
 
   void infer_placement(Schedule& schedule) const {
+    std::vector<std::int32_t> last_rank;
     for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
       for (const Op& op : lists_[rank]) {
         if (!is_compute(op.kind)) continue;
         if (op.stage >= schedule.stages()) schedule.rank_of_stage.resize(op.stage + 1, kNobody);
+        last_rank.resize(schedule.rank_of_stage.size(), kNobody);
         std::int32_t& home = schedule.rank_of_stage[op.stage];
         if (home == kNobody) home = rank;
-        if (home != rank) refuse_two_homes(op.stage, home, rank);
+        last_rank[op.stage] = rank;
       }
+    infer_replicas(schedule, last_rank);
     if (schedule.rank_of_stage.empty())
       throw Error(
           fmt::format("{}: there is no compute op, such as 0F0, on any rank", place_(0, 0)));
@@ -64,15 +67,34 @@ class Inference {
                   schedule.stages() - 1);
   }
 
+  /// Consecutive ranks share a stage where micro-batch i is run by rank i mod r of the r.
+  void infer_replicas(Schedule& schedule, const std::vector<std::int32_t>& last_rank) const {
+    std::vector<std::int32_t> replicas;
+    for (std::size_t stage = 0; stage < last_rank.size(); ++stage)
+      replicas.push_back(last_rank[stage] - schedule.rank_of_stage[stage] + 1);
+    const auto shared = [](std::int32_t count) { return count > 1; };
+    if (std::none_of(replicas.begin(), replicas.end(), shared)) return;
+    for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
+      for (const Op& op : lists_[rank]) {
+        if (!is_compute(op.kind) || !shared(replicas[op.stage])) continue;
+        const std::int32_t home = schedule.rank_of_stage[op.stage];
+        if (rank - home != op.microbatch % replicas[op.stage])
+          refuse_two_homes(op.stage, home, rank == home ? last_rank[op.stage] : rank);
+      }
+    schedule.replicas_of_stage = std::move(replicas);
+  }
+
   [[noreturn]] void refuse_two_homes(std::int32_t stage, std::int32_t home,
                                      std::int32_t rank) const {
     const auto runs_stage = [&](const Op& op) { return is_compute(op.kind) && op.stage == stage; };
     const std::size_t first = find_in(lists_[home], runs_stage);
     const std::size_t second = find_in(lists_[rank], runs_stage);
-    throw Error(fmt::format(
-        "{}: '{}' puts stage {} on rank {}, but '{}' ({}) puts it on rank {}; a stage has one rank",
-        place_of(rank, second), to_string(lists_[rank][second]), stage, rank,
-        to_string(lists_[home][first]), place_of(home, first), home));
+    throw Error(
+        fmt::format("{}: '{}' puts stage {} on rank {}, but '{}' ({}) puts it on rank {}; a stage "
+                    "has one rank, "
+                    "or consecutive ones that take its micro-batches in turn",
+                    place_of(rank, second), to_string(lists_[rank][second]), stage, rank,
+                    to_string(lists_[home][first]), place_of(home, first), home));
   }
 
   [[noreturn]] void refuse_hole(std::int32_t hole, std::int32_t last) const {

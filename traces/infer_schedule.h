@@ -19,13 +19,15 @@ using PlaceOfCell = std::function<std::string(std::int32_t rank, std::size_t cel
 /// Splits the lists as a file has them into `order` (compute ops and copies, which go to the host)
 /// and `posted` (all cells, where there is anything else), and infers
 ///   the placement   from who runs a stage
+///   replicas        where consecutive ranks take a stage's micro-batches in turn
 ///   the shape       ranks are lists; micro-batches and slices are the largest, plus one; chunks
 ///                   are a pipeline's stages per rank, rounded up
 ///   two pipelines   where the first half of the stages runs only the first half of the
 ///                   micro-batches, and the second half the others
 ///   forward_only    where there is no backward at all
-/// Throws Error for what no Schedule can express: a stage on two ranks or on none, no op at all, or
-/// numbers far larger than the file. Whether the schedule is legal is validate()'s question.
+/// Throws Error for what no Schedule can express: a stage on two ranks that do not take turns, or
+/// on none, no op at all, or numbers far larger than the file. Whether the schedule is legal is
+/// validate()'s question.
 Schedule infer_schedule(std::string name, std::vector<RankOrder> lists, const PlaceOfCell& place);
 
 /// The lists as a file has them: `posted` where there is one, else `order`.

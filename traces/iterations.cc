@@ -106,8 +106,8 @@ std::string what_if(const StragglerReport& report) {
     return fmt::format("          {:<38}{:>10} {:>+8.1f} %\n", question, short_text(answer),
                        100 * change(answer, report.replayed));
   };
-  std::string text = fmt::format("what if:  {:<38}{:>10}\n", "replayed as it was",
-                                 short_text(report.replayed));
+  std::string text =
+      fmt::format("what if:  {:<38}{:>10}\n", "replayed as it was", short_text(report.replayed));
   text += line("every op took its kind's median", report.even);
   for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
     if (report.without_kind[kind])
@@ -160,8 +160,8 @@ std::string write_iterations_text(const Iterations& iterations) {
       "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
       "most\n",
       100 * replay_error_quantile(iterations, 0.5), 100 * replay_error_quantile(iterations, 1));
-  text += slow_stages(iterations.stragglers) + what_if(iterations.stragglers) +
-          outliers(iterations);
+  text +=
+      slow_stages(iterations.stragglers) + what_if(iterations.stragglers) + outliers(iterations);
   for (const std::string& note : iterations.notes) text += "note: " + note + "\n";
   return text;
 }

@@ -12,6 +12,7 @@
 #include "traces/cell.h"
 #include "traces/chrome_events.h"
 #include "traces/op_names.h"
+#include "traces/own_chrome.h"
 #include "traces/trace_format.h"
 
 namespace bubblescope {
@@ -64,9 +65,8 @@ class Reader {
     for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
     for (std::size_t at = 0; at < places_.size(); ++at)
       if (places_[at]) {
-        const auto [first, is_new] =
-            first_tp_.emplace(std::pair(events_.threads[at].process, places_[at]->pp),
-                              places_[at]->tp);
+        const auto [first, is_new] = first_tp_.emplace(
+            std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
     for (const ChromeSlice& slice : events_.slices) {
@@ -108,8 +108,7 @@ class Reader {
     if (place) observed.replica = replica_(events_.threads[slice.thread].process);
     if (!named->has_stage) observed.chunk = chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
-    if (splits_backward_ && slice.name == "backward-compute")
-      observed.op.kind = OpKind::kInputGrad;
+    if (splits_backward_ && slice.name == "backward-compute") observed.op.kind = OpKind::kInputGrad;
     observed.step = slice.step ? *slice.step : occurrence(slice, observed);
     if (on_device_ && join_part(observed)) return;
     trace_.ops.push_back(observed);
@@ -175,7 +174,8 @@ class Reader {
 
   void note_tensor_ranks() {
     if (shadowed_)
-      trace_.notes.emplace_back("of tensor-parallel ranks, which run in lockstep, the first is shown");
+      trace_.notes.emplace_back(
+          "of tensor-parallel ranks, which run in lockstep, the first is shown");
   }
 
   [[noreturn]] void refuse() const {
@@ -192,7 +192,7 @@ class Reader {
 
   ChromeEvents events_;
   std::string file_;
-  std::vector<std::optional<PipelinePlace>> places_;  ///< [thread]
+  std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
   bool splits_backward_ = false;
   bool on_device_ = false;
@@ -205,7 +205,13 @@ class Reader {
 };
 
 ObservedTrace read_chrome(const TraceInput& input) {
-  return Reader(read_chrome_events(input.text, input.path, names_op), input.path).read();
+  ChromeEvents events = read_chrome_events(input.text, input.path, names_op);
+  if (is_own_trace(events)) {
+    ObservedTrace trace;
+    trace.steps.push_back(read_own_trace(events, input.path));
+    return trace;
+  }
+  return Reader(std::move(events), input.path).read();
 }
 
 const Registrar<TraceFormat> registrar{

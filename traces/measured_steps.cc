@@ -41,8 +41,7 @@ std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace) {
   std::vector<std::int32_t> first_stage(trace.recorders.size(), nowhere);
   for (const ObservedOp& observed : trace.ops) {
     std::int32_t& stage = first_stage[observed.recorder];
-    if (!observed.chunk && is_compute(observed.op.kind))
-      stage = std::min(stage, observed.op.stage);
+    if (!observed.chunk && is_compute(observed.op.kind)) stage = std::min(stage, observed.op.stage);
   }
   std::vector<Place> places;
   for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
@@ -52,8 +51,7 @@ std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace) {
   const std::set<Place> ordered(places.begin(), places.end());
   std::vector<std::int32_t> ranks;
   for (const Place& place : places)
-    ranks.push_back(
-        static_cast<std::int32_t>(std::distance(ordered.begin(), ordered.find(place))));
+    ranks.push_back(static_cast<std::int32_t>(std::distance(ordered.begin(), ordered.find(place))));
   return ranks;
 }
 
@@ -85,8 +83,7 @@ void number_microbatches(std::vector<ObservedOp>& computes) {
   std::set<std::int32_t> seen;
   std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;  // stage, kind
   for (ObservedOp& observed : computes) {
-    if (!observed.numbered)
-      observed.op.microbatch = next[{observed.op.stage, observed.op.kind}]++;
+    if (!observed.numbered) observed.op.microbatch = next[{observed.op.stage, observed.op.kind}]++;
     seen.insert(observed.op.microbatch);
   }
   for (ObservedOp& observed : computes)
@@ -225,9 +222,8 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
                                     std::move(ops), ranks));
   }
   if (cut_off > 0)
-    trace.notes.push_back(
-        fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one", cut_off,
-                    whole));
+    trace.notes.push_back(fmt::format(
+        "{} step(s) left out: they have fewer than the {} ops of a whole one", cut_off, whole));
   if (corrections.cut > 0)
     trace.notes.push_back(
         fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "

@@ -114,8 +114,8 @@ void time_messages(const Schedule& schedule, const Program& program,
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];
     const Nanos latest = std::max(ready, needed[id]);
     const Ends& ends = matching.ends_of(program.instructions[id].op);
-    const Nanos start = std::max({ready, ends.send_start.value_or(ready),
-                                  ends.receive_start.value_or(ready)});
+    const Nanos start =
+        std::max({ready, ends.send_start.value_or(ready), ends.receive_start.value_or(ready)});
     const Nanos end = ends.receive_end.value_or(ends.send_end.value_or(ready));
     timeline.start[id] = std::min(start, latest);
     timeline.end[id] = std::clamp(end, timeline.start[id], latest);

@@ -13,9 +13,8 @@
 // Where a schedule has them, there follow
 //   "joint_forwards":2             how many forwards of a stage run as one
 //   "replicas":[2,1]               ranks that share each stage, from its placement on
-//   "weights":["0 0 0>1 1>2",...]  per compute op, the version of the weights that it reads, and
-//   the
-//                                  one that it writes
+//   "weights":["0 0 0>1 1>2",...]  per compute op, the version of the weights that it reads and,
+//                                  behind >, the one that it writes
 #pragma once
 
 #include <string>

@@ -13,6 +13,7 @@
 #include "traces/json_string.h"
 #include "traces/native_json.h"
 #include "traces/timeline_file.h"
+#include "traces/trace_format.h"
 
 namespace bubblescope {
 
@@ -190,7 +191,19 @@ const Registrar<TimelineFormat> registrar{
      "our own json, which diff reads again",
      [](const Recording& recording, const std::string&) {
        return write_timeline(recording.schedule, recording.program, recording.timeline);
-     }}};
+     },
+     {".json"}}};
+
+ObservedTrace read_whole_step(const TraceInput& input) {
+  TimelineFile file = parse_timeline(input.text, input.path);
+  ObservedTrace trace;
+  trace.steps.push_back(
+      {"", std::move(file.schedule), std::move(file.program), std::move(file.timeline)});
+  return trace;
+}
+
+const Registrar<TraceFormat> trace_registrar{
+    {"native", {"save"}, "what --save wrote", is_timeline, read_whole_step}};
 
 }  // namespace
 

@@ -184,7 +184,8 @@ const Registrar<ScheduleFormat> compute_only_registrar{
      "PyTorch's schedule CSV: compute ops and idle slots",
      write_pytorch_csv,
      read_pytorch_csv,
-     recognize_csv}};
+     recognize_csv,
+     true}};
 
 const Registrar<ScheduleFormat> comms_registrar{
     {"pytorch-csv-comms",
@@ -192,7 +193,8 @@ const Registrar<ScheduleFormat> comms_registrar{
      "PyTorch's schedule CSV with sends and receives, placed as PyTorch places them",
      write_pytorch_csv_comms,
      read_pytorch_csv,
-     {}}};
+     {},
+     true}};
 
 }  // namespace
 

@@ -226,7 +226,8 @@ const Registrar<TimelineFormat> kRegistrar{
     {"svg",
      {},
      "timeline as a figure (SVG), in the style of the papers",
-     [](const Recording& recording, const std::string&) { return SvgTimeline(recording).draw(); }}};
+     [](const Recording& recording, const std::string&) { return SvgTimeline(recording).draw(); },
+     {".svg"}}};
 
 }  // namespace
 

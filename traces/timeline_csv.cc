@@ -42,8 +42,11 @@ std::string write_timeline_csv(const Recording& recording, const std::string&) {
   return fmt::to_string(out);
 }
 
-const Registrar<TimelineFormat> registrar{
-    {"timeline", {"csv"}, "one csv row per instruction: when, where, slack", write_timeline_csv}};
+const Registrar<TimelineFormat> registrar{{"timeline",
+                                           {"csv"},
+                                           "one csv row per instruction: when, where, slack",
+                                           write_timeline_csv,
+                                           {".csv"}}};
 
 }  // namespace
 

@@ -55,8 +55,8 @@ ObservedTrace parse_trace(const TraceInput& input) {
     if (format.recognize(input.text)) return format.read(input);
     readable += (readable.empty() ? "" : ", ") + format.name;
   }
-  throw Error(fmt::format("{} is in no format that holds traces; those are {}", input.path,
-                          readable));
+  throw Error(
+      fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
 }
 
 ObservedTrace read_trace(const std::string& path) {
@@ -76,8 +76,7 @@ void append(ObservedTrace& trace, ObservedTrace further) {
     observed.replica += replicas;
   }
   const auto move_all = [](auto& to, auto& from) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()),
-              std::make_move_iterator(from.end()));
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
   if (trace.source.empty()) trace.source = further.source;
   move_all(trace.steps, further.steps);

@@ -31,8 +31,8 @@ struct Recorder {
 /// One op or message as a trace has it.
 struct ObservedOp {
   Op op;
-  std::int32_t recorder = 0;          ///< index into ObservedTrace::recorders
-  std::int32_t replica = 0;           ///< which of several equal pipelines (data parallelism)
+  std::int32_t recorder = 0;  ///< index into ObservedTrace::recorders
+  std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
   std::optional<std::int32_t> chunk;  ///< where the trace says this instead of op.stage
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step

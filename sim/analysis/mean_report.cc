@@ -45,7 +45,8 @@ RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Na
                      const RankReport& shown) {
   RankReport mean = shown;
   const auto mean_of_rank = [&](auto value) {
-    return mean_time(reports, [&](const BubbleReport& report) { return value(report.ranks[rank]); });
+    return mean_time(reports,
+                     [&](const BubbleReport& report) { return value(report.ranks[rank]); });
   };
   mean.first_start = mean_of_rank([](const RankReport& row) { return row.first_start; });
   mean.last_end = mean_of_rank([](const RankReport& row) { return row.last_end; });

@@ -54,7 +54,8 @@ KindMedians medians_by_kind(const ObservedStep& step, Counts counts) {
       durations[index_of(instruction.op.kind)].push_back(duration_of(step, id));
   });
   KindMedians medians{};
-  for (std::size_t kind = 0; kind < kComputeKinds; ++kind) medians[kind] = median_of(durations[kind]);
+  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
+    medians[kind] = median_of(durations[kind]);
   return medians;
 }
 
@@ -92,9 +93,8 @@ StepAnswers ask(const ObservedStep& step) {
   }
   for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
     if (medians[kind] > 0)
-      answers.without_kind[kind] = makespan_where(step, medians, [=](const Instruction& one) {
-        return index_of(one.op.kind) == kind;
-      });
+      answers.without_kind[kind] = makespan_where(
+          step, medians, [=](const Instruction& one) { return index_of(one.op.kind) == kind; });
   return answers;
 }
 

@@ -41,8 +41,8 @@ struct Outlier {
 };
 
 struct StragglerReport {
-  Nanos replayed = 0;  ///< mean makespan of the replays with the measured durations
-  Nanos even = 0;      ///< the same where every op takes the median of its kind
+  Nanos replayed = 0;              ///< mean makespan of the replays with the measured durations
+  Nanos even = 0;                  ///< the same where every op takes the median of its kind
   std::vector<StageSpeed> stages;  ///< by stage and kind
   /// [rank]: mean makespan where the rank's ops take the median of the other ranks' ops of their
   /// kind in the same step. Empty where there is one rank only.

@@ -11,8 +11,8 @@ namespace bubblescope {
 
 /// One layer, for one micro-batch.
 struct Layer {
-  std::string name;  ///< as its source calls it: "node11"
-  std::string kind;  ///< what it does: "ReLU(inplace)"; may be empty
+  std::string name = {};  ///< as its source calls it: "node11"
+  std::string kind = {};  ///< what it does: "ReLU(inplace)"; may be empty
   Nanos forward = 0;
   Nanos backward = 0;
   Bytes activations = 0;  ///< what it puts out, which its backward needs

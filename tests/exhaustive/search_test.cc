@@ -87,7 +87,7 @@ Nanos shortest(const ScheduleRequest& request, const SearchGoal& goal) {
 
 TEST(Search, ProvesWhatTryingEverythingFinds) {
   Draw draw;
-  for (int turn = 0; turn < 20; ++turn)
+  for (int turn = 0; turn < 8; ++turn)
     for (const Small& small : kSmall) {
       const ScheduleRequest request = drawn(draw, small);
       SearchGoal goal;
@@ -140,7 +140,7 @@ TEST(Search, FreePlacementIsTheBestOfAllDeals) {
 // exact search must find nothing below the bound.
 TEST(Search, BoundsHoldForLargerSteps) {
   Draw draw;
-  for (int turn = 0; turn < 40; ++turn) {
+  for (int turn = 0; turn < 15; ++turn) {
     const Small small{PlacementChoice::kV, static_cast<std::int32_t>(draw.between(2, 5)), 2,
                       static_cast<std::int32_t>(draw.between(2, 9))};
     const ScheduleRequest request = drawn(draw, small);

@@ -1,5 +1,7 @@
 // Fuzzes the reader of model profiles and what cuts them: every graph that is read can be cut into
 // stages that hold each layer once.
+#include "traces/model_profile.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,7 +9,6 @@
 
 #include "schedules/partition/bottleneck.h"
 #include "sim/ir/error.h"
-#include "traces/model_profile.h"
 
 namespace {
 

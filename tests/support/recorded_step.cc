@@ -17,7 +17,7 @@ RecordedStep record_step(const Schedule& schedule, const UniformCost& cost,
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(Fault::kProblem, to_string(*deadlock));
-  RecordedStep step{schedule, std::get<Program>(std::move(lowered)), {}, {}};
+  RecordedStep step{schedule, std::get<Program>(std::move(lowered)), {}, {}, {options, "", ""}};
   step.timeline = simulate(step.program, spread(cost, schedule));
   step.report = analyze(schedule, step.program, step.timeline);
   return step;

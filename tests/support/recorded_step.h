@@ -14,8 +14,9 @@ struct RecordedStep {
   Program program;
   Timeline timeline;
   BubbleReport report;
+  MadeWith made;
 
-  Recording recording() const { return {schedule, program, timeline, report}; }
+  Recording recording() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// A Shape that can be written in a line.

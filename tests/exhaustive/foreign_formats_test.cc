@@ -1,0 +1,133 @@
+// What is exported for other simulators takes as long there as it does here: every file is read and
+// run by tests/support/foreign_replay, which shares no code with the program.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/analysis/idle.h"
+#include "sim/engine/simulate.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/foreign_replay.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+/// A schedule under some costs, in all that an exporter is given.
+struct Case {
+  Schedule schedule;
+  Program program;
+  std::vector<Nanos> durations;
+
+  PricedSchedule priced() const { return {schedule, program, durations}; }
+  Nanos makespan() const {
+    const StepBounds bounds = step_bounds(simulate(program, durations));
+    return bounds.end - bounds.start;
+  }
+};
+
+/// F, I, W and the message are all different, so that no two orders take the same time by chance.
+UniformCost uneven_cost(Nanos message) {
+  UniformCost cost;
+  cost.forward = 1'100'001;
+  cost.input_grad = 1'300'003;
+  cost.weight_grad = 700'007;
+  cost.message = message;
+  return cost;
+}
+
+/// Every registered schedule in shapes of a few ranks, in all three ways of overlapped pairs.
+std::vector<Case> small_cases() {
+  std::vector<Case> cases;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    for (const std::int32_t ranks : {2, 4})
+      for (const std::int32_t microbatches : {ranks, 2 * ranks + 2})
+        for (const Nanos message : {0, 250'011}) {
+          ScheduleRequest request;
+          request.shape.ranks = ranks;
+          request.shape.microbatches = microbatches;
+          request.shape.chunks = def.implied_chunks.value_or(1);
+          request.cost = uneven_cost(message);
+          if (def.refuse && !def.refuse(request).empty()) continue;
+          const Schedule schedule = build_schedule(def, request);
+          for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
+            std::variant<Program, Deadlock> lowered = lower(schedule, {overlap});
+            if (std::holds_alternative<Deadlock>(lowered)) continue;  // pairs that wait in a ring
+            Case& made = cases.emplace_back();
+            made.schedule = schedule;
+            made.program = std::get<Program>(std::move(lowered));
+            made.durations = price(made.program, spread(request.cost, schedule));
+          }
+        }
+  return cases;
+}
+
+/// Made once: some schedules search for their order.
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases = small_cases();
+  return cases;
+}
+
+std::vector<FilePart> write(const std::string& format, const PricedSchedule& priced) {
+  return Registry<ScheduleFormat>::instance().find(format)->write_priced(priced);
+}
+
+TEST(ForeignFormats, GoalTakesAsLongAsTheSimulation) {
+  const std::vector<Case>& cases = all_cases();
+  ASSERT_GT(cases.size(), 200u);
+  for (const Case& one : cases) {
+    const std::vector<FilePart> parts = write("goal", one.priced());
+    ASSERT_EQ(parts.size(), 1u);
+    EXPECT_EQ(replay_makespan(read_goal(parts[0].content)), one.makespan()) << one.schedule.name;
+  }
+}
+
+TEST(ForeignFormats, ChakraTakesAsLongAsTheSimulation) {
+  for (const Case& one : all_cases()) {
+    const std::vector<FilePart> parts = write("chakra", one.priced());
+    std::vector<std::string> files;
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      EXPECT_EQ(parts[rank].suffix, "." + std::to_string(rank) + ".et");
+      files.push_back(parts[rank].content);
+    }
+    EXPECT_EQ(replay_makespan(read_chakra(files)), one.makespan()) << one.schedule.name;
+  }
+}
+
+Case one_f_one_b(const LowerOptions& options = {}) {
+  const ScheduleDef& def = find_schedule("1f1b");
+  Case made;
+  ScheduleRequest request;
+  request.shape.ranks = 2;
+  request.shape.microbatches = 2;
+  made.schedule = build_schedule(def, request);
+  made.program = std::get<Program>(lower(made.schedule, options));
+  made.durations = price(made.program, spread(uneven_cost(5), made.schedule));
+  return made;
+}
+
+TEST(ForeignFormats, AnExportNoticesALostDependency) {
+  // Without its first "requires" rank 1 would not wait for a message: the replay is then shorter.
+  const Case one = one_f_one_b();
+  std::string text = write("goal", one.priced())[0].content;
+  const std::size_t requires_at = text.find(" requires ", text.find("\nrank 1 {"));
+  ASSERT_NE(requires_at, text.npos);
+  const std::size_t begin = text.rfind('\n', requires_at);
+  text.erase(begin, text.find('\n', requires_at) - begin);
+  EXPECT_LT(replay_makespan(read_goal(text)), one.makespan());
+}
+
+TEST(ForeignFormats, RefuseWhatTheirSimulatorsDecideThemselves) {
+  const Case posted = one_f_one_b({.mode = P2pMode::kFifo});
+  EXPECT_THROW(write("goal", posted.priced()), Error);
+  EXPECT_THROW(write("chakra", posted.priced()), Error);
+  Case uneven = one_f_one_b();
+  for (InstructionId id = 0; id < uneven.program.size(); ++id)
+    if (is_message(uneven.program.instructions[id])) uneven.durations[id] += id;
+  EXPECT_THROW(write("goal", uneven.priced()), Error);  // one -L for all
+  EXPECT_NO_THROW(write("chakra", uneven.priced()));
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,85 @@
+// DeepSpeed's instruction streams, against those that its own schedules gave.
+#include <gtest/gtest.h>
+
+#include "sim/ir/error.h"
+#include "sim/ir/validate.h"
+#include "tests/golden/reference_data.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr const char* kFile = "golden/frameworks/deepspeed_train.jsonl";
+
+const ScheduleFormat& deepspeed() {
+  return *Registry<ScheduleFormat>::instance().find("deepspeed");
+}
+
+Schedule build(const std::string& name, const nlohmann::json& golden) {
+  ScheduleRequest request;
+  request.shape.ranks = golden["p"];
+  request.shape.microbatches = golden["m"];
+  request.profile = name == "1f1b" ? Profile::kDeepspeed : Profile::kNone;
+  return build_schedule(find_schedule(name), request);
+}
+
+std::string lines(const nlohmann::json& rows) {
+  std::string text;
+  for (const auto& row : rows) text += row.get<std::string>() + "\n";
+  return text;
+}
+
+TEST(DeepSpeed, StreamsAreThoseOfItsSchedules) {
+  if (const std::string missing = missing_reference(kFile); !missing.empty())
+    GTEST_SKIP() << missing;
+  int compared = 0;
+  for (const nlohmann::json& golden : read_reference_lines(kFile)) {
+    if (golden.contains("instr")) {
+      EXPECT_EQ(deepspeed().write(build("1f1b", golden)), lines(golden["instr"]));
+      ++compared;
+    }
+    if (golden.contains("inference_instr")) {
+      EXPECT_EQ(deepspeed().write(build("forward-only", golden)), lines(golden["inference_instr"]));
+    }
+  }
+  EXPECT_GT(compared, 30);
+}
+
+TEST(DeepSpeed, StreamsAreReadBack) {
+  for (const char* name : {"1f1b", "forward-only"})
+    for (const int ranks : {1, 2, 3, 5})
+      for (const int microbatches : {1, 2, 4, 9}) {
+        const Schedule schedule = build(name, {{"p", ranks}, {"m", microbatches}});
+        const std::string text = deepspeed().write(schedule);
+        const Schedule again = deepspeed().read(text, "s.txt");
+        EXPECT_EQ(again.order, schedule.order) << text;
+        EXPECT_TRUE(validate(again).empty()) << text << validate(again)[0].message;
+        EXPECT_EQ(deepspeed().write(again), text);
+      }
+}
+
+TEST(DeepSpeed, RefusesWhatItsFrameworkLacks) {
+  const Schedule gpipe = build("gpipe", {{"p", 2}, {"m", 2}});
+  EXPECT_THROW(deepspeed().write(gpipe), Error);
+  const struct {
+    const char* text;
+    const char* said;
+  } cases[] = {
+      {"LD0+F0 X1\n", "s.txt:1: step 2: 'X1' is no instruction"},
+      {"LD0+F\n", "step 1: 'F' needs its buffer's number"},
+      {"LD0+F0 OPT1\n", "'OPT1' has no buffer"},
+      {"LD0+F0+\n", "step 1: '' is no instruction"},
+      {"LD0\n", "no compute op"},
+  };
+  for (const auto& one : cases) {
+    try {
+      deepspeed().read(one.text, "s.txt");
+      ADD_FAILURE() << one.text << " was read";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(one.said), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,283 @@
+// Traces of others, put together to steps.
+#include <gtest/gtest.h>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/replay.h"
+#include "sim/ir/error.h"
+#include "traces/chrome_events.h"
+#include "traces/measured_steps.h"
+#include "traces/op_names.h"
+
+namespace bubblescope {
+namespace {
+
+/// Events of a Chrome trace, written shortly.
+class Events {
+ public:
+  Events& thread(int pid, int tid, const std::string& name) {
+    return add(R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(pid) + R"(,"tid":)" +
+               std::to_string(tid) + R"(,"args":{"name":")" + name + R"("}})");
+  }
+  Events& slice(const std::string& name, int pid, int tid, int start, int duration,
+                const std::string& arguments = "", const std::string& category = "") {
+    return add(R"({"ph":"X","name":")" + name + R"(","cat":")" + category + R"(","pid":)" +
+               std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ts":)" +
+               std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + R"(,"args":{)" +
+               arguments + "}}");
+  }
+  std::string list() const { return "[" + events_ + "]"; }
+  std::string kineto(int rank) const {
+    return R"({"schemaVersion":1,"distributedInfo":{"rank":)" + std::to_string(rank) +
+           R"(},"traceEvents":[)" + events_ + "]}";
+  }
+
+ private:
+  Events& add(const std::string& event) {
+    events_ += (events_.empty() ? "" : ",\n") + event;
+    return *this;
+  }
+  std::string events_;
+};
+
+std::string step_args(int step, int microbatch, int chunk = 0) {
+  return "\"step\":" + std::to_string(step) + ",\"mb_id\":" + std::to_string(microbatch) +
+         ",\"model_chunk\":" + std::to_string(chunk);
+}
+
+/// Two ranks, one micro-batch: F takes 10 us, B 20; messages take 1 us. `late` delays rank 1.
+void add_step(Events& events, int pid, int step, int origin, int late = 0) {
+  const int first = pid * 100;
+  events.slice("forward-compute", pid, first, origin, 10, step_args(step, 0))
+      .slice("forward-send", pid, first + 1, origin + 10, 1, step_args(step, -1, -1))
+      .slice("forward-recv", pid, first + 11, origin, 11, step_args(step, -1, -1))
+      .slice("forward-compute", pid, first + 10, origin + 11 + late, 10, step_args(step, 0))
+      .slice("backward-compute", pid, first + 10, origin + 21 + late, 20, step_args(step, 0))
+      .slice("backward-send", pid, first + 11, origin + 41 + late, 1, step_args(step, -1, -1))
+      .slice("backward-recv", pid, first + 1, origin + 11, 31 + late, step_args(step, -1, -1))
+      .slice("backward-compute", pid, first, origin + 42 + late, 20, step_args(step, 0))
+      .slice("optimizer", pid, first, origin + 70, 5, step_args(step, -1, -1));
+}
+
+void name_threads(Events& events, int pid) {
+  const int first = pid * 100;
+  events.thread(pid, first, "PP rank 0, TP rank 0, compute")
+      .thread(pid, first + 1, "PP rank 0, TP rank 0, pp-comm")
+      .thread(pid, first + 10, "PP rank 1, TP rank 0, compute")
+      .thread(pid, first + 11, "PP rank 1, TP rank 0, pp-comm");
+}
+
+std::vector<MeasuredStep> read(const std::string& text, std::vector<std::string>* notes = nullptr) {
+  ObservedTrace trace = parse_trace({"t.json", text});
+  std::vector<MeasuredStep> steps = measured_steps(trace);
+  if (notes) *notes = trace.notes;
+  return steps;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {
+  Events events;
+  name_threads(events, 0);
+  name_threads(events, 1);
+  for (const int step : {7, 9})
+    for (const int pid : {0, 1}) add_step(events, pid, step, 1000 * step + pid);
+  const std::vector<MeasuredStep> steps = read(events.list());
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0].label, "dp 0 step 7");
+  EXPECT_EQ(steps[3].label, "dp 1 step 9");
+  // 10 + 1 + 10 + 20 + 1 + 20 us, of which rank 0 and rank 1 are busy for 30 each. Of the wait of
+  // rank 0 the message that ends it took 1 us.
+  const BubbleReport report = analyze(steps[0].schedule, steps[0].program, steps[0].timeline);
+  EXPECT_EQ(report.makespan, 62'000);
+  EXPECT_EQ(report.ranks[0].busy, 30'000);
+  EXPECT_EQ(report.ranks[0].idle_by_cause[static_cast<int>(IdleCause::kCommunication)], 1'000);
+  EXPECT_EQ(replay_error(steps[0].program, steps[0].timeline), 0);
+}
+
+TEST(MeasuredTrace, TimeThatNothingExplainsIsTheReplayError) {
+  Events events;
+  name_threads(events, 0);
+  add_step(events, 0, 1, 0, 38);  // rank 1 starts 38 us after its message has come
+  const std::vector<MeasuredStep> steps = read(events.list());
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].label, "");
+  // Measured 100 us; without the delay 62.
+  EXPECT_DOUBLE_EQ(replay_error(steps[0].program, steps[0].timeline), 0.38);
+}
+
+TEST(MeasuredTrace, LeavesCutOffStepsOut) {
+  Events events;
+  name_threads(events, 0);
+  add_step(events, 0, 1, 0);
+  events.slice("forward-compute", 0, 0, 500, 10, step_args(2, 0));
+  std::vector<std::string> notes;
+  EXPECT_EQ(read(events.list(), &notes).size(), 1u);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("1 step(s) left out"), std::string::npos) << notes[0];
+}
+
+TEST(MeasuredTrace, CutsOpsThatOverlapByTheClock) {
+  Events events;
+  name_threads(events, 0);
+  events.slice("forward-compute", 0, 0, 0, 12, step_args(1, 0))
+      .slice("forward-compute", 0, 0, 10, 10, step_args(1, 1));
+  std::vector<std::string> notes;
+  const std::vector<MeasuredStep> steps = read(events.list(), &notes);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].timeline.end[0], 10'000);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("up to 2 us"), std::string::npos) << notes[0];
+}
+
+TEST(MeasuredTrace, ShowsTheFirstTensorParallelRank) {
+  Events events;
+  for (const int tp : {0, 1})
+    events.thread(0, tp, "PP rank 0, TP rank " + std::to_string(tp) + ", compute")
+        .slice("forward-compute", 0, tp, 0, 10 + tp, step_args(1, 0));
+  std::vector<std::string> notes;
+  const std::vector<MeasuredStep> steps = read(events.list(), &notes);
+  ASSERT_EQ(steps.size(), 1u);
+  ASSERT_EQ(steps[0].program.size(), 1u);
+  EXPECT_EQ(steps[0].timeline.end[0], 10'000);
+  EXPECT_EQ(notes.size(), 1u);
+}
+
+TEST(MeasuredTrace, ChunksAreStagesAroundTheRanks) {
+  Events events;
+  events.thread(0, 0, "PP rank 0, TP rank 0, compute")
+      .thread(0, 1, "PP rank 1, TP rank 0, compute");
+  int time = 0;
+  for (const int chunk : {0, 1})
+    for (const int rank : {0, 1})
+      events.slice("forward-compute", 0, rank, time++ * 10, 10, step_args(1, 0, chunk));
+  const std::vector<MeasuredStep> steps = read(events.list());
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].schedule.shape.chunks, 2);
+  EXPECT_EQ(steps[0].schedule.order[1], (RankOrder{forward(1, 0), forward(3, 0)}));
+}
+
+TEST(MeasuredTrace, ASplitBackwardIsInputAndWeightGradient) {
+  Events events;
+  events.thread(0, 0, "PP rank 0, TP rank 0, compute")
+      .slice("forward-compute", 0, 0, 0, 10, step_args(1, 0))
+      .slice("backward-compute", 0, 0, 10, 10, step_args(1, 0))
+      .slice("backward-wgrad-compute", 0, 0, 20, 5, step_args(1, 0));
+  const std::vector<MeasuredStep> steps = read(events.list());
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].schedule.order[0],
+            (RankOrder{forward(0, 0), input_grad(0, 0), weight_grad(0, 0)}));
+}
+
+/// One rank of PyTorch's profiler: the call on the host, and what ran on two streams.
+std::string profiled_rank(int rank, int start) {
+  const std::string forward = "PP:" + std::to_string(rank) + "F0";
+  const std::string backward = "PP:" + std::to_string(rank) + "B0";
+  const int back = 300 - start;
+  Events events;
+  events.slice(forward, 9, 9, start - 5, 1, "", "user_annotation")
+      .slice(forward, 0, 7, start, 10, "", "gpu_user_annotation")
+      .slice(forward, 0, 20, start + 4, 8, "", "gpu_user_annotation")
+      .slice("sgemm", 0, 7, start, 3, "", "kernel")
+      .slice(backward, 9, 9, back - 5, 1, "", "user_annotation")
+      .slice(backward, 0, 7, back, 30, "", "gpu_user_annotation");
+  return events.kineto(rank);
+}
+
+TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
+  ObservedTrace trace;
+  append(trace, parse_trace({"rank1.json", profiled_rank(1, 120)}));
+  append(trace, parse_trace({"rank0.json", profiled_rank(0, 100)}));
+  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  ASSERT_EQ(steps.size(), 1u);
+  const MeasuredStep& step = steps[0];
+  EXPECT_EQ(step.timeline.source, "kineto");
+  EXPECT_EQ(step.schedule.order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
+  EXPECT_EQ(step.schedule.order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
+  EXPECT_EQ(step.timeline.start[0], 0);
+  EXPECT_EQ(step.timeline.end[0], 12'000);  // on both streams
+}
+
+TEST(MeasuredTrace, SaysWhatATraceHasInsteadOfOps) {
+  const std::string said = refusal(Events().slice("sgemm", 0, 7, 0, 3, "", "kernel").kineto(0));
+  EXPECT_NE(said.find("t.json: there is no pipeline op in this trace of PyTorch's profiler (it has "
+                      "1 kernel)"),
+            std::string::npos)
+      << said;
+}
+
+TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
+  const struct {
+    const char* text;
+    const char* said;
+  } cases[] = {
+      {"", "is in no format that holds traces"},
+      {"F0 F1", "is in no format that holds traces"},
+      {"[{\"ph\":\"X\",", "t.json:1:"},
+      {"{\"traceEvents\":[{\"ph\":1e999}]}", "no valid json"},
+      {"[]", "there is no pipeline op"},
+      {R"([{"ph":"X","name":"0F0","ts":1}])", "the event '0F0' has no \"dur\""},
+      {R"([{"ph":"X","name":"0F0","dur":1}])", "the event '0F0' has no \"ts\""},
+      {R"([{"ph":"X","name":"0F0","ts":1e30,"dur":1}])", "1e30, which is out of range"},
+      {R"([{"ph":"X","name":"0B0","ts":1,"dur":1}])", "no whole step"},
+      {R"([{"ph":"X","name":"7F0","ts":1,"dur":1}])", "no rank runs stage"},
+      {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,compute,x\n", "has 3 columns"},
+      {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,c,0F0,F,0,0,5,4\n", "column 8: '4'"},
+  };
+  for (const auto& one : cases) {
+    const std::string said = refusal(one.text);
+    EXPECT_NE(said.find(one.said), std::string::npos) << one.text << "\n" << said;
+  }
+}
+
+TEST(MeasuredTrace, ABareListMayLackItsLastBracket) {
+  Events events;
+  events.slice("0F0", 0, 0, 0, 10);
+  std::string text = events.list();
+  text.pop_back();
+  EXPECT_EQ(read(text).size(), 1u);
+}
+
+TEST(ChromeEvents, TimesAreExactNanoseconds) {
+  const struct {
+    const char* text;
+    std::optional<Nanos> nanos;
+  } cases[] = {
+      {"0", 0},
+      {"12", 12'000},
+      {"848671.6747283936", 848'671'675},
+      {"1712195495505583.125", 1'712'195'495'505'583'125},  // more digits than a double has
+      {"-1.5", -1'500},
+      {"0.0004", 0},
+      {"0.0005", 1},
+      {"1e-05", 0},
+      {"1.5e3", 1'500'000},
+      {"9999999999999999999", std::nullopt},
+      {"1e300", std::nullopt},
+      {"", std::nullopt},
+      {"1.2.3", std::nullopt},
+      {"abc", std::nullopt},
+  };
+  for (const auto& one : cases) EXPECT_EQ(parse_micros(one.text), one.nanos) << one.text;
+}
+
+TEST(OpNames, AreThoseOfTheFrameworks) {
+  EXPECT_EQ(parse_op_name("PP:2F3")->op, forward(2, 3));
+  EXPECT_EQ(parse_op_name("1I0")->op, input_grad(1, 0));
+  EXPECT_EQ(parse_op_name("0SEND_F1")->op.kind, OpKind::kSendForward);
+  EXPECT_EQ(parse_op_name("Backward 5")->op.microbatch, 5);
+  EXPECT_FALSE(parse_op_name("Backward 5")->has_stage);
+  EXPECT_FALSE(parse_op_name("forward-compute")->has_microbatch);
+  for (const char* other : {"", "PP:", "sgemm", "## forward ##", "0F", "3UNSHARD", "Forward x",
+                            "Forward 99999999999", "0F0 and more"})
+    EXPECT_FALSE(names_op(other)) << other;
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,25 @@
+// The assumptions behind a report, as names and values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/format.h"
+
+namespace bubblescope {
+
+/// "costs", "p2p_mode", "lowering", "overlap" and "profile", each as its flag takes it; what nobody
+/// said is left out.
+std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
+
+/// `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, to go into a json report.
+std::string write_made_with_json(const MadeWith& made);
+
+/// The lowering that such names and values describe. Throws Error (for `file`) for an unknown
+/// value; what is missing has its default.
+LowerOptions read_lowering(const std::map<std::string, std::string>& described,
+                           const std::string& file);
+
+}  // namespace bubblescope

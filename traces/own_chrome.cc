@@ -1,0 +1,91 @@
+// The schedule is lowered again; slices give the times of what they show, the rule of the machine
+// those of what they leave out: posts, and waits that held nothing up.
+#include "traces/own_chrome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "sim/ir/error.h"
+#include "sim/ir/validate.h"
+#include "traces/made_with.h"
+#include "traces/native_schedule.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Rank as the trace writes it, op, and whether it waits for that op's message.
+using SliceKey = std::tuple<std::string, std::string, bool>;
+
+std::map<SliceKey, const ChromeSlice*> index_slices(const ChromeEvents& events) {
+  std::map<SliceKey, const ChromeSlice*> index;
+  for (const ChromeSlice& slice : events.slices)
+    index[{events.threads[slice.thread].process, slice.op, slice.name.starts_with("wait ")}] =
+        &slice;
+  return index;
+}
+
+Timeline time(const Program& program, const ChromeEvents& events, const std::string& file) {
+  const std::map<SliceKey, const ChromeSlice*> slices = index_slices(events);
+  Timeline timeline;
+  std::vector<Nanos> lane_end(program.lanes.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const bool in_lane = instruction.lane != kNoLane;
+    const std::string op = to_string(instruction.op);
+    const auto slice =
+        instruction.role == Role::kPost
+            ? slices.end()
+            : slices.find({std::to_string(instruction.rank), op, instruction.role == Role::kWait});
+    if (slice == slices.end() && instruction.role == Role::kWork)
+      throw Error(
+          fmt::format("{}: there is no slice for {} of rank {}, which its schedule has; "
+                      "write the trace again",
+                      file, op, instruction.rank));
+    Nanos ready = in_lane ? lane_end[instruction.lane] : 0;
+    for (const InstructionId awaited : program.dependencies_of(id))
+      ready = std::max(ready, timeline.end[awaited]);
+    const bool shown = slice != slices.end();
+    const bool waits = instruction.role == Role::kWait;
+    timeline.end.push_back(shown ? slice->second->end : ready);
+    timeline.start.push_back(shown && !waits ? slice->second->start : timeline.end.back());
+    if (in_lane) lane_end[instruction.lane] = timeline.end.back();
+  }
+  return timeline;
+}
+
+}  // namespace
+
+bool is_own_trace(const ChromeEvents& events) {
+  return events.other_data.contains("native_schedule");
+}
+
+MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file) {
+  const std::string where = file + ": /otherData/native_schedule";
+  MeasuredStep step;
+  step.schedule = read_native_schedule(events.other_data.at("native_schedule"), where);
+  Problems problems = validate_ops(step.schedule);
+  if (problems.empty()) problems = validate_messages(step.schedule);
+  if (!problems.empty())
+    throw Error(fmt::format("{}: is not legal: {}", where, problems[0].message));
+  std::variant<Program, Deadlock> lowered =
+      lower(step.schedule, read_lowering(events.other_data, file));
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
+    throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
+  step.program = std::get<Program>(std::move(lowered));
+  step.timeline = time(step.program, events, file);
+  const auto take = [&](const char* key, std::string& text) {
+    const auto found = events.other_data.find(key);
+    if (found != events.other_data.end()) text = found->second;
+  };
+  take("source", step.timeline.source);
+  take("breakdown", step.timeline.breakdown);
+  return step;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,30 @@
+// Writing protobuf's wire format by hand: the few kinds of fields that traces need.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bubblescope {
+
+/// One message that is being written; fields are appended in the order of the calls.
+class ProtobufMessage {
+ public:
+  /// A field of kind uint32, uint64, bool, enum, or a non-negative int32 or int64.
+  ProtobufMessage& integer(std::uint32_t field, std::uint64_t value);
+  ProtobufMessage& text(std::uint32_t field, std::string_view value);
+  ProtobufMessage& message(std::uint32_t field, const ProtobufMessage& value);
+  /// A repeated uint64, packed; nothing is written where there is none.
+  ProtobufMessage& integers(std::uint32_t field, std::span<const std::uint64_t> values);
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+/// The message with its length before it, as files with several messages have them.
+std::string with_length(const ProtobufMessage& message);
+
+}  // namespace bubblescope

@@ -1,0 +1,42 @@
+// Reading SQLite databases through libsqlite3, which is opened when a database is: the program
+// needs it for nothing else, and starts without it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bubblescope {
+
+/// The columns of one row of an answer; valid during the visit only.
+class SqliteRow {
+ public:
+  virtual ~SqliteRow() = default;
+  virtual std::optional<std::int64_t> integer(int column) const = 0;  ///< nothing where it is NULL
+  virtual std::string text(int column) const = 0;                     ///< empty where it is NULL
+};
+
+/// A database that is open for reading; closes itself.
+class SqliteDatabase {
+ public:
+  /// Throws Error where there is no libsqlite3 (Fault::kMachine) or the file is no database.
+  explicit SqliteDatabase(const std::string& path);
+  ~SqliteDatabase();
+  SqliteDatabase(const SqliteDatabase&) = delete;
+  SqliteDatabase& operator=(const SqliteDatabase&) = delete;
+
+  /// Visits every row of an answer, in order. Throws Error with SQLite's complaint.
+  void query(const std::string& sql, const std::function<void(const SqliteRow&)>& visit) const;
+
+  /// The columns of a table; empty where there is no such table.
+  std::vector<std::string> columns(const std::string& table) const;
+
+ private:
+  struct Connection;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace bubblescope

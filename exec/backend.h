@@ -87,12 +87,18 @@ struct BackendRequest {
   const std::atomic<bool>* interrupted = nullptr;
 };
 
+struct Job;  // exec/job.h
+struct JobRequest;
+
 /// A backend as the registry knows it.
 struct BackendDef {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;  ///< one line for `list backends`
+  /// For backends whose work is done by the host.
   std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
+  /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
+  std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

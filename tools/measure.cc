@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/device.h"
+#include "exec/job.h"
 #include "exec/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
@@ -44,13 +45,14 @@ BackendRequest request_of(Work work, const PredictOptions& options, const RunOpt
   return request;
 }
 
-Execution execute_on(const Program& program, BackendRequest request, const RunOptions& run,
+Execution execute_on(Backend& backend, const Program& program, const RunOptions& run,
                      const std::function<void()>& after_step) {
-  const BackendDef& def = find_backend(run.backend);
-  const auto backend = def.make(std::move(request));
   const InterruptGuard guard;
-  return execute(program, *backend, def.name, {run.warmup, run.steps, after_step});
+  return execute(program, backend, find_backend(run.backend).name,
+                 {run.warmup, run.steps, after_step});
 }
+
+Pass pass_of(WorkKind work) { return work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin; }
 
 void keep(Measurement& measurement, Execution execution) {
   for (const Timeline& timeline : execution.steps) {
@@ -63,25 +65,47 @@ void keep(Measurement& measurement, Execution execution) {
   measurement.steps = std::move(execution.steps);
 }
 
+/// Where it was asked for.
+void prove_training(Measurement& measurement, const TrainingResult& result, const RunOptions& run) {
+  if (measurement.breakdown || !run.proof) return;
+  const std::int32_t steps = run.warmup + run.steps;
+  const double tolerance =
+      run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
+  measurement.proof =
+      prove(result, train_serially(measurement.step.schedule, run.training, steps), tolerance);
+}
+
 void train(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
   const Step& step = measurement.step;
   Training training(step.schedule, step.program, run.training);
-  keep(measurement, execute_on(step.program, request_of(training.work(), options, run), run,
-                               [&] { training.finish_step(); }));
+  const auto backend = find_backend(run.backend).make(request_of(training.work(), options, run));
+  keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
   measurement.peak_bytes = training.peak_bytes();
-  if (measurement.breakdown) return;
-  measurement.proof =
-      prove(training.result(), train_serially(step.schedule, run.training, run.warmup + run.steps));
+  prove_training(measurement, training.result(), run);
   measurement.device += "; products by " + multiplier();
 }
 
 void play(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
   const Step& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  const Pass pass = run.work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin;
-  Work work = play(step.program, durations, pass);
-  keep(measurement,
-       execute_on(step.program, request_of(std::move(work), options, run), run, nullptr));
+  Work work = play(step.program, durations, pass_of(run.work));
+  const auto backend = find_backend(run.backend).make(request_of(std::move(work), options, run));
+  keep(measurement, execute_on(*backend, step.program, run, nullptr));
+}
+
+/// The same for backends that make the work themselves.
+void start(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
+  const Step& step = measurement.step;
+  JobRequest request{step.schedule, step.program, nullptr, {}, pass_of(run.work), run.device};
+  if (run.work == WorkKind::kTransformer)
+    request.training = &run.training;
+  else
+    request.durations = price(step.program, step.models.costs);
+  const Job job = find_backend(run.backend).start(request, request_of({}, options, run));
+  measurement.device = job.device;
+  keep(measurement, execute_on(*job.backend, step.program, run, job.after_step));
+  if (job.peak_bytes) measurement.peak_bytes = job.peak_bytes();
+  if (job.result && !measurement.breakdown) prove_training(measurement, job.result(), run);
 }
 
 }  // namespace
@@ -95,7 +119,9 @@ Measurement measure(const Schedule& schedule, const Program& program, const Pred
   measurement.backend = find_backend(run.backend).name;
   measurement.work = to_string(run.work);
   measurement.device = describe_host();
-  if (run.work == WorkKind::kTransformer)
+  if (find_backend(run.backend).start)
+    start(measurement, options, run);
+  else if (run.work == WorkKind::kTransformer)
     train(measurement, options, run);
   else
     play(measurement, options, run);

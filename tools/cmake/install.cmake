@@ -17,9 +17,11 @@ install(TARGETS bubblescope_archive EXPORT bubblescope
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope)
 install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir})
 install(TARGETS bubblescope)
-if(TARGET bubblescope_graphviz)
-  install(TARGETS bubblescope_graphviz DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
-endif()
+foreach(module graphviz cuda)
+  if(TARGET bubblescope_${module})
+    install(TARGETS bubblescope_${module} DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
+  endif()
+endforeach()
 
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/bubblescope-config-version.cmake

@@ -43,4 +43,9 @@ struct Job {
   std::function<std::vector<Bytes>()> peak_bytes;  ///< of activations, per rank
 };
 
+/// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
+std::vector<MemoryDelta> device_training_memory(const Schedule& schedule,
+                                                const TrainingOptions& options,
+                                                Precision precision);
+
 }  // namespace bubblescope

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/gpu/gpu_step.h"
+#include "exec/gpu/gpu_training.h"
 #include "exec/gpu/timed_gpu_work.h"
 #include "sim/ir/error.h"
 
@@ -30,33 +31,47 @@ class GpuBackend : public Backend {
   GpuBackend(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request)
       : program_(job.program),
         request_(std::move(request)),
-        machine_(calls, job.program.ranks, job.device.share),
-        step_(machine_, program_, request_,
-              play_on_gpu(machine_, program_, job.durations, job.pass), job.device.graph) {}
+        machine_(calls, job.program.ranks, job.device.share) {
+    if (job.training != nullptr) training_.emplace(machine_, job);
+    step_.emplace(machine_, program_, request_, work_of(job));
+  }
 
   std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) override {
     if (&program != &program_)
       throw Error(Fault::kProblem, "a job on GPUs runs the program that it was started for");
-    return std::make_unique<GpuWorker>(rank, step_);
+    return std::make_unique<GpuWorker>(rank, *step_);
   }
 
   std::string describe() const { return machine_.describe(); }
+  GpuTraining* training() { return training_ ? &*training_ : nullptr; }
 
  private:
+  GpuStepWork work_of(const JobRequest& job) {
+    if (!training_)
+      return {play_on_gpu(machine_, program_, job.durations, job.pass), {}, job.device.graph};
+    GpuTraining& training = *training_;
+    return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
+            [&training] { training.begin_step(); }, job.device.graph};
+  }
+
   const Program& program_;
   BackendRequest request_;
   GpuMachine machine_;
-  GpuStep step_;
+  std::optional<GpuTraining> training_;
+  std::optional<GpuStep> step_;
 };
 
 }  // namespace
 
 Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request) {
-  if (job.training != nullptr)
-    throw Error("transformers train on --backend cpu only; on GPUs take --work sleep or spin");
   auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
   Job started;
   started.device = backend->describe();
+  if (GpuTraining* const training = backend->training()) {
+    started.after_step = [training] { training->finish_step(); };
+    started.result = [training] { return training->result(); };
+    started.peak_bytes = [training] { return training->peak_bytes(); };
+  }
   started.backend = std::move(backend);
   return started;
 }

@@ -2,6 +2,7 @@
 #include "exec/gpu/gpu_step.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -25,12 +26,11 @@ constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
 }  // namespace
 
 GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
-                 GpuWork work, bool uses_graph)
+                 GpuStepWork work)
     : machine_(machine),
       program_(program),
       request_(request),
       work_(std::move(work)),
-      uses_graph_(uses_graph && request.injections.empty()),
       injections_(request.injections, program),
       lanes_(machine, program),
       gate_(machine.gpu().calls()),
@@ -79,10 +79,12 @@ void GpuStep::run() {
   std::fill(enqueued_.begin(), enqueued_.end(), 0);
   std::fill(ended_.begin(), ended_.end(), 0);
   std::fill(state_.begin(), state_.end(), State::kWaits);
-  in_graph_ = uses_graph_ && steps_ > 0;
+  // A graph cannot be stopped at an op, so faults are injected without one.
+  in_graph_ = work_.uses_graph && steps_ > 0 && request_.injections.empty();
   stop_.set(0);
   gate_.set(steps_ == 0 ? 1 : 0);
   try {
+    if (work_.begin) work_.begin();
     in_graph_ ? launch() : enqueue_behind_gate();
     gate_.set(1);
     watch();
@@ -123,7 +125,7 @@ void GpuStep::enqueue_one(InstructionId id) {
 
 /// The graph waits for all zeros, so that none of its instructions comes before its device's.
 void GpuStep::launch() {
-  if (!graph_) graph_ = lanes_.capture(ids_, work_);
+  if (!graph_) graph_ = lanes_.capture(ids_, work_.enqueue);
   const Gpu& gpu = machine_.gpu();
   for (std::size_t device = 0; device < zero_.size(); ++device) {
     gpu.spin({kForever, 0, gate_.on_device()}, gate_streams_[device].get());
@@ -140,7 +142,7 @@ void GpuStep::do_work(InstructionId id, void* stream) {
   const bool stands = injection != nullptr && (injection->kind == Injection::Kind::kDie ||
                                                injection->kind == Injection::Kind::kHang);
   if (stands) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
-  work_(id, stream);
+  work_.enqueue(id, stream);
   if (injection != nullptr && injection->delay > 0)
     machine_.gpu().spin({injection->delay, 0, stop_.on_device()}, stream);
 }

@@ -7,8 +7,8 @@
 // nearly full), or is one launch of a graph that is captured in the second step.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -17,11 +17,18 @@
 
 namespace bubblescope {
 
+/// What the steps do.
+struct GpuStepWork {
+  GpuWork enqueue;
+  std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
+  bool uses_graph = false;
+};
+
 class GpuStep {
  public:
   /// Nothing is copied but `work`. Throws Error.
   GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
-          GpuWork work, bool uses_graph);
+          GpuStepWork work);
 
   /// What the next step has to do, in the Program's order.
   void push(InstructionId id);
@@ -50,8 +57,7 @@ class GpuStep {
   const GpuMachine& machine_;
   const Program& program_;
   const BackendRequest& request_;
-  GpuWork work_;
-  bool uses_graph_;
+  GpuStepWork work_;
   InjectionTable injections_;
   GpuLanes lanes_;
   GpuFlag gate_;

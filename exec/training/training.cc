@@ -17,6 +17,17 @@ std::uint64_t scramble(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
+[[noreturn]] void refuse(const Op& op, const char* lack) {
+  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
+}
+
+StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
+  const std::int32_t stages = schedule.stages_per_pipeline();
+  return {options.model, stage % stages, stages, options.seed};
+}
+
+}  // namespace
+
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
   if (schedule.shape.slices > 1)
     throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
@@ -28,17 +39,6 @@ void expect_trainable(const Schedule& schedule, const TrainingOptions& options) 
     throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
                 std::to_string(options.model.width) + "; choose a multiple as the width");
 }
-
-[[noreturn]] void refuse(const Op& op, const char* lack) {
-  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
-}
-
-StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
-  const std::int32_t stages = schedule.stages_per_pipeline();
-  return {options.model, stage % stages, stages, options.seed};
-}
-
-}  // namespace
 
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch) {
   Tokens tokens;

@@ -31,10 +31,13 @@ struct TrainingResult {
 /// Data that can be learnt: each token follows from the one before it by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
 
+/// Throws Error for what cannot be trained: sliced sequences, schedules without flushes, heads that
+/// do not divide the width.
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
+
 class Training {
  public:
-  /// Throws Error for what cannot be trained: sliced sequences, schedules without flushes, heads
-  /// that do not divide the width.
+  /// Throws Error as expect_trainable() does.
   /// `schedule` and `program` are not copied.
   Training(const Schedule& schedule, const Program& program, const TrainingOptions& options);
 

@@ -9,8 +9,7 @@ const BackendDef& find_backend(const std::string& name) {
   const auto& registry = Registry<BackendDef>::instance();
   if (const BackendDef* def = registry.find(name)) return *def;
   const std::string nearest = registry.nearest(name);
-  throw Error("no backend is called '" + name + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+  throw Error("no backend is called '" + name + "'" + suggestion(nearest) +
               " ('bubblescope list backends' shows those of this build)");
 }
 

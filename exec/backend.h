@@ -11,24 +11,13 @@
 #include <vector>
 
 #include "exec/injection.h"
-#include "exec/step_clock.h"
+#include "exec/processes.h"
+#include "exec/work.h"
 #include "sim/ir/program.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope {
-
-/// One instruction that may run now, on its lane's thread.
-struct Turn {
-  InstructionId id = 0;
-  Nanos ready = 0;  ///< when the last of what it waited for ended; may be a little ago
-  const StepClock& clock;
-};
-
-/// Does what an instruction asks for and returns when it ended. An instruction without a lane may
-/// name a time to come: a message that is still on its way. Called by many threads at once; what it
-/// throws stops every rank.
-using Work = std::function<Nanos(const Turn& turn)>;
 
 /// When one instruction ran.
 struct Span {
@@ -82,6 +71,8 @@ class Backend {
 struct BackendRequest {
   Work work;
   Injections injections;
+  Cargo cargo = {};
+  bool punctual = false;  ///< the work only lets time pass: its lanes may go before other threads
   Nanos timeout = 30'000'000'000;  ///< every rank stops when nothing has ended for this long
   /// Every rank also stops when this becomes true; may be null. Not owned.
   const std::atomic<bool>* interrupted = nullptr;
@@ -89,6 +80,11 @@ struct BackendRequest {
 
 struct Job;  // exec/job.h
 struct JobRequest;
+/// When one gives up waiting for other processes.
+struct Limits {
+  Nanos timeout = 30'000'000'000;
+  const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned
+};
 
 /// A backend as the registry knows it.
 struct BackendDef {
@@ -99,6 +95,8 @@ struct BackendDef {
   std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
   /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
   std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
+  /// Finds the other processes; empty for backends that run all ranks in this one.
+  std::function<Processes::Link(const Limits& limits)> join = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

@@ -29,7 +29,7 @@ class CpuWorker : public RankWorker {
   }
 
   RankResult finish() override {
-    crew_.begin();
+    crew_.begin(read_monotonic_clock());
     RankResult result;
     result.reason = crew_.await_idle();
     result.failure = crew_.run().failure(rank_);

@@ -101,7 +101,10 @@ Execution execute(const Program& program, Backend& backend, const std::string& s
     }
     execution.steps.push_back(gather(program, results));
     execution.steps.back().source = source;
-    if (execution.breakdown) break;
+    if (execution.breakdown) {
+      execution.steps.back().breakdown = execution.breakdown->message;
+      break;
+    }
     if (options.after_step) options.after_step();
   }
   return execution;
@@ -110,7 +113,8 @@ Execution execute(const Program& program, Backend& backend, const std::string& s
 const Timeline& median_step(const std::vector<Timeline>& steps) {
   std::vector<std::pair<Nanos, std::size_t>> lengths;
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    const auto& [source, start, end] = steps[step];
+    const std::vector<Nanos>& start = steps[step].start;
+    const std::vector<Nanos>& end = steps[step].end;
     const Nanos length = start.empty() ? 0
                                        : *std::max_element(end.begin(), end.end()) -
                                              *std::min_element(start.begin(), start.end());

@@ -2,7 +2,9 @@
 #include "exec/injection.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -14,7 +16,8 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
   throw Error("'" + std::string(text) + "' is no fault: " + reason +
-              "; write rank=R[,op=OP],delay=TIME|die|hang, such as rank=2,op=1F3,delay=50ms");
+              "; write rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
+              "rank=2,op=1F3,delay=50ms");
 }
 
 std::int32_t parse_rank(std::string_view text, std::string_view whole) {
@@ -25,9 +28,46 @@ std::int32_t parse_rank(std::string_view text, std::string_view whole) {
   return rank;
 }
 
+std::int64_t parse_factor(std::string_view text, std::string_view whole) {
+  const std::int64_t factor = parse_millionths(text);
+  if (factor < 1'000'000 || factor > 1'000'000'000'000)
+    refuse(whole, "'" + std::string(text) + "' is no factor from 1 to 1000000");
+  return factor;
+}
+
+/// The kinds that need no value.
+struct PlainKind {
+  std::string_view name;
+  Injection::Kind kind;
+};
+constexpr std::array<PlainKind, 4> kPlainKinds{{{"die", Injection::Kind::kDie},
+                                                {"hang", Injection::Kind::kHang},
+                                                {"wrong-size", Injection::Kind::kWrongSize},
+                                                {"garbage", Injection::Kind::kGarbage}}};
+
+std::optional<Injection::Kind> find_plain_kind(std::string_view name) {
+  for (const PlainKind& plain : kPlainKinds)
+    if (plain.name == name) return plain.kind;
+  return std::nullopt;
+}
+
+bool damages(const Injection& injection) {
+  return injection.kind == Injection::Kind::kWrongSize ||
+         injection.kind == Injection::Kind::kGarbage;
+}
+
 bool matches(const Injection& injection, const Instruction& instruction) {
   return is_compute(instruction.op.kind) && instruction.rank == injection.rank &&
          (injection.op.empty() || injection.op == to_string(instruction.op));
+}
+
+/// Whether an instruction is a message that an injection's op makes.
+bool carries(const Injection& injection, const Program& program, InstructionId id) {
+  if (!is_message(program.instructions[id])) return false;
+  const auto makers = program.dependencies_of(id);
+  return std::any_of(makers.begin(), makers.end(), [&](InstructionId maker) {
+    return matches(injection, program.instructions[maker]);
+  });
 }
 
 /// Where every rank's lane comes to a stand when some instructions never end.
@@ -52,6 +92,11 @@ std::string describe_stands(const Program& program, std::vector<bool> never) {
 
 }  // namespace
 
+Nanos Injection::extra(Nanos duration) const {
+  const auto more = static_cast<long double>(factor_millionths - 1'000'000) / 1'000'000;
+  return delay + static_cast<Nanos>(std::llround(more * static_cast<long double>(duration)));
+}
+
 Injection parse_injection(std::string_view text) {
   Injection injection;
   bool has_rank = false;
@@ -70,15 +115,19 @@ Injection parse_injection(std::string_view text) {
     } else if (key == "delay" && !value.empty()) {
       injection.delay = parse_duration(value);
       ++kinds;
-    } else if (part == "die" || part == "hang") {
-      injection.kind = part == "die" ? Injection::Kind::kDie : Injection::Kind::kHang;
+    } else if (key == "slow" && !value.empty()) {
+      injection.kind = Injection::Kind::kSlow;
+      injection.factor_millionths = parse_factor(value, text);
+      ++kinds;
+    } else if (const auto kind = find_plain_kind(part)) {
+      injection.kind = *kind;
       ++kinds;
     } else {
       refuse(text, "'" + std::string(part) + "' is not understood");
     }
   }
   if (!has_rank) refuse(text, "it names no rank");
-  if (kinds != 1) refuse(text, "it needs one of delay, die and hang");
+  if (kinds != 1) refuse(text, "it needs one of delay, slow, die, hang, wrong-size and garbage");
   return injection;
 }
 
@@ -87,9 +136,20 @@ std::string to_string(const Injection& injection) {
   if (!injection.op.empty()) text += ",op=" + injection.op;
   switch (injection.kind) {
     case Injection::Kind::kDelay: return text + ",delay=" + std::to_string(injection.delay) + "ns";
-    case Injection::Kind::kDie: return text + ",die";
-    case Injection::Kind::kHang: return text + ",hang";
+    case Injection::Kind::kSlow: {
+      std::string decimals = std::to_string(1'000'000 + injection.factor_millionths % 1'000'000);
+      decimals.erase(decimals.find_last_not_of('0') + 1);
+      decimals[0] = '.';
+      return text + ",slow=" + std::to_string(injection.factor_millionths / 1'000'000) +
+             (decimals == "." ? "" : decimals);
+    }
+    case Injection::Kind::kDie:
+    case Injection::Kind::kHang:
+    case Injection::Kind::kWrongSize:
+    case Injection::Kind::kGarbage: break;
   }
+  for (const PlainKind& plain : kPlainKinds)
+    if (plain.kind == injection.kind) text += "," + std::string(plain.name);
   return text;
 }
 
@@ -100,18 +160,34 @@ InjectionTable::InjectionTable(const Injections& injections, const Program& prog
     throw Error("too many faults are injected; give --inject fewer times");
   at_.assign(program.size(), 0);
   for (std::size_t index = 0; index < injections.size(); ++index) {
-    bool found = false;
-    for (InstructionId id = 0; id < program.size(); ++id)
-      if (matches(injections[index], program.instructions[id])) {
-        at_[id] = static_cast<std::uint16_t>(index + 1);
-        found = true;
-      }
-    if (!found)
-      throw Error("--inject " + to_string(injections[index]) + ": " +
-                  (injections[index].rank < program.ranks
-                       ? "rank " + std::to_string(injections[index].rank) + " runs no such op"
-                       : "ranks are 0.." + std::to_string(program.ranks - 1)));
+    const Injection& injection = injections[index];
+    if (place(index, program)) continue;
+    const std::string rank = "rank " + std::to_string(injection.rank);
+    throw Error("--inject " + to_string(injection) + ": " +
+                (injection.rank >= program.ranks
+                     ? "ranks are 0.." + std::to_string(program.ranks - 1)
+                 : damages(injection) ? rank + " sends nothing that such an op makes"
+                                      : rank + " runs no such op"));
   }
+}
+
+bool InjectionTable::place(std::size_t index, const Program& program) {
+  const Injection& injection = injections_[index];
+  bool found = false;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    if (damages(injection) ? !carries(injection, program, id)
+                           : !matches(injection, program.instructions[id]))
+      continue;
+    at_[id] = static_cast<std::uint16_t>(index + 1);
+    found = true;
+  }
+  return found;
+}
+
+Damage InjectionTable::damage(InstructionId message) const {
+  const Injection* injection = find(message);
+  if (injection == nullptr || !damages(*injection)) return Damage::kNone;
+  return injection->kind == Injection::Kind::kGarbage ? Damage::kGarbage : Damage::kWrongSize;
 }
 
 std::vector<Nanos> inject(const Injections& injections, const Program& program,
@@ -122,8 +198,9 @@ std::vector<Nanos> inject(const Injections& injections, const Program& program,
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Injection* injection = table.find(id);
     if (injection == nullptr) continue;
-    durations[id] += injection->delay;
-    if (injection->kind == Injection::Kind::kDelay) continue;
+    durations[id] += injection->extra(durations[id]);
+    if (injection->kind == Injection::Kind::kDelay || injection->kind == Injection::Kind::kSlow)
+      continue;
     never[id] = true;
     if (fatal == nullptr) fatal = injection;
   }

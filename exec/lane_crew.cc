@@ -9,15 +9,17 @@ namespace bubblescope {
 namespace {
 
 /// How often the waiting main thread looks whether it is to stop.
-constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::microseconds kLook{20'000};
+/// The same where it also takes in messages while all lanes are at work.
+constexpr std::chrono::microseconds kListen{500};
 
 }  // namespace
 
-void LaneCrew::begin() {
+void LaneCrew::begin(Nanos time) {
   if (!std::exchange(enqueued_, false)) return;
   reason_ = Stop::kNone;
   busy_ = lanes_;
-  run_.start();
+  run_.start(time);
   open_step();
 }
 
@@ -26,7 +28,13 @@ Stop LaneCrew::await_idle() {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = run_.progress();
   Clock::time_point seen_at = Clock::now();
-  while (!idle_.wait_for(lock, kLook, [&] { return busy_ == 0; })) {
+  const auto look = run_.listens() ? kListen : kLook;
+  while (!idle_.wait_for(lock, look, [&] { return busy_ == 0; })) {
+    if (run_.listens()) {
+      lock.unlock();
+      run_.listen();
+      lock.lock();
+    }
     if (std::exchange(seen, run_.progress()) != seen) seen_at = Clock::now();
     if (run_.stopped()) continue;
     const bool interrupted = request_.interrupted != nullptr && request_.interrupted->load();
@@ -35,7 +43,8 @@ Stop LaneCrew::await_idle() {
     else if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
       stop(Stop::kTimeout);
   }
-  if (reason_ == Stop::kNone && run_.stopped()) reason_ = Stop::kFailure;
+  Stop none = Stop::kNone;
+  if (run_.stopped()) reason_.compare_exchange_strong(none, Stop::kFailure);
   return reason_;
 }
 
@@ -65,7 +74,8 @@ void LaneCrew::open_step() {
 }
 
 void LaneCrew::stop(Stop reason) {
-  reason_ = reason;
+  Stop none = Stop::kNone;
+  reason_.compare_exchange_strong(none, reason);
   run_.stop();
 }
 
@@ -76,6 +86,7 @@ void LaneThread::clear() {
 
 void LaneThread::live() {
   sharpen_sleep();
+  if (crew_.request_.punctual) go_first();
   for (std::uint32_t step = step_; crew_.await_step(step); ++step) {
     while (ended_ < queue_.size() && crew_.run().run(queue_[ended_])) ++ended_;
     crew_.leave_step();

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "exec/backend.h"
@@ -18,20 +20,27 @@ namespace bubblescope {
 class LaneCrew {
  public:
   /// `request` and `program` are not copied.
-  LaneCrew(const BackendRequest& request, const Program& program)
-      : request_(request), run_(request, program) {}
+  LaneCrew(const BackendRequest& request, const Program& program,
+           std::optional<Outside> outside = std::nullopt)
+      : request_(request), run_(request, program, std::move(outside)) {}
 
   StepRun& run() { return run_; }
 
   /// What the next step has to do has changed.
   void note_enqueued() { enqueued_ = true; }
 
-  /// Lets the lanes work off what was enqueued since the last step, if anything was.
-  void begin();
+  bool has_work() const { return enqueued_; }
+
+  /// Lets the lanes work off what was enqueued since the last step, if anything was. Time 0 of the
+  /// step is this one of the monotonic clock.
+  void begin(Nanos time);
 
   /// Returns when no lane runs, and why the step was stopped. A step that makes no progress for
   /// the request's timeout is.
   Stop await_idle();
+
+  /// Stops the step, and lets await_idle() tell this reason, if it is the first.
+  void stop(Stop reason);
 
   /// Ends the lanes' threads. Only while no lane runs.
   void close();
@@ -47,14 +56,13 @@ class LaneCrew {
   void leave_step();
 
   void open_step();
-  void stop(Stop reason);
 
   const BackendRequest& request_;
   StepRun run_;
   std::atomic<std::uint32_t> step_ = 0;
   std::atomic<bool> closed_ = false;
   bool enqueued_ = false;
-  Stop reason_ = Stop::kNone;
+  std::atomic<Stop> reason_ = Stop::kNone;
   std::mutex mutex_;
   std::condition_variable idle_;
   int lanes_ = 0;

@@ -17,8 +17,8 @@ enum class Pass : std::uint8_t {
 /// Nanoseconds since the step began, and the order to stop.
 class StepClock {
  public:
-  /// The step begins now. Only between steps.
-  void start();
+  /// The step begins at this time of the monotonic clock. Only between steps.
+  void start(Nanos begin);
 
   Nanos now() const;
 
@@ -33,7 +33,25 @@ class StepClock {
   std::atomic<bool> stopped_ = false;
 };
 
+/// The system's monotonic clock, which is the same for all processes of a host.
+Nanos read_monotonic_clock();
+
+/// Waiting for news that must be looked for: at first the core is only offered to others, so that
+/// what comes soon is seen at once; later it is left for a short nap between two looks.
+class Patience {
+ public:
+  Patience() : begin_(read_monotonic_clock()) {}
+  void wait() const;
+
+ private:
+  Nanos begin_;
+};
+
 /// Lets the calling thread's sleeps end within microseconds of their time, where the system can.
 void sharpen_sleep();
+
+/// Lets the calling thread go before all others of the machine, where the system allows it (root,
+/// or CAP_SYS_NICE): only for threads that hardly ever need a core.
+void go_first();
 
 }  // namespace bubblescope

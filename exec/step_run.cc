@@ -20,9 +20,11 @@ bool same_lane(const Program& program, InstructionId left, InstructionId right) 
 
 }  // namespace
 
-StepRun::StepRun(const BackendRequest& request, const Program& program)
+StepRun::StepRun(const BackendRequest& request, const Program& program,
+                 std::optional<Outside> outside)
     : request_(request),
       program_(program),
+      outside_(std::move(outside)),
       injections_(request.injections, program),
       dependent_begin_(program.size() + 1, 0),
       needed_(program.size(), 0),
@@ -33,30 +35,47 @@ StepRun::StepRun(const BackendRequest& request, const Program& program)
       state_(program.size()),
       lane_end_(program.lanes.size()),
       bells_(std::make_unique<Bell[]>(program.lanes.size())) {
-  for (InstructionId id = 0; id < program.size(); ++id)
-    for (const InstructionId dependency : program.dependencies_of(id))
-      if (!same_lane(program, id, dependency)) {
+  find_dependents();
+}
+
+void StepRun::find_dependents() {
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      if (!same_lane(program_, id, dependency)) {
         ++needed_[id];
         ++dependent_begin_[dependency + 1];
       }
-  for (InstructionId id = 0; id < program.size(); ++id)
+  for (InstructionId id = 0; id < program_.size(); ++id)
     dependent_begin_[id + 1] += dependent_begin_[id];
   dependents_.resize(dependent_begin_.back());
   std::vector<std::uint32_t> next(dependent_begin_.begin(), dependent_begin_.end() - 1);
-  for (InstructionId id = 0; id < program.size(); ++id)
-    for (const InstructionId dependency : program.dependencies_of(id))
-      if (!same_lane(program, id, dependency)) dependents_[next[dependency]++] = id;
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      if (!same_lane(program_, id, dependency)) dependents_[next[dependency]++] = id;
 }
 
-void StepRun::start() {
+void StepRun::start(Nanos begin) {
   for (InstructionId id = 0; id < program_.size(); ++id)
     missing_[id].store(needed_[id], std::memory_order_relaxed);
   std::fill(state_.begin(), state_.end(), kNotStarted);
   std::fill(lane_end_.begin(), lane_end_.end(), 0);
   failure_ = nullptr;
-  clock_.start();
+  clock_.start(begin);
   for (InstructionId id = 0; id < program_.size(); ++id)
-    if (program_.instructions[id].lane == kNoLane && needed_[id] == 0) perform(id);
+    if (program_.instructions[id].lane == kNoLane && needed_[id] == 0 && is_here(id)) perform(id);
+}
+
+void StepRun::hear(InstructionId id, Nanos end) {
+  start_[id] = end;
+  end_[id] = clock_.now();
+  effective_end_[id] = end;
+  state_[id] = kEnded;
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  release_dependents(id);
+}
+
+void StepRun::listen() {
+  if (outside_) outside_->listen();
 }
 
 bool StepRun::run(InstructionId id) {
@@ -74,12 +93,23 @@ bool StepRun::run(InstructionId id) {
 }
 
 bool StepRun::await(InstructionId id) {
+  if (outside_) return await_listening(id);
   const std::atomic<std::uint32_t>& rung = bells_[program_.instructions[id].lane].rung;
   while (missing_[id].load(std::memory_order_acquire) != 0) {
     const std::uint32_t seen = rung.load(std::memory_order_acquire);
     if (stopped()) return false;
     if (missing_[id].load(std::memory_order_acquire) == 0) break;
     rung.wait(seen, std::memory_order_acquire);
+  }
+  return !stopped();
+}
+
+/// Whoever waits takes the messages in himself: nobody has to be woken for them.
+bool StepRun::await_listening(InstructionId id) {
+  const Patience patience;
+  while (missing_[id].load(std::memory_order_acquire) != 0) {
+    if (stopped()) return false;
+    if (!outside_->listen()) patience.wait();
   }
   return !stopped();
 }
@@ -95,19 +125,20 @@ Nanos StepRun::find_ready(InstructionId id) const {
 void StepRun::perform(InstructionId id) {
   const std::uint32_t lane = program_.instructions[id].lane;
   const Injection* injection = injections_.find(id);
-  const Turn turn{id, find_ready(id), clock_};
+  const Turn turn{id, find_ready(id), clock_, injections_.damage(id)};
   start_[id] = clock_.now();
   state_[id] = kStarted;
   if (injection != nullptr) suffer(*injection, id);
   effective_end_[id] = request_.work(turn);
   if (injection != nullptr) {
-    effective_end_[id] += injection->delay;
+    effective_end_[id] += injection->extra(effective_end_[id] - turn.ready);
     clock_.pass_until(effective_end_[id]);
   }
   end_[id] = lane == kNoLane ? std::max(effective_end_[id], start_[id]) : clock_.now();
   if (lane != kNoLane) lane_end_[lane] = effective_end_[id];
   if (stopped()) return;
   state_[id] = kEnded;
+  if (outside_) outside_->tell(id, effective_end_[id]);
   release_dependents(id);
 }
 
@@ -124,6 +155,7 @@ void StepRun::suffer(const Injection& injection, InstructionId id) {
 void StepRun::release_dependents(InstructionId id) {
   for (std::uint32_t at = dependent_begin_[id]; at < dependent_begin_[id + 1]; ++at) {
     const InstructionId dependent = dependents_[at];
+    if (!is_here(dependent)) continue;
     if (missing_[dependent].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
     const std::uint32_t lane = program_.instructions[dependent].lane;
     if (lane == kNoLane)

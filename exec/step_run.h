@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,26 +16,51 @@
 
 namespace bubblescope {
 
+/// What a process that runs one rank tells the others and hears of them.
+struct Outside {
+  std::int32_t here = 0;  ///< the rank that runs in this process
+  /// An instruction of this rank has ended, for which others wait; `end` is what they count from.
+  std::function<void(InstructionId, Nanos end)> tell;
+  /// Takes in what has come from others: calls StepRun::hear() and stop(). False: nothing has.
+  std::function<bool()> listen;
+};
+
 /// The event rule is that of the Program: an instruction starts when it heads its lane and all its
 /// dependencies have ended. One without a lane is run by whichever thread ends the last of them.
 class StepRun {
  public:
-  /// `request` and `program` are not copied.
-  StepRun(const BackendRequest& request, const Program& program);
+  /// `request` and `program` are not copied. Without `outside`, every rank runs in this process.
+  StepRun(const BackendRequest& request, const Program& program,
+          std::optional<Outside> outside = std::nullopt);
 
-  /// Sets the events back and starts the clock. Only while no lane runs.
-  void start();
+  /// Sets the events back and starts the clock, at a time of the monotonic one. Only while no lane
+  /// runs.
+  void start(Nanos begin);
+
+  /// An instruction of another process has ended. What its dependents throw is passed on.
+  void hear(InstructionId id, Nanos end);
+
+  /// Takes in what has come from other processes, if there are any.
+  void listen();
+  Nanos now() const { return clock_.now(); }
+  bool listens() const { return outside_.has_value(); }
 
   /// Waits for the instruction's dependencies, does its work and lets its dependents go; what the
   /// work throws stops the step. False if the step was stopped before it ended.
   bool run(InstructionId id);
 
+  /// The exception that is being caught stops the step, as the failure of this rank if it is the
+  /// first.
+  void fail(std::int32_t rank);
+
   /// Makes every lane return from run().
   void stop();
   bool stopped() const { return clock_.stopped(); }
 
-  /// How many instructions of a lane have ended, over all lanes: it grows while the step goes on.
+  /// How many instructions of a lane have ended, over all lanes: it grows while the step goes on,
+  /// here or, as far as it is noted, elsewhere.
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
+  void note_progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
 
   /// When an instruction ran; empty if it never started. Only while no lane runs.
   std::optional<Span> span(InstructionId id) const;
@@ -51,16 +77,21 @@ class StepRun {
     std::atomic<std::uint32_t> rung = 0;
   };
 
+  bool is_here(InstructionId id) const {
+    return !outside_ || program_.instructions[id].rank == outside_->here;
+  }
+  void find_dependents();
   bool await(InstructionId id);
+  bool await_listening(InstructionId id);
   Nanos find_ready(InstructionId id) const;
   void perform(InstructionId id);
   void suffer(const Injection& injection, InstructionId id);
   void release_dependents(InstructionId id);
-  void fail(std::int32_t rank);
   void ring(std::uint32_t lane);
 
   const BackendRequest& request_;
   const Program& program_;
+  std::optional<Outside> outside_;
   InjectionTable injections_;
   StepClock clock_;
   std::vector<std::uint32_t> dependent_begin_;  ///< the dependencies of other lanes, turned round

@@ -1,6 +1,7 @@
 // calibrate: measure what ops and messages cost here, and write it as a cost file.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -83,15 +84,16 @@ struct Request {
   RunOptions run;
 };
 
-Json measure_costs(const Request& request) {
+Json measure_costs(const Request& request, const Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
     const Schedule schedule = load_schedule(name, request.options);
     const Program program = lower_or_explain(schedule, request.options.cost.lower);
-    measurements.push_back(measure(schedule, program, request.options, request.run));
+    measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;
     if (breakdown) throw Error(breakdown->fault, name + ": " + breakdown->message);
-    fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
+    if (processes.speaks())
+      fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
   }
   std::vector<Observation> observations;
   for (const Measurement& measurement : measurements)
@@ -129,7 +131,9 @@ int run_calibrate(const Arguments& arguments) {
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   request.schedules = schedules_of(list, request.options.shape);
-  write_file(output, measure_costs(request).dump(1) + "\n");
+  const Session session(request.run);
+  const Json costs = measure_costs(request, session.processes());
+  if (session.processes().speaks()) write_file(output, costs.dump(1) + "\n");
   return 0;
 }
 

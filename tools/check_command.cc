@@ -1,6 +1,7 @@
 // check: is a schedule legal, in which message modes can it deadlock, what memory does it need.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -36,9 +36,7 @@ void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
   add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);
-    const std::string nearest = nearest_name(text, names);
-    throw Error("'" + text + "' is none of " + all +
-                (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+    throw Error("'" + text + "' is none of " + all + suggestion(nearest_name(text, names)));
   });
 }
 

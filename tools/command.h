@@ -1,8 +1,10 @@
-// Commands: one file each, one row each in the table of main.cc.
+// Commands: one file each, one row each in the table of commands.cc.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "sim/ir/error.h"
 
 namespace bubblescope {
 
@@ -18,13 +20,21 @@ struct Command {
 /// All commands in the order of the help. Defined in commands.cc.
 const std::vector<Command>& commands();
 
+/// What the program returns for an Error.
+int exit_status(Fault fault);
+
+/// "bubblescope: ..." on stderr. Never throws, also when stderr itself cannot be written.
+void complain(const std::string& message);
+
 int run_list(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_run(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
+int run_analyze(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 

@@ -1,4 +1,6 @@
 // The command table: help, dispatch and completion all read it.
+#include <cstdio>
+
 #include "tools/command.h"
 
 namespace bubblescope {
@@ -7,8 +9,10 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"simulate", "time one schedule: drawing, bubbles, memory, critical path", run_simulate},
       {"compare", "several schedules side by side", run_compare},
+      {"plan", "sweep schedules and shapes: ranked, with break-even points", run_plan},
       {"run", "run a schedule for real: its timeline, its bubbles, its gradients", run_run},
       {"calibrate", "measure what ops and messages cost here, as a --costs file", run_calibrate},
+      {"analyze", "a measured trace: its bubbles, its stragglers, what if they were not", run_analyze},
       {"check", "is a schedule legal, can it deadlock, what memory does it need", run_check},
       {"convert", "write a schedule in another format", run_convert},
       {"diff", "two reports or timelines, op by op; a gate for CI", run_diff},
@@ -16,6 +20,20 @@ const std::vector<Command>& commands() {
       {"completion", "print a completion script for bash, zsh or fish", run_completion},
   };
   return table;
+}
+
+int exit_status(Fault fault) {
+  switch (fault) {
+    case Fault::kProblem: return 1;
+    case Fault::kUsage: return 2;
+    case Fault::kMachine: return 3;
+  }
+  return 3;
+}
+
+void complain(const std::string& message) {
+  const std::string line = "bubblescope: " + message + "\n";
+  std::fputs(line.c_str(), stderr);
 }
 
 }  // namespace bubblescope

@@ -1,11 +1,13 @@
 // compare: predictions side by side.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "tools/compare_measured.h"
+#include "tools/compare_noise.h"
 #include "traces/report_json.h"
 
 namespace bubblescope {
@@ -17,11 +19,11 @@ constexpr const char* kExample =
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
     "'all' stands for every schedule that accepts the shape.\n"
     "With --backend every schedule is also run, and its prediction judged:\n"
-    "  bubblescope compare 1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --backend cpu\n";
+    "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
 
-/// One schedule's result, or why it has none or may not be used.
+/// One schedule's result in one shape, or why it has none or may not be used.
 struct Row {
-  std::string name;
+  std::string name;  ///< with its shape, where there are several
   std::optional<Step> step;
   std::string refusal;
 };
@@ -42,13 +44,19 @@ std::vector<std::string> names_of(const std::string& list) {
   return names;
 }
 
-/// A flag that a schedule has no use for is meant for the others.
-PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
-  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
-  if (!def.groups_microbatches) options.shape.group_size.reset();
-  if (!def.cuts_sequences) options.shape.slices.reset();
-  if (!def.overlaps_experts) options.shape.moe_overlap = false;
-  if (!def.replicates_stages) options.shape.replicas.clear();
+/// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
+PredictOptions with_shape(PredictOptions options, const std::string& text) {
+  std::vector<std::int32_t> numbers;
+  for (const std::string& word : CLI::detail::split(text, 'x')) {
+    std::int32_t number = 0;
+    if (!CLI::detail::lexical_cast(word, number) || number < 1) numbers.clear();
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 2 && numbers.size() != 3)
+    throw Error("'" + text + "' is no shape; --shapes takes PPxM or PPxMxVPP, such as 4x8,8x32x2");
+  options.shape.ranks = numbers[0];
+  options.shape.microbatches = numbers[1];
+  if (numbers.size() == 3) options.shape.chunks = numbers[2];
   return options;
 }
 
@@ -67,6 +75,23 @@ Row predict_row(const std::string& name, const PredictOptions& options) {
   }
 }
 
+/// Every schedule in every shape; of 'all' those that accept it.
+std::vector<Row> predict_rows(const std::string& list, const std::vector<std::string>& shapes,
+                              const PredictOptions& options) {
+  std::vector<Row> rows;
+  const auto add = [&](const PredictOptions& mine, const std::string& shape) {
+    for (const std::string& name : names_of(list)) {
+      Row row = predict_row(name, mine);
+      if (is_all(list) && !row.refusal.empty()) continue;
+      if (shapes.size() > 1) row.name += " " + shape;
+      rows.push_back(std::move(row));
+    }
+  };
+  if (shapes.empty()) add(options, "");
+  for (const std::string& shape : shapes) add(with_shape(options, shape), shape);
+  return rows;
+}
+
 double highest_peak(const BubbleReport& report) {
   double peak = 0;
   for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
@@ -77,6 +102,13 @@ std::int64_t most_sends(const BubbleReport& report) {
   std::int64_t sends = 0;
   for (const RankReport& rank : report.ranks) sends = std::max(sends, rank.sends);
   return sends;
+}
+
+std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
+  std::vector<NamedReport> reports;
+  for (const Row& row : rows)
+    if (row.step) reports.push_back({row.name, &row.step->report});
+  return reports;
 }
 
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
@@ -103,6 +135,7 @@ void print_text(const std::vector<Row>& rows) {
   }
   for (const Row& row : rows)
     if (!row.refusal.empty()) fmt::print("{:<16}{}\n", row.name, row.refusal);
+  fmt::print("{}", write_beats_text(reports_of(rows)));
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
@@ -145,8 +178,8 @@ void print_json(const std::vector<Row>& rows) {
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
                              json_string(row.name), json_string(row.refusal));
   }
-  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]}}\n",
-             reports, refused);
+  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
+             reports, refused, write_beats_json(reports_of(rows)));
 }
 
 /// Predicted and measured, for those that could be predicted.
@@ -156,14 +189,17 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
     throw Error(
         "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
         "calibrate --pp 2 -m 8 -o costs.json', then --costs costs.json");
+  const Session session(run);
   std::vector<Comparison> comparisons;
   for (Row& row : rows) {
     if (row.step)
-      comparisons.push_back(run_prediction(std::move(*row.step), options, run));
+      comparisons.push_back(
+          run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
     else
       fmt::print(stderr, "bubblescope: {}\n", row.refusal);
   }
   if (comparisons.empty()) return 1;
+  if (!session.processes().speaks()) return 0;
   if (format == "json")
     fmt::print("{}", write_comparison_json(comparisons));
   else if (format == "csv")
@@ -180,22 +216,23 @@ int run_compare(const Arguments& arguments) {
                "bubblescope compare"};
   std::string list;
   std::string format;
+  std::vector<std::string> shapes;
   PredictOptions options;
   RunOptions run;
   app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
+  app.add_option("--shapes", shapes,
+                 "several shapes, PPxM or PPxMxVPP each, instead of --pp, -m and --vpp")
+      ->delimiter(',')
+      ->type_name("SHAPE");
   add_predict_options(app, options);
+  add_noise_options(app, options.noise);
   add_run_options(app, run);
   add_format_option(app, format, {"text", "json", "csv"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
-  std::vector<Row> rows;
-  bool refused = false;
-  for (const std::string& name : names_of(list)) {
-    Row row = predict_row(name, options);
-    if (is_all(list) && !row.refusal.empty()) continue;
-    refused = refused || !row.refusal.empty();
-    rows.push_back(std::move(row));
-  }
+  std::vector<Row> rows = predict_rows(list, shapes, options);
+  const bool refused =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
   if (!run.backend.empty())
     return std::max(status, compare_with_measured(std::move(rows), format, options, run));

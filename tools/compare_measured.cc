@@ -110,13 +110,13 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
 
 }  // namespace
 
-Comparison run_prediction(Step predicted, const PredictOptions& options, const RunOptions& run) {
-  Comparison comparison{std::move(predicted), {}, {}};
+Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench) {
+  Comparison comparison{label, std::move(predicted), {}, {}};
   const Step& step = comparison.predicted;
-  comparison.measured = measure(step.schedule, step.program, options, run);
+  comparison.measured = measure(step.schedule, step.program, bench);
   if (comparison.measured.breakdown)
     throw Error(comparison.measured.breakdown->fault,
-                step.schedule.name + ": " + comparison.measured.breakdown->message);
+                label + ": " + comparison.measured.breakdown->message);
   comparison.error = find_error(step, comparison.measured.step);
   return comparison;
 }
@@ -138,21 +138,25 @@ std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
 }
 
 std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
-  std::string text = fmt::format("{:<16}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", "",
-                                 "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
+  std::size_t width = 16;
+  for (const Comparison& comparison : comparisons)
+    width = std::max(width, comparison.label.size() + 2);
+  std::string text =
+      fmt::format("{:<{}}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", width, "",
+                  "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
   std::string partings;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;
-    text += fmt::format("{:<16}predicted {}\n", comparison.predicted.schedule.name,
+    text += fmt::format("{:<{}}predicted {}\n", comparison.label, width,
                         describe(comparison.predicted.report));
     text +=
-        fmt::format("{:<16}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "",
+        fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "", width,
                     describe(comparison.measured.step.report), 100 * error.makespan,
                     100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory);
-    partings += fmt::format("{:<16}parts from its prediction {}\n",
-                            comparison.predicted.schedule.name, describe(error.parting));
+    partings += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
+                            describe(error.parting));
     if (comparison.measured.proof)
-      partings += fmt::format("{:<16}{}\n", "", to_string(*comparison.measured.proof));
+      partings += fmt::format("{:<{}}{}\n", "", width, to_string(*comparison.measured.proof));
   }
   text += "\n" + partings;
   if (const std::optional<double> tau = kendall_tau(comparisons))
@@ -166,16 +170,17 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
   std::string text =
       "schedule,predicted_ns,measured_ns,predicted_bubble_ratio,measured_bubble_ratio,"
       "error_makespan,error_bubble_ratio,error_op_start_p50,error_op_start_p95,"
-      "error_peak_memory,gradients_match\n";
+      "error_peak_memory,gradients_match,pp,vpp,microbatches\n";
   for (const Comparison& comparison : comparisons) {
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
     text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", comparison.predicted.schedule.name,
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
                     predicted.makespan, measured.makespan, predicted.bubble.ratio,
                     measured.bubble.ratio, error.makespan, error.bubble_ratio, error.op_start_p50,
-                    error.op_start_p95, error.peak_memory, match_json({comparison}));
+                    error.op_start_p95, error.peak_memory, match_json({comparison}),
+                    predicted.shape.ranks, predicted.shape.chunks, predicted.shape.microbatches);
   }
   return text;
 }

@@ -22,13 +22,14 @@ struct PredictionError {
 };
 
 struct Comparison {
+  std::string label;
   Step predicted;
   Measurement measured;
   PredictionError error;
 };
 
 /// Runs what was predicted. Throws Error where the run breaks down.
-Comparison run_prediction(Step predicted, const PredictOptions& options, const RunOptions& run);
+Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench);
 
 /// How well predictions put schedules in order: 1 where every pair is in the measured order, -1
 /// where none is. Pairs that are predicted, or measured, to be equal within a thousandth count as

@@ -1,6 +1,8 @@
 // completion: scripts that complete commands, flags and schedule names in a shell.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/options.h"
 
 namespace bubblescope {

@@ -1,6 +1,8 @@
 // convert: a schedule in another format.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/predict.h"
 
 namespace bubblescope {
@@ -16,8 +18,7 @@ const ScheduleFormat& find_format(const std::string& name) {
   const auto& registry = Registry<ScheduleFormat>::instance();
   if (const ScheduleFormat* format = registry.find(name)) return *format;
   const std::string nearest = registry.nearest(name);
-  throw Error("no schedule format is called '" + name + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+  throw Error("no schedule format is called '" + name + "'" + suggestion(nearest) +
               " ('bubblescope list formats' shows them all)");
 }
 

@@ -6,17 +6,17 @@ set -euo pipefail
 packages="g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev zlib1g-dev libgraphviz-dev"
 case "${1:-build}" in
   build) ;;
-  test) packages+=" libgtest-dev libbenchmark-dev python3" ;;
-  ci) packages+=" libgtest-dev libbenchmark-dev python3 ccache git clang libclang-rt-dev clang-format clang-tidy" ;;
+  test) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin" ;;
+  ci) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin ccache git clang libclang-rt-dev clang-format clang-tidy" ;;
   *) echo "dependencies.sh: unknown level '$1'; one of build, test, ci" >&2; exit 2 ;;
 esac
 
 if ! command -v apt-get > /dev/null; then
   cat >&2 <<'TEXT'
 This is not a Debian system; nothing was installed. If the next step fails, install:
-  Fedora  dnf install gcc-c++ libstdc++-static cmake ninja-build pkgconf json-devel fmt-devel cli11-devel zlib-devel graphviz-devel gtest-devel google-benchmark-devel
-  Arch    pacman -S gcc cmake ninja pkgconf nlohmann-json fmt cli11 zlib graphviz gtest benchmark
-  macOS   brew install cmake ninja pkgconf nlohmann-json fmt cli11 graphviz googletest google-benchmark
+  Fedora  dnf install gcc-c++ libstdc++-static cmake ninja-build pkgconf json-devel fmt-devel cli11-devel zlib-devel graphviz-devel gtest-devel google-benchmark-devel openblas openmpi-devel
+  Arch    pacman -S gcc cmake ninja pkgconf nlohmann-json fmt cli11 zlib graphviz gtest benchmark openblas openmpi
+  macOS   brew install cmake ninja pkgconf nlohmann-json fmt cli11 graphviz googletest google-benchmark openblas open-mpi
 TEXT
   exit 0
 fi

@@ -1,6 +1,7 @@
 // diff: two reports or timelines, number by number and op by op; a gate for CI.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -85,8 +86,7 @@ void expect_known(const std::vector<Condition>& conditions, const Metrics& metri
     for (const auto& [name, value] : metrics) names.push_back(name);
     const std::string nearest = nearest_name(condition.metric, names);
     throw Error(fmt::format("--fail-if: no number is called '{}'{}; there are {}", condition.metric,
-                            nearest.empty() ? "" : "; did you mean '" + nearest + "'?",
-                            fmt::join(names, ", ")));
+                            suggestion(nearest), fmt::join(names, ", ")));
   }
 }
 

@@ -1,12 +1,15 @@
 // Gates: conditions on the numbers of a report that turn a command's exit status into 1.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "sim/analysis/report.h"
+
+namespace CLI {
+class App;
+}
 
 namespace bubblescope {
 

@@ -1,6 +1,7 @@
 // list: what is known, one line each.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -38,9 +39,9 @@ std::vector<Entry> list_formats() {
 
 std::vector<Entry> list_profiles() {
   std::vector<Entry> entries;
-  for (const Profile profile : {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed,
-                                Profile::kColossalai, Profile::kDeepseek})
-    entries.push_back({to_string(profile), {}, "--profile " + to_string(profile), ""});
+  for (const ProfileName& profile : kProfiles)
+    entries.push_back(
+        {std::string(profile.name), {}, "--profile " + std::string(profile.name), ""});
   return entries;
 }
 
@@ -71,7 +72,7 @@ std::vector<Entry> entries_of(const std::string& what) {
   const std::string nearest = nearest_name(
       what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
   throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +
-              what + "'" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+              what + "'" + suggestion(nearest));
 }
 
 void print_json(const std::vector<Entry>& entries) {

@@ -48,24 +48,8 @@ int dispatch(const Arguments& words) {
     names.push_back(command.name);
   }
   const std::string nearest = nearest_name(words[0], names);
-  throw Error("no command is called '" + words[0] + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+  throw Error("no command is called '" + words[0] + "'" + suggestion(nearest) +
               " ('bubblescope --help' shows them all)");
-}
-
-int exit_status(Fault fault) {
-  switch (fault) {
-    case Fault::kProblem: return 1;
-    case Fault::kUsage: return 2;
-    case Fault::kMachine: return 3;
-  }
-  return 3;
-}
-
-/// Never throws, also when stderr itself cannot be written.
-void complain(const std::string& message) {
-  const std::string line = "bubblescope: " + message + "\n";
-  std::fputs(line.c_str(), stderr);
 }
 
 /// A full disk behind stdout must not look like success.

@@ -20,34 +20,17 @@ namespace {
 
 std::atomic<bool> interrupted = false;
 
-/// While it lives, the first Ctrl-C is heard by the executor; a second one ends the program.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = false;
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
+constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 
- private:
-  struct sigaction before_ {};
-};
-
-BackendRequest request_of(Work work, const PredictOptions& options, const RunOptions& run) {
-  BackendRequest request{std::move(work), options.injections};
-  request.timeout = run.timeout;
+BackendRequest request_of(Work work, const Bench& bench) {
+  BackendRequest request{std::move(work), bench.options.injections};
+  request.timeout = bench.run.timeout;
   request.interrupted = &interrupted;
   return request;
 }
 
 Execution execute_on(Backend& backend, const Program& program, const RunOptions& run,
                      const std::function<void()>& after_step) {
-  const InterruptGuard guard;
   return execute(program, backend, find_backend(run.backend).name,
                  {run.warmup, run.steps, after_step});
 }
@@ -55,76 +38,109 @@ Execution execute_on(Backend& backend, const Program& program, const RunOptions&
 Pass pass_of(WorkKind work) { return work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin; }
 
 void keep(Measurement& measurement, Execution execution) {
-  for (const Timeline& timeline : execution.steps) {
-    const StepBounds bounds = step_bounds(timeline);
-    measurement.makespans.push_back(bounds.end - bounds.start);
-  }
+  for (const Timeline& timeline : execution.steps)
+    measurement.makespans.push_back(makespan_of(timeline));
   measurement.breakdown = std::move(execution.breakdown);
   measurement.step.timeline =
       measurement.breakdown ? execution.steps.back() : median_step(execution.steps);
   measurement.steps = std::move(execution.steps);
 }
 
-/// Where it was asked for.
-void prove_training(Measurement& measurement, const TrainingResult& result, const RunOptions& run) {
-  if (measurement.breakdown || !run.proof) return;
-  const std::int32_t steps = run.warmup + run.steps;
+/// Where it was asked for, by the process that speaks.
+void prove_training(Measurement& measurement, const Bench& bench) {
+  const RunOptions& run = bench.run;
+  if (!run.proof || !bench.processes.speaks()) return;
   const double tolerance =
       run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
-  measurement.proof =
-      prove(result, train_serially(measurement.step.schedule, run.training, steps), tolerance);
+  measurement.proof = prove(
+      measurement.trained,
+      train_serially(measurement.step.schedule, run.training, run.warmup + run.steps), tolerance);
 }
 
-void train(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
+void train(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
-  Training training(step.schedule, step.program, run.training);
-  const auto backend = find_backend(run.backend).make(request_of(training.work(), options, run));
+  const RunOptions& run = bench.run;
+  Training training(step.schedule, step.program, run.training, bench.processes);
+  BackendRequest request = request_of(training.work(), bench);
+  request.cargo = training.cargo();
+  const auto backend = find_backend(run.backend).make(std::move(request));
   keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
-  measurement.peak_bytes = training.peak_bytes();
-  prove_training(measurement, training.result(), run);
   measurement.device += "; products by " + multiplier();
+  if (measurement.breakdown) return;
+  measurement.peak_bytes = training.peak_bytes();
+  measurement.trained = training.result();
+  prove_training(measurement, bench);
 }
 
-void play(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
+void play(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  Work work = play(step.program, durations, pass_of(run.work));
-  const auto backend = find_backend(run.backend).make(request_of(std::move(work), options, run));
-  keep(measurement, execute_on(*backend, step.program, run, nullptr));
+  const Pass pass = pass_of(bench.run.work);
+  BackendRequest request = request_of(play(step.program, durations, pass), bench);
+  request.punctual = pass == Pass::kSleep;
+  const auto backend = find_backend(bench.run.backend).make(std::move(request));
+  keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
 }
 
 /// The same for backends that make the work themselves.
-void start(Measurement& measurement, const PredictOptions& options, const RunOptions& run) {
+void start(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
+  const RunOptions& run = bench.run;
   JobRequest request{step.schedule, step.program, nullptr, {}, pass_of(run.work), run.device};
   if (run.work == WorkKind::kTransformer)
     request.training = &run.training;
   else
     request.durations = price(step.program, step.models.costs);
-  const Job job = find_backend(run.backend).start(request, request_of({}, options, run));
+  const Job job = find_backend(run.backend).start(request, request_of({}, bench));
   measurement.device = job.device;
   keep(measurement, execute_on(*job.backend, step.program, run, job.after_step));
-  if (job.peak_bytes) measurement.peak_bytes = job.peak_bytes();
-  if (job.result && !measurement.breakdown) prove_training(measurement, job.result(), run);
+  if (measurement.breakdown || !job.result) return;
+  measurement.peak_bytes = job.peak_bytes();
+  measurement.trained = job.result();
+  prove_training(measurement, bench);
+}
+
+std::string describe_device(const Processes& processes) {
+  const std::string host = describe_host();
+  return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
 }
 
 }  // namespace
 
-Measurement measure(const Schedule& schedule, const Program& program, const PredictOptions& options,
-                    const RunOptions& run) {
+Session::Session(const RunOptions& run) {
+  interrupted = false;
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (std::size_t at = 0; at < kSignals.size(); ++at)
+    sigaction(kSignals[at], &action, &before_[at]);
+  const BackendDef& def = find_backend(run.backend);
+  if (def.join)
+    processes_.emplace(def.join({run.timeout, &interrupted}));
+  else
+    processes_.emplace();
+}
+
+Session::~Session() {
+  processes_.reset();
+  for (std::size_t at = 0; at < kSignals.size(); ++at)
+    sigaction(kSignals[at], &before_[at], nullptr);
+}
+
+Measurement measure(const Schedule& schedule, const Program& program, const Bench& bench) {
   Measurement measurement;
   measurement.step.schedule = schedule;
   measurement.step.program = program;
-  measurement.step.models = load_models(schedule, options);
-  measurement.backend = find_backend(run.backend).name;
-  measurement.work = to_string(run.work);
-  measurement.device = describe_host();
-  if (find_backend(run.backend).start)
-    start(measurement, options, run);
-  else if (run.work == WorkKind::kTransformer)
-    train(measurement, options, run);
+  measurement.step.models = load_models(schedule, bench.options);
+  measurement.backend = find_backend(bench.run.backend).name;
+  measurement.work = to_string(bench.run.work);
+  measurement.device = describe_device(bench.processes);
+  if (find_backend(bench.run.backend).start)
+    start(measurement, bench);
+  else if (bench.run.work == WorkKind::kTransformer)
+    train(measurement, bench);
   else
-    play(measurement, options, run);
+    play(measurement, bench);
   Step& step = measurement.step;
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)

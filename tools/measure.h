@@ -1,6 +1,9 @@
 // The walk of one measurement: a Program -> a backend -> Timeline -> BubbleReport.
 #pragma once
 
+#include <signal.h>
+
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,13 +25,36 @@ struct Measurement {
   std::vector<Nanos> makespans;   ///< of every measured step
   std::vector<Bytes> peak_bytes;  ///< of activations, per rank; empty where nothing was held
   std::optional<Proof> proof;     ///< of what was trained; empty where nothing was
+  TrainingResult trained;
   std::optional<Breakdown> breakdown;
 };
 
-/// Runs a legal schedule's program on the backend of the options. While it runs, Ctrl-C stops
-/// every rank, which is a breakdown.
-Measurement measure(const Schedule& schedule, const Program& program, const PredictOptions& options,
-                    const RunOptions& run);
+/// What runs: flags, and the processes that the backend runs in. Where there are several, each
+/// walks the same way; only the one that speaks() prints and writes.
+struct Bench {
+  const PredictOptions& options;
+  const RunOptions& run;
+  const Processes& processes;
+};
+
+/// The link to the other processes of the backend's kind, or none. While they live, Ctrl-C and
+/// SIGTERM are heard by the executor, which stops every rank; the second one ends the program.
+class Session {
+ public:
+  explicit Session(const RunOptions& run);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const Processes& processes() const { return *processes_; }
+
+ private:
+  std::array<struct sigaction, 2> before_;
+  std::optional<Processes> processes_;
+};
+
+/// Runs a legal schedule's program on the backend of the options. Ctrl-C is a breakdown.
+Measurement measure(const Schedule& schedule, const Program& program, const Bench& bench);
 
 /// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
 std::string json_members(const Measurement& measurement);

@@ -14,7 +14,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kMaxRanks = 65'536;
 constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
@@ -75,8 +74,7 @@ void set_p2p_mode(const std::string& text, LowerOptions& options) {
     return;
   }
   const std::string nearest = nearest_name(name, names);
-  throw Error("'" + text + "' is none of " + mode_names() +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest));
 }
 
 void complain_of_unknown(const CLI::App& app) {
@@ -88,8 +86,7 @@ void complain_of_unknown(const CLI::App& app) {
   const std::string word = left[0].substr(0, left[0].find('='));
   const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
   throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + " ('" +
-              app.get_name() + " --help' shows them all)");
+              suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
 }
 
 }  // namespace
@@ -128,13 +125,14 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
+  add_profile_option(app, options);
+}
+
+void add_profile_option(CLI::App& app, ShapeOptions& options) {
+  Choices<Profile> profiles;
+  for (const ProfileName& known : kProfiles) profiles.emplace_back(known.name, known.profile);
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
-                      {{"pytorch", Profile::kPytorch},
-                       {"megatron", Profile::kMegatron},
-                       {"deepspeed", Profile::kDeepspeed},
-                       {"colossalai", Profile::kColossalai},
-                       {"deepseek", Profile::kDeepseek}},
-                      [&options](Profile profile) { options.profile = profile; });
+                      profiles, [&options](Profile profile) { options.profile = profile; });
 }
 
 void add_cost_options(CLI::App& app, CostOptions& options) {
@@ -155,6 +153,11 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                   [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
+  add_parsed(
+      app,
+      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
+       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
+      [&options](const std::string& text) { options.network = parse_network(text); });
   add_choice<Overlap>(
       app, {"--overlap", "how an overlapped forward-backward pair runs"},
       {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
@@ -192,7 +195,8 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
            for (const std::string& text : texts)
              options.injections.push_back(parse_injection(text));
          },
-         "a fault: rank=R[,op=OP],delay=TIME|die|hang; may be given several times")
+         "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
+         "repeated")
       ->type_name("FAULT");
 }
 

@@ -1,7 +1,6 @@
 // The flags of the command line, as strings and numbers: nothing is opened here.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +12,12 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/network_options.h"
+#include "tools/noise_options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace bubblescope {
 
@@ -28,12 +33,14 @@ struct ShapeOptions {
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
+void add_profile_option(CLI::App& app, ShapeOptions& options);
 
 /// What ops and messages cost, and how they run.
 struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;  ///< whether a cost flag was given at all
   std::string file;          ///< --costs; empty where not given
+  std::optional<NetworkOptions> network;
   LowerOptions lower;
 };
 void add_cost_options(CLI::App& app, CostOptions& options);
@@ -52,6 +59,7 @@ struct PredictOptions {
   CostOptions cost;
   MemoryOptions memory;
   Injections injections;  ///< faults of ranks, predicted or made
+  NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

@@ -3,13 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <utility>
 #include <variant>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/link_use.h"
+#include "sim/analysis/sensitivity.h"
+#include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/simulate_batch.h"
+#include "sim/engine/simulate_shared.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
@@ -27,55 +33,12 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           schedule, flag, schedule));
 }
 
-/// What the memory flags say for any schedule of this shape.
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
-}
-
 /// A cost file's stages, for a schedule that has no order yet.
 CostModel stage_costs(const Shape& shape, const std::string& path) {
   Schedule unordered;
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   return cost_model(read_cost_file(path), unordered);
-}
-
-ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
-  const ShapeOptions& given = options.shape;
-  ScheduleRequest request;
-  request.shape.ranks = required(given.ranks, def.name, "--pp");
-  request.shape.microbatches = required(given.microbatches, def.name, "-m");
-  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
-  request.shape.slices = given.slices.value_or(1);
-  request.shape.group_size = given.group_size;
-  request.profile = given.profile;
-  request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
-    request.stage_costs = stage_costs(request.shape, options.cost.file);
-  request.moe_overlap = given.moe_overlap;
-  request.replicas = given.replicas;
-  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
-                           request.shape.microbatches * request.shape.slices;
-  if (ops > kMaxOps)
-    throw Error(
-        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
-                    "micro-batches, ranks or chunks",
-                    ops, kMaxOps));
-  return request;
 }
 
 /// A file says its own shape; flags that repeat it must agree.
@@ -118,6 +81,16 @@ void expect_ending(const std::string& format, const std::string& path) {
     throw Error("--" + format + ": " + path + " has the ending of another format");
 }
 
+/// The same step in every scenario of the noise.
+StepTimes try_noise(const Step& step, const NoiseOptions& options) {
+  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
+  const NoiseModel model(step.program, durations, options.noise);
+  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
+  return summarize(step.traffic
+                       ? simulate_batches(step.program, *step.traffic, options.seeds, batch)
+                       : simulate_batches(step.program, options.seeds, batch));
+}
+
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -126,8 +99,75 @@ void expect_ending(const std::string& format, const std::string& path) {
 
 }  // namespace
 
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
+  using Per = UniformCost::Per;
+  MemoryModel memory;
+  memory.release = options.release;
+  memory.unit = options.unit;
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = options.cap;
+  if (memory.cap.size() == 1)
+    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
+  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
+    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                            memory.cap.size(), shape.ranks));
+  return memory;
+}
+
 bool is_schedule_file(const std::string& name_or_path) {
   return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
+}
+
+PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
+  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
+  if (!def.groups_microbatches) options.shape.group_size.reset();
+  if (!def.cuts_sequences) options.shape.slices.reset();
+  if (!def.overlaps_experts) options.shape.moe_overlap = false;
+  if (!def.replicates_stages) options.shape.replicas.clear();
+  return options;
+}
+
+MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
+  using Per = UniformCost::Per;
+  const Per per = options.cost.uniform.per;
+  MemoryModel memory;
+  memory.release = options.memory.release;
+  memory.unit = options.memory.unit;
+  memory.unit_parts =
+      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = options.memory.cap;
+  if (memory.cap.size() == 1)
+    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
+  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
+    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                            memory.cap.size(), shape.ranks));
+  return memory;
+}
+
+ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
+  const ShapeOptions& given = options.shape;
+  ScheduleRequest request;
+  request.shape.ranks = required(given.ranks, def.name, "--pp");
+  request.shape.microbatches = required(given.microbatches, def.name, "-m");
+  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
+  request.shape.slices = given.slices.value_or(1);
+  request.shape.group_size = given.group_size;
+  request.profile = given.profile;
+  request.cost = options.cost.uniform;
+  request.memory = uniform_memory(request.shape, options);
+  if (def.reads_costs && !options.cost.file.empty())
+    request.stage_costs = stage_costs(request.shape, options.cost.file);
+  request.moe_overlap = given.moe_overlap;
+  request.replicas = given.replicas;
+  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
+                           request.shape.microbatches * request.shape.slices;
+  if (ops > kMaxOps)
+    throw Error(
+        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
+                    "micro-batches, ranks or chunks",
+                    ops, kMaxOps));
+  return request;
 }
 
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
@@ -142,17 +182,25 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
-  models.memory = uniform_memory(schedule.shape, options);
+  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);
+    if (options.cost.network) {
+      models.cluster =
+          cluster_of(*options.cost.network, options.cost.uniform.message, schedule.shape.ranks);
+      models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+    }
     return models;
   }
+  if (options.cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
+  models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
@@ -178,9 +226,26 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   step.schedule = load_schedule(name_or_path, options);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
-  const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  step.timeline = simulate(step.program, inject(options.injections, step.program, durations));
+  step.durations =
+      slow_down(step.program,
+                inject(options.injections, step.program, price(step.program, step.models.costs)),
+                options.noise.slow_ranks);
+  SharedRun run;
+  if (step.models.cluster) {
+    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+    run = simulate_shared(step.program, *step.traffic);
+    step.timeline = std::move(run.timeline);
+    step.timeline.alone = step.durations;
+  } else {
+    step.timeline = simulate(step.program, step.durations);
+  }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  if (step.traffic)
+    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
+  if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);
+  if (options.noise.sensitivity)
+    step.report.sensitivity =
+        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
   return step;
 }
 

@@ -1,11 +1,14 @@
 // The walk of one prediction: name or file -> Schedule -> Program -> Timeline -> BubbleReport.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/model/traffic.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -15,6 +18,7 @@ namespace bubblescope {
 struct Models {
   CostModel costs;
   MemoryModel memory;
+  std::optional<Cluster> cluster;  ///< where messages share links
 };
 
 /// One step of training, predicted: each value made once, from the one before.
@@ -22,6 +26,8 @@ struct Step {
   Schedule schedule;
   Program program;
   Models models;
+  std::vector<Nanos> durations;    ///< with the injected delays; of messages, as if alone
+  std::optional<Traffic> traffic;  ///< where messages share links
   Timeline timeline;
   BubbleReport report;
 
@@ -31,10 +37,25 @@ struct Step {
 /// Whether a word is a path (or "-") rather than a schedule's name.
 bool is_schedule_file(const std::string& name_or_path);
 
+/// A flag that a schedule has no use for is meant for the others: the options without it.
+PredictOptions fitted(PredictOptions options, const ScheduleDef& def);
+
+/// What a schedule's builder is given. Throws Error where --pp or -m is missing, or the shape has
+/// more ops than fit.
+ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options);
+
+/// What the memory flags say for any schedule of this shape.
+MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options);
+
 /// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
 /// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
+
+/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
+/// neither one entry nor one per rank.
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
+                           UniformCost::Per per = UniformCost::Per::kRank);
 
 /// From the cost file, which is read once, or from the flags spread over the schedule's stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);

@@ -1,11 +1,13 @@
 // run: a schedule for real, with what was measured reported as a prediction is.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/terminal.h"
+#include "tools/training_file.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
@@ -32,6 +34,11 @@ std::string describe(const Measurement& measurement) {
   return text;
 }
 
+int status_of(const Measurement& measurement) {
+  if (measurement.breakdown) return exit_status(measurement.breakdown->fault);
+  return measurement.proof && !measurement.proof->matches ? 1 : 0;
+}
+
 std::string print_report(const Measurement& measurement, const std::string& format) {
   const Step& step = measurement.step;
   if (format == "json")
@@ -49,6 +56,7 @@ int run_run(const Arguments& arguments) {
   CLI::App app{"Run one schedule for real and report what was measured", "bubblescope run"};
   std::string name;
   std::string format;
+  std::string training_file;
   PredictOptions options;
   RunOptions run;
   ExportOptions exports;
@@ -58,6 +66,9 @@ int run_run(const Arguments& arguments) {
       ->required();
   add_predict_options(app, options);
   add_run_options(app, run);
+  app.add_option("--save-training", training_file,
+                 "transformer: weights before and after, data and losses, as json")
+      ->type_name("FILE");
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
@@ -66,14 +77,18 @@ int run_run(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   const Schedule schedule = load_schedule(name, options);
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  const Measurement measurement = measure(schedule, program, options, run);
+  const Session session(run);
+  const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
+  if (!session.processes().speaks()) return status_of(measurement);
+  if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports);
-  if (measurement.breakdown)
-    throw Error(measurement.breakdown->fault, measurement.breakdown->message);
+  if (!training_file.empty() && measurement.proof)
+    write_file(training_file, write_training(run.training, schedule, measurement.trained));
+  if (measurement.breakdown) return status_of(measurement);
   fmt::print("{}", print_report(measurement, format));
-  const bool wrong = measurement.proof && !measurement.proof->matches;
-  if (wrong) fmt::print(stderr, "bubblescope: {}\n", to_string(*measurement.proof));
-  return report_failures(gate, metrics_of(measurement.step.report)) || wrong ? 1 : 0;
+  const int status = status_of(measurement);
+  if (status != 0) complain(to_string(*measurement.proof));
+  return report_failures(gate, metrics_of(measurement.step.report)) ? 1 : status;
 }
 
 }  // namespace bubblescope

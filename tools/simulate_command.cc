@@ -1,6 +1,8 @@
 // simulate: one schedule, timed and explained.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/gate.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
@@ -36,6 +38,7 @@ int run_simulate(const Arguments& arguments) {
   app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
   add_predict_options(app, options);
+  add_noise_options(app, options.noise);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);

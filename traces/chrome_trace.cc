@@ -153,14 +153,15 @@ class ChromeTrace {
 
   std::string other_data() const {
     const BubbleReport& report = recording_.report;
-    const nlohmann::ordered_json data{{"tool", "bubblescope " BUBBLESCOPE_VERSION},
-                                      {"source", timeline_.source},
-                                      {"schedule", recording_.schedule.name},
-                                      {"pp", report.shape.ranks},
-                                      {"vpp", report.shape.chunks},
-                                      {"microbatches", report.shape.microbatches},
-                                      {"makespan_ns", report.makespan},
-                                      {"bubble_ratio", report.bubble.ratio}};
+    nlohmann::ordered_json data{{"tool", "bubblescope " BUBBLESCOPE_VERSION},
+                                {"source", timeline_.source},
+                                {"schedule", recording_.schedule.name},
+                                {"pp", report.shape.ranks},
+                                {"vpp", report.shape.chunks},
+                                {"microbatches", report.shape.microbatches},
+                                {"makespan_ns", report.makespan},
+                                {"bubble_ratio", report.bubble.ratio}};
+    if (!timeline_.breakdown.empty()) data["breakdown"] = timeline_.breakdown;
     return data.dump();
   }
 

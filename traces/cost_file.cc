@@ -48,19 +48,7 @@ StageEntry read_stage(const JsonNode& node) {
   return stage;
 }
 
-/// What a message takes; a link takes over from "message" what it does not say itself.
-struct Transfer {
-  Nanos latency = 0;
-  Bytes bytes = 0;
-  std::optional<double> bandwidth_gbps;
-
-  /// A bit takes 1 / bandwidth_gbps nanoseconds.
-  double nanos() const {
-    const double bits = 8.0 * static_cast<double>(bytes);
-    return static_cast<double>(latency) + (bandwidth_gbps ? std::ceil(bits / *bandwidth_gbps) : 0);
-  }
-};
-
+/// A link takes over from "message" what it does not say itself.
 Transfer read_transfer(const JsonNode& node, Transfer transfer) {
   constexpr double kLongest = 1e15;
   if (const auto latency = node.find("latency")) transfer.latency = latency->duration();
@@ -81,7 +69,7 @@ LinkEntry read_link(const JsonNode& node, const Transfer& message) {
   link.from = node.at("from").integer32(0, kMaxStage);
   link.to = node.at("to").integer32(0, kMaxStage);
   if (link.from == link.to) node.refuse("must join two ranks, not one to itself");
-  link.message = static_cast<Nanos>(read_transfer(node, message).nanos());
+  link.transfer = read_transfer(node, message);
   return link;
 }
 
@@ -91,7 +79,7 @@ void read_messages(const JsonNode& root, CostFile& costs) {
     node->expect_keys({"latency", "bytes", "bandwidth_gbps"});
     message = read_transfer(*node, message);
   }
-  costs.message = static_cast<Nanos>(message.nanos());
+  costs.message = message;
   if (const auto links = root.find("links"))
     for (std::size_t at = 0; at < links->size(); ++at)
       costs.links.push_back(read_link((*links)[at], message));
@@ -108,6 +96,18 @@ void read_memory(const JsonNode& root, CostFile& costs) {
 
 }  // namespace
 
+/// A bit takes 1 / bandwidth_gbps nanoseconds.
+double Transfer::nanos() const {
+  const double bits = 8.0 * static_cast<double>(bytes);
+  return static_cast<double>(latency) + (bandwidth_gbps ? std::ceil(bits / *bandwidth_gbps) : 0);
+}
+
+LinkSpeed Transfer::speed() const {
+  LinkSpeed speed{latency, {}};
+  if (bandwidth_gbps) speed.points.push_back({0, *bandwidth_gbps});
+  return speed;
+}
+
 CostFile read_cost_file(const std::string& path) {
   return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);
 }
@@ -116,7 +116,7 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys({"format", "stages", "message", "links", "memory", "measured"});
+  root.expect_keys({"format", "stages", "message", "links", "memory", "cluster", "measured"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
@@ -125,6 +125,7 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
   read_messages(root, costs);
   read_memory(root, costs);
+  if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);
   return costs;
 }
 

@@ -9,6 +9,7 @@
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
+//    "cluster": {...},                      nodes, and what messages share: cluster_entry.h
 //    "measured": {...}}                     how it was measured (calibrate writes it); not read
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
+#include "traces/cluster_entry.h"
 
 namespace bubblescope {
 
@@ -35,17 +37,27 @@ struct StageEntry {
 };
 
 /// What a message takes: latency, and its bytes over the bandwidth where both are given.
+struct Transfer {
+  Nanos latency = 0;
+  Bytes bytes = 0;
+  std::optional<double> bandwidth_gbps;
+
+  double nanos() const;
+  LinkSpeed speed() const;
+};
+
 struct LinkEntry {
   std::int32_t from = 0;
   std::int32_t to = 0;
-  Nanos message = 0;
+  Transfer transfer;
 };
 
 struct CostFile {
   std::string file;  ///< for messages
   std::vector<StageEntry> stages;
-  Nanos message = 0;
+  Transfer message;
   std::vector<LinkEntry> links;
+  std::optional<ClusterEntry> cluster;
   std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
 };
 
@@ -58,6 +70,10 @@ CostFile parse_cost_file(std::string_view text, const std::string& file);
 /// Throws Error where the file has another number of stages, or lacks a duration that the schedule
 /// needs (a split backward needs input_grad and weight_grad).
 CostModel cost_model(const CostFile& file, const Schedule& schedule);
+
+/// The cluster of a schedule's ranks; nothing where the file has none. What `links` say of a pair
+/// of ranks goes before what their nodes say.
+std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule);
 
 /// The memory of a schedule's stages and ranks, in bytes where the file gives them.
 /// Throws Error where it gives them for only some stages, or for another number of ranks.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/model/traffic.h"
 #include "traces/cost_file.h"
 
 namespace bubblescope {
@@ -49,11 +51,6 @@ void expect_durations(const CostFile& file, const Schedule& schedule) {
   }
 }
 
-/// One of `parts` nearly equal parts of a duration; the first ones take what does not divide.
-Nanos part_of(Nanos whole, std::int32_t parts, std::int32_t part) {
-  return whole / parts + (part < whole % parts ? 1 : 0);
-}
-
 StageCost slice_of(const StageEntry& entry, std::int32_t slices, std::int32_t slice) {
   const Nanos input_grad = entry.input_grad.value_or(0);
   const Nanos weight_grad = entry.weight_grad.value_or(0);
@@ -77,7 +74,7 @@ MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
 void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
   if (file.links.empty()) return;
   model.message_between.assign(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
-                               file.message);
+                               model.message);
   for (std::size_t at = 0; at < file.links.size(); ++at) {
     const LinkEntry& link = file.links[at];
     if (std::max(link.from, link.to) >= ranks)
@@ -85,7 +82,7 @@ void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
           fmt::format("{}: /links/{}: joins ranks {} and {}, but ranks are 0..{}; remove it",
                       file.file, at, link.from, link.to, ranks - 1));
     model.message_between[static_cast<std::size_t>(std::int64_t{link.from} * ranks + link.to)] =
-        link.message;
+        static_cast<Nanos>(link.transfer.nanos());
   }
 }
 
@@ -96,14 +93,24 @@ CostModel cost_model(const CostFile& file, const Schedule& schedule) {
   expect_durations(file, schedule);
   CostModel model;
   model.slices = schedule.shape.slices;
-  model.message = file.message;
+  model.message = static_cast<Nanos>(file.message.nanos());
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
     for (std::int32_t slice = 0; slice < model.slices; ++slice)
       model.stages.push_back(slice_of(entry, model.slices, slice));
   }
   set_links(model, file, schedule.shape.ranks);
-  return model;
+  const std::optional<Cluster> placed = cluster(file, schedule);
+  return placed ? with_messages_alone(std::move(model), *placed, schedule) : model;
+}
+
+std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
+  if (!file.cluster) return {};
+  Cluster cluster =
+      place(*file.cluster, file.message.speed(), file.message.bytes, schedule.shape.ranks);
+  for (const LinkEntry& link : file.links)
+    cluster.links.push_back({link.from, link.to, link.transfer.speed(), link.transfer.bytes});
+  return cluster;
 }
 
 MemoryModel memory_model(const CostFile& file, const Schedule& schedule) {

@@ -1,6 +1,7 @@
 // Whole files in and out; packed where the name ends in .gz.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,23 @@ void write_in_place(const std::string& path, std::string_view content) {
   if (!file.close()) throw cannot_write(path, errno);
 }
 
+/// While it lives, Ctrl-C and the like wait: they would leave half a file behind.
+class SignalDelay {
+ public:
+  SignalDelay() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalDelay() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalDelay(const SignalDelay&) = delete;
+  SignalDelay& operator=(const SignalDelay&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 /// A new file beside its target, which takes the target's place or vanishes.
 class Replacement {
  public:
@@ -118,6 +136,7 @@ class Replacement {
     }
   }
 
+  SignalDelay delay_;
   std::filesystem::path target_;
   std::filesystem::path temporary_;  ///< empty once there is nothing to remove
   Descriptor file_;

@@ -46,7 +46,7 @@ class KeyWatch {
 };
 
 /// What nlohmann says behind "[json.exception...] parse error at line 1, column 2: ".
-std::string reason_of(const Json::exception& error) {
+std::string reason_of(const std::exception& error) {
   std::string_view what = error.what();
   what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
   if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
@@ -54,6 +54,12 @@ std::string reason_of(const Json::exception& error) {
 }
 
 }  // namespace
+
+Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
+                   const std::string& file) {
+  return Error(
+      fmt::format("{}: no valid json: {}", place_of(text, byte, file), reason_of(refused)));
+}
 
 Json parse_json(std::string_view text, const std::string& file) {
   KeyWatch watch;
@@ -64,8 +70,7 @@ Json parse_json(std::string_view text, const std::string& file) {
                               quote(*watch.repeated())));
     return json;
   } catch (const Json::parse_error& error) {
-    throw Error(
-        fmt::format("{}: no valid json: {}", place_of(text, error.byte, file), reason_of(error)));
+    throw invalid_json(text, error.byte, error, file);
   } catch (const Json::exception& error) {  // a number that no double holds
     throw Error(fmt::format("{}: no valid json: {}", file, reason_of(error)));
   }

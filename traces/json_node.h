@@ -1,7 +1,9 @@
 // Strict reading of json files: every fault is reported with its JSON pointer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/ir/error.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope {
@@ -17,6 +20,10 @@ using Json = nlohmann::json;
 
 /// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a key that stands twice.
 Json parse_json(std::string_view text, const std::string& file);
+
+/// The Error for what a json parser refused at a byte: "costs.json:3:7: no valid json: ...".
+Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
+                   const std::string& file);
 
 /// A value in a parsed file, which knows the way that led to it. It refers to the file's json and
 /// to the node that it came from; both must outlive it, so a member of a passing node is not to be

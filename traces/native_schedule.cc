@@ -19,7 +19,6 @@ namespace bubblescope {
 namespace {
 
 constexpr const char* kFormat = "bubblescope-schedule/1";
-constexpr std::int32_t kMaxRanks = 65'536;
 
 Shape read_shape(const JsonNode& node) {
   node.expect_keys({"ranks", "chunks", "microbatches", "slices", "group_size"});

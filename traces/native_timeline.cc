@@ -182,8 +182,11 @@ std::string write_timeline(const Schedule& schedule, const Program& program,
                            const Timeline& timeline) {
   fmt::memory_buffer out;
   const auto end = std::back_inserter(out);
-  fmt::format_to(end, "{{\"format\":\"{}\",\n \"source\":{},\n \"schedule\":{},\n \"lanes\":[",
-                 kFormat, json_string(timeline.source), write_schedule_object(schedule));
+  fmt::format_to(
+      end, "{{\"format\":\"{}\",\n \"source\":{},\n{} \"schedule\":{},\n \"lanes\":[", kFormat,
+      json_string(timeline.source),
+      timeline.breakdown.empty() ? "" : " \"breakdown\":" + json_string(timeline.breakdown) + ",\n",
+      write_schedule_object(schedule));
   for (std::size_t lane = 0; lane < program.lanes.size(); ++lane)
     fmt::format_to(end, "{}[{},{}]", lane == 0 ? "" : ",", program.lanes[lane].rank,
                    json_string(program.lanes[lane].name));
@@ -198,9 +201,11 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format(kFormat);
-  root.expect_keys({"format", "source", "schedule", "lanes", "columns", "instructions"});
+  root.expect_keys(
+      {"format", "source", "breakdown", "schedule", "lanes", "columns", "instructions"});
   TimelineFile result;
   result.timeline.source = root.at("source").text();
+  if (const auto breakdown = root.find("breakdown")) result.timeline.breakdown = breakdown->text();
   result.schedule = read_schedule_object(root.at("schedule"));
   const Problems problems = validate_ops(result.schedule);
   if (!problems.empty()) root.at("schedule").refuse("is not legal: " + problems[0].message);

@@ -91,6 +91,36 @@ void append_critical_path(std::string& out, const BubbleReport& report, const Pr
   out += "],\n";
 }
 
+void append_links(std::string& out, const std::vector<LinkUse>& links) {
+  out += " \"links\":[";
+  const char* separator = "\n";
+  for (const LinkUse& link : links) {
+    fmt::format_to(std::back_inserter(out),
+                   "{} {{\"name\":{},\"bytes\":{},\"busy_ns\":{},\"shared_ns\":{},"
+                   "\"utilization\":{}}}",
+                   separator, json_string(link.name), link.bytes, link.busy, link.shared,
+                   json_number(link.utilization));
+    separator = ",\n";
+  }
+  out += "],\n";
+}
+
+void append_noise(std::string& out, const StepTimes& times) {
+  fmt::format_to(std::back_inserter(out),
+                 " \"noise\":{{\"seeds\":{},\"p50_ns\":{},\"p95_ns\":{},\"mean_ns\":{},"
+                 "\"least_ns\":{},\"most_ns\":{}}},\n",
+                 times.makespans.size(), times.p50, times.p95, json_number(times.mean), times.least,
+                 times.most);
+}
+
+void append_sensitivity(std::string& out, const Sensitivity& sensitivity) {
+  fmt::format_to(std::back_inserter(out),
+                 " \"sensitivity\":{{\"more\":0.01,\"by_rank_ns\":[{}],\"by_kind_ns\":",
+                 fmt::join(sensitivity.by_rank, ","));
+  append_by_name<BusyKind>(out, sensitivity.by_kind);
+  out += "},\n";
+}
+
 }  // namespace
 
 std::string write_report_json(const BubbleReport& report, const Program& program,
@@ -114,6 +144,9 @@ std::string write_report_json(const BubbleReport& report, const Program& program
     fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
   append_ranks(out, report, program);
   append_critical_path(out, report, program, timeline);
+  if (!report.links.empty()) append_links(out, report.links);
+  if (report.noise) append_noise(out, *report.noise);
+  if (report.sensitivity) append_sensitivity(out, *report.sensitivity);
   fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}}}\n", report.lower_bound);
   return out;
 }

@@ -18,7 +18,13 @@
 //
 // Beyond the contract: `peak_at`, the op at which peak_chunks is first reached; `max_slack_ns`, the
 // most that any of the rank's instructions could end later for free; without flushes, per rank
-// "weights":{"warmup":3,"staleness":3,"versions":4} and, before lower_bound_ns, `period_ns`.
+// "weights":{"warmup":3,"staleness":3,"versions":4} and, before lower_bound_ns, `period_ns`; where
+// messages share links, before lower_bound_ns, the most utilized first,
+//    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
+//              "utilization":0.21},...]
+// under noise and with --sensitivity
+//    "noise":{"seeds":1000,"p50_ns":...,"p95_ns":...,"mean_ns":...,"least_ns":...,"most_ns":...},
+//    "sensitivity":{"more":0.01,"by_rank_ns":[180000,...],"by_kind_ns":{"F":110000,...}}
 #pragma once
 
 #include <string>

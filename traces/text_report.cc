@@ -208,6 +208,45 @@ std::string asynchronous(const BubbleReport& report) {
   return text;
 }
 
+/// One line where messages share links, none elsewhere.
+std::string busiest_link(const BubbleReport& report) {
+  if (report.links.empty()) return {};
+  const LinkUse& link = report.links.front();
+  const double busy = static_cast<double>(link.busy) / static_cast<double>(report.makespan);
+  return fmt::format("busiest link {}: {} of its bandwidth used, busy {}, shared for {}\n",
+                     link.name, percent_text(link.utilization), percent_text(busy),
+                     short_text(link.shared));
+}
+
+/// One line under noise, none elsewhere.
+std::string noise_line(const BubbleReport& report) {
+  if (!report.noise) return {};
+  return fmt::format(
+      "noise        {} steps: p50 {}  p95 {}  mean {}  worst {}\n", report.noise->makespans.size(),
+      short_text(report.noise->p50), short_text(report.noise->p95),
+      short_text(static_cast<Nanos>(report.noise->mean)), short_text(report.noise->most));
+}
+
+/// One line where it was asked for, none elsewhere: kinds, then the most sensitive ranks.
+std::string sensitivity_line(const BubbleReport& report) {
+  if (!report.sensitivity) return {};
+  constexpr std::size_t kShown = 4;
+  const Sensitivity& sensitivity = *report.sensitivity;
+  std::string text = "1 % more of";
+  for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
+    if (sensitivity.by_kind[kind] != 0)
+      text += fmt::format("  {} +{}", name(static_cast<BusyKind>(kind)),
+                          short_text(sensitivity.by_kind[kind]));
+  std::vector<std::size_t> ranks(sensitivity.by_rank.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
+  std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t left, std::size_t right) {
+    return sensitivity.by_rank[left] > sensitivity.by_rank[right];
+  });
+  for (std::size_t at = 0; at < std::min(kShown, ranks.size()); ++at)
+    text += fmt::format("  rank {} +{}", ranks[at], short_text(sensitivity.by_rank[ranks[at]]));
+  return text + "\n";
+}
+
 std::string highest_peak(const Recording& recording) {
   const std::vector<RankReport>& ranks = recording.report.ranks;
   const auto highest = std::max_element(ranks.begin(), ranks.end(),
@@ -227,7 +266,9 @@ std::string highest_peak(const Recording& recording) {
 }  // namespace
 
 std::string write_text_report(const Recording& recording, const DrawOptions& options) {
-  std::string text = totals(recording.report) + asynchronous(recording.report) + "\n" +
+  std::string text = totals(recording.report) + asynchronous(recording.report) +
+                     busiest_link(recording.report) + noise_line(recording.report) +
+                     sensitivity_line(recording.report) + "\n" +
                      RankTable(recording, options).draw();
   const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";

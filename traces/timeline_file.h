@@ -15,7 +15,9 @@
 // [rank, name]; lane r is the compute lane of rank r, null is no lane. peer is the receiver of a
 // message, else the rank itself. An eighth entry, "post" or "wait", marks the posting of a message
 // and the wait for it, which take no time of their own. The file holds the Program whole, so it can
-// be analyzed again however it was lowered, simulated or measured.
+// be analyzed again however it was lowered, simulated or measured. "breakdown", after the source of
+// a measured step that did not come to its end, says why, and where every rank then stood; what
+// never started stands at the last end, with no length.
 #pragma once
 
 #include <string>

@@ -23,6 +23,17 @@ constexpr std::chrono::seconds kGrace{20};
 constexpr std::int64_t kFull = 400;
 constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
 
+/// Only what comes before or after an op can be injected into a stream.
+const Injections& expect_possible(const Injections& injections) {
+  using Kind = Injection::Kind;
+  for (const Injection& injection : injections)
+    if (injection.kind != Kind::kDelay && injection.kind != Kind::kDie &&
+        injection.kind != Kind::kHang)
+      throw Error("--inject " + to_string(injection) +
+                  ": on GPUs ops can be delayed, or a rank can die or hang; use --backend cpu");
+  return injections;
+}
+
 }  // namespace
 
 GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
@@ -31,7 +42,7 @@ GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const Backen
       program_(program),
       request_(request),
       work_(std::move(work)),
-      injections_(request.injections, program),
+      injections_(expect_possible(request.injections), program),
       lanes_(machine, program),
       gate_(machine.gpu().calls()),
       stop_(machine.gpu().calls()),

@@ -19,6 +19,21 @@ GpuMatrix between_stages(const TransformerShape& model, BubblescopeNumber number
   return {nullptr, model.rows(), model.width, number};
 }
 
+/// More than the host cannot train.
+void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& options) {
+  expect_trainable(schedule, options);
+  if (!schedule.weights.empty())
+    throw Error(schedule.name +
+                " trains without flushes, on weights of several versions, which is not done on "
+                "GPUs yet; use --backend cpu, or --work spin");
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      if (is_copy(op.kind))
+        throw Error(to_string(op) +
+                    ": activations are not moved out of a GPU yet; use --backend cpu, or --work "
+                    "spin");
+}
+
 [[noreturn]] void refuse(const Op& op, const char* lack) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
 }
@@ -29,14 +44,13 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job)
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
-      options_(*job.training),
+      options_((expect_trainable_on_gpus(job.schedule, *job.training), *job.training)),
       weights_(machine, job.schedule, options_, number_of(job.device.precision)),
       mail_(machine, job.schedule, between_stages(options_.model, number_of(job.device.precision))),
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                        job.schedule.shape.microbatches)),
       held_(static_cast<std::size_t>(machine.ranks())),
       peak_(held_.size()) {
-  expect_trainable(schedule_, options_);
   layers_.reserve(held_.size());
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank)
     layers_.emplace_back(machine, rank, number_of(job.device.precision));
@@ -94,6 +108,8 @@ void GpuTraining::run(const Op& op) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:

@@ -18,12 +18,12 @@ std::size_t Mailbox::index(const Slot& slot) const {
   return static_cast<std::size_t>(row * microbatches_ + slot.microbatch);
 }
 
-void Mailbox::put(const Slot& slot, Matrix matrix) {
+void Mailbox::put(const Slot& slot, Parcel parcel) {
   const std::lock_guard lock(locks_[static_cast<std::size_t>(slot.stage)]);
-  slots_[index(slot)] = std::move(matrix);
+  slots_[index(slot)] = std::move(parcel);
 }
 
-std::optional<Matrix> Mailbox::take(const Slot& slot) {
+std::optional<Parcel> Mailbox::take(const Slot& slot) {
   const std::lock_guard lock(locks_[static_cast<std::size_t>(slot.stage)]);
   return std::exchange(slots_[index(slot)], std::nullopt);
 }

@@ -1,4 +1,4 @@
-// What stages make for each other: a matrix per micro-batch, direction and stage.
+// What stages make for each other: a parcel per micro-batch, direction and stage.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/training/matrix.h"
+#include "exec/training/parcel.h"
 
 namespace bubblescope {
 
@@ -26,18 +26,18 @@ class Mailbox {
  public:
   Mailbox(std::int32_t stages, std::int32_t microbatches);
 
-  void put(const Slot& slot, Matrix matrix);
+  void put(const Slot& slot, Parcel parcel);
 
   /// Empties the slot. What was never put there comes out as nothing: a reader who came too early
   /// is not told, as on real hardware.
-  std::optional<Matrix> take(const Slot& slot);
+  std::optional<Parcel> take(const Slot& slot);
 
  private:
   std::size_t index(const Slot& slot) const;
 
   std::int32_t stages_;
   std::int32_t microbatches_;
-  std::vector<std::optional<Matrix>> slots_;
+  std::vector<std::optional<Parcel>> slots_;
   std::unique_ptr<std::mutex[]> locks_;  ///< per stage
 };
 

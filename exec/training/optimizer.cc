@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "exec/training/stage.h"
+
 namespace bubblescope {
 
 namespace {
@@ -12,20 +14,39 @@ constexpr float kSquareDecay = 0.99F;
 /// Large enough that rounding in a gradient that is nearly zero moves no weight.
 constexpr float kSmall = 1e-4F;
 
-void update_by_adam(Matrix& weight, const Matrix& gradient, OptimizerState& state, std::size_t at,
+/// How far Adam's running means are from zero, where they began, after so many steps.
+struct Bias {
+  explicit Bias(std::int32_t steps)
+      : mean(1 - std::pow(kMeanDecay, static_cast<float>(steps))),
+        square(1 - std::pow(kSquareDecay, static_cast<float>(steps))) {}
+
+  float mean;
+  float square;
+};
+
+/// One weight matrix, and what Adam knows of it.
+struct AdamMatrix {
+  Matrix& weight;
+  Matrix& mean;
+  Matrix& square;
+};
+
+void update_by_adam(const AdamMatrix& adam, const Matrix& gradient, const Bias& bias,
                     float learning_rate) {
-  const auto steps = static_cast<float>(state.steps);
-  const float mean_bias = 1 - std::pow(kMeanDecay, steps);
-  const float square_bias = 1 - std::pow(kSquareDecay, steps);
-  for (std::size_t entry = 0; entry < weight.values.size(); ++entry) {
+  for (std::size_t entry = 0; entry < gradient.values.size(); ++entry) {
     const float grad = gradient.values[entry];
-    float& mean = state.mean[at].values[entry];
-    float& square = state.square[at].values[entry];
+    float& mean = adam.mean.values[entry];
+    float& square = adam.square.values[entry];
     mean = kMeanDecay * mean + (1 - kMeanDecay) * grad;
     square = kSquareDecay * square + (1 - kSquareDecay) * grad * grad;
-    weight.values[entry] -=
-        learning_rate * (mean / mean_bias) / (std::sqrt(square / square_bias) + kSmall);
+    adam.weight.values[entry] -=
+        learning_rate * (mean / bias.mean) / (std::sqrt(square / bias.square) + kSmall);
   }
+}
+
+void update_by_sgd(Matrix& weight, const Matrix& gradient, float learning_rate) {
+  for (std::size_t entry = 0; entry < weight.values.size(); ++entry)
+    weight.values[entry] -= learning_rate * gradient.values[entry];
 }
 
 }  // namespace
@@ -33,19 +54,19 @@ void update_by_adam(Matrix& weight, const Matrix& gradient, OptimizerState& stat
 void update(std::vector<Matrix>& weights, const std::vector<Matrix>& gradients,
             OptimizerState& state, const OptimizerOptions& options) {
   ++state.steps;
-  const bool adam = options.kind == OptimizerOptions::Kind::kAdam;
-  for (std::size_t at = 0; at < weights.size(); ++at) {
-    if (adam && state.mean.size() <= at) {
-      state.mean.emplace_back(weights[at].rows, weights[at].columns);
-      state.square.emplace_back(weights[at].rows, weights[at].columns);
-    }
-    if (adam) {
-      update_by_adam(weights[at], gradients[at], state, at, options.learning_rate);
-      continue;
-    }
-    for (std::size_t entry = 0; entry < weights[at].values.size(); ++entry)
-      weights[at].values[entry] -= options.learning_rate * gradients[at].values[entry];
+  if (options.kind == OptimizerOptions::Kind::kSgd) {
+    for (std::size_t at = 0; at < weights.size(); ++at)
+      update_by_sgd(weights[at], gradients[at], options.learning_rate);
+    return;
   }
+  if (state.mean.empty()) {
+    state.mean = zeros_like(weights);
+    state.square = zeros_like(weights);
+  }
+  const Bias bias(state.steps);
+  for (std::size_t at = 0; at < weights.size(); ++at)
+    update_by_adam({weights[at], state.mean[at], state.square[at]}, gradients[at], bias,
+                   options.learning_rate);
 }
 
 }  // namespace bubblescope

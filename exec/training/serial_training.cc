@@ -1,4 +1,5 @@
-// Training on one rank, in the order in which the micro-batches are numbered.
+// Training on one rank, in the order in which the micro-batches are numbered. Every version of the
+// weights that a micro-batch may read was made by backwards of earlier ones.
 #include <utility>
 
 #include "exec/training/held_bytes.h"
@@ -11,53 +12,84 @@ namespace {
 class SerialTraining {
  public:
   SerialTraining(const Schedule& schedule, const TrainingOptions& options)
-      : schedule_(schedule), options_(options) {
+      : schedule_(schedule),
+        options_(options),
+        uses_(weight_uses(schedule)),
+        scale_(gradient_scale(schedule)) {
     const std::int32_t stages = schedule.stages_per_pipeline();
     for (std::int32_t stage = 0; stage < stages; ++stage)
-      result_.stages.push_back(make_stage({options.model, stage, stages, options.seed}));
-    optimizers_.resize(result_.stages.size());
+      versions_.push_back({make_stage({options.model, stage, stages, options.seed})});
+    optimizers_.resize(versions_.size());
+    result_.gradients.resize(versions_.size());
   }
 
   void run_step(std::int32_t step) {
-    result_.gradients.clear();
-    for (const Stage& stage : result_.stages)
-      result_.gradients.push_back(zeros_like(stage.weights));
+    gradients_.clear();
+    for (const std::vector<Stage>& versions : versions_)
+      gradients_.push_back(zeros_like(versions[0].weights));
     double loss = 0;
     for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
-      loss += run_microbatch(make_tokens(options_, step, microbatch));
+      loss += run_microbatch(step, microbatch);
     result_.losses.push_back(loss / schedule_.shape.microbatches);
-    if (schedule_.forward_only) return;
-    for (std::size_t stage = 0; stage < result_.stages.size(); ++stage)
-      update(result_.stages[stage].weights, result_.gradients[stage], optimizers_[stage],
-             options_.optimizer);
+    for (std::size_t stage = 0; stage < versions_.size(); ++stage) {
+      if (schedule_.forward_only)
+        result_.gradients[stage] = gradients_[stage];
+      else if (schedule_.weights.empty())
+        update_stage(stage);
+      versions_[stage] = {versions_[stage].back()};
+    }
   }
 
-  TrainingResult take() { return std::move(result_); }
+  TrainingResult take() {
+    for (std::vector<Stage>& versions : versions_)
+      result_.stages.push_back(std::move(versions.back()));
+    return std::move(result_);
+  }
 
  private:
-  double run_microbatch(const Tokens& tokens) {
+  double run_microbatch(std::int32_t step, std::int32_t microbatch) {
+    const Tokens tokens = make_tokens(options_, step, microbatch);
     std::vector<Activations> saved;
     Matrix between;
     double loss = 0;
-    for (const Stage& stage : result_.stages) {
-      StageOutput made = run_forward(stage, std::move(between), tokens);
+    for (std::size_t stage = 0; stage < versions_.size(); ++stage) {
+      StageOutput made = run_forward(read(stage, microbatch), std::move(between), tokens);
       between = std::move(made.output);
       loss += made.loss;
       saved.push_back(std::move(made.saved));
     }
     if (schedule_.forward_only) return loss;
-    const float scale = 1 / static_cast<float>(schedule_.shape.microbatches);
     for (std::size_t stage = saved.size(); stage-- > 0;) {
-      StageGrad made =
-          run_input_grad(result_.stages[stage], std::move(saved[stage]), std::move(between), scale);
+      StageGrad made = run_input_grad(read(stage, microbatch), std::move(saved[stage]),
+                                      std::move(between), scale_);
       between = std::move(made.input_grad);
-      run_weight_grad(made.work, result_.gradients[stage]);
+      run_weight_grad(made.work, gradients_[stage]);
     }
+    for (std::size_t stage = 0; stage < versions_.size(); ++stage)
+      if (uses_[stage][static_cast<std::size_t>(microbatch)].written) update_stage(stage);
     return loss;
+  }
+
+  /// As stale as the schedule has it.
+  const Stage& read(std::size_t stage, std::int32_t microbatch) const {
+    const WeightUse& use = uses_[stage][static_cast<std::size_t>(microbatch)];
+    return versions_[stage].at(static_cast<std::size_t>(use.read));
+  }
+
+  void update_stage(std::size_t stage) {
+    versions_[stage].push_back(versions_[stage].back());
+    update(versions_[stage].back().weights, gradients_[stage], optimizers_[stage],
+           options_.optimizer);
+    std::vector<Matrix> zeros = zeros_like(gradients_[stage]);
+    result_.gradients[stage] = std::exchange(gradients_[stage], std::move(zeros));
   }
 
   const Schedule& schedule_;
   const TrainingOptions& options_;
+  std::vector<std::vector<WeightUse>> uses_;
+  float scale_;
+  std::vector<std::vector<Stage>> versions_;  ///< [stage][version], of one step
+  std::vector<std::vector<Matrix>> gradients_;
   std::vector<OptimizerState> optimizers_;
   TrainingResult result_;
 };

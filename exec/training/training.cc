@@ -21,6 +21,15 @@ std::uint64_t scramble(std::uint64_t value) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
 }
 
+Direction direction_of(const Op& message) {
+  return message.kind == OpKind::kSendForward ? Direction::kForward : Direction::kBackward;
+}
+
+/// The stage that reads a message.
+std::int32_t reader_of(const Op& message) {
+  return message.stage + (message.kind == OpKind::kSendForward ? 1 : -1);
+}
+
 StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   return {options.model, stage % stages, stages, options.seed};
@@ -31,10 +40,10 @@ StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std:
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
   if (schedule.shape.slices > 1)
     throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
-  if (!schedule.weights.empty())
-    throw Error(schedule.name +
-                " trains without flushes, on weights of several versions, which is not done yet; "
-                "use --work sleep or spin");
+  if (!schedule.replicas_of_stage.empty())
+    throw Error(
+        "ranks that share a stage cannot be trained yet; leave --replicas out, or use "
+        "--work sleep");
   if (options.model.width % options.model.heads != 0)
     throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
                 std::to_string(options.model.width) + "; choose a multiple as the width");
@@ -57,35 +66,60 @@ Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32
   return tokens;
 }
 
-Training::Training(const Schedule& schedule, const Program& program, const TrainingOptions& options)
+Training::Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+                   const Processes& processes)
     : schedule_(schedule),
       program_(program),
+      processes_(processes),
       options_(options),
+      uses_(weight_uses(schedule)),
+      scale_(gradient_scale(schedule)),
+      stages_(static_cast<std::size_t>(schedule.stages())),
       memory_(static_cast<std::size_t>(schedule.shape.ranks)),
       inbox_(schedule.stages(), schedule.shape.microbatches),
       outbox_(schedule.stages(), schedule.shape.microbatches) {
   expect_trainable(schedule, options);
   multiplier();
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    StageState& state = stages_.emplace_back();
-    state.stage = make_stage(plan_of(schedule, options, stage));
-    state.gradients = zeros_like(state.stage.weights);
-    state.microbatches.resize(static_cast<std::size_t>(schedule.shape.microbatches));
+    if (!runs_stage(stage)) continue;
+    const auto at = static_cast<std::size_t>(stage);
+    stages_[at].weights = WeightVersions(make_stage(plan_of(schedule, options, stage)), uses_[at]);
+    stages_[at].gradients = zeros_like(stages_[at].weights.newest().weights);
+    stages_[at].last_gradients = stages_[at].gradients;
+    stages_[at].microbatches.resize(static_cast<std::size_t>(schedule.shape.microbatches));
   }
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute) state_of(op).recomputes = true;
+      if (op.kind == OpKind::kRecompute && runs_stage(op.stage)) state_of(op).recomputes = true;
+}
+
+bool Training::runs_stage(std::int32_t stage) const {
+  return processes_.runs(schedule_.rank_of_stage[static_cast<std::size_t>(stage)]);
 }
 
 Work Training::work() {
   return [this](const Turn& turn) {
-    run(program_.instructions[turn.id]);
+    run(turn);
     return turn.clock.now();
   };
 }
 
-void Training::run(const Instruction& instruction) {
-  if (is_message(instruction)) return carry(instruction);
+Cargo Training::cargo() {
+  return {[this](InstructionId message) {
+            const Op& op = program_.instructions[message].op;
+            const auto parcel = outbox_.take({direction_of(op), op.stage, op.microbatch});
+            return parcel ? pack(*parcel) : Blob();
+          },
+          [this](InstructionId message, std::span<const std::byte> bytes) {
+            const Op& op = program_.instructions[message].op;
+            if (bytes.empty()) return;  // nothing was there to be sent
+            inbox_.put({direction_of(op), reader_of(op), op.microbatch}, unpack(bytes));
+          }};
+}
+
+void Training::run(const Turn& turn) {
+  const Instruction& instruction = program_.instructions[turn.id];
+  if (is_message(instruction)) return carry(instruction, turn.damage);
   switch (instruction.op.kind) {
     case OpKind::kForward: return compute_forward(instruction.op);
     case OpKind::kRecompute: return compute_again(instruction.op);
@@ -106,20 +140,31 @@ void Training::run(const Instruction& instruction) {
 }
 
 /// From the stage that made it to the one that reads it; what is not there yet stays behind.
-void Training::carry(const Instruction& message) {
+void Training::carry(const Instruction& message, Damage damage) {
   const Op& op = message.op;
-  const bool goes_forward = op.kind == OpKind::kSendForward;
-  const Direction direction = goes_forward ? Direction::kForward : Direction::kBackward;
-  std::optional<Matrix> matrix = outbox_.take({direction, op.stage, op.microbatch});
-  if (!matrix) return;
-  const std::int32_t reader = op.stage + (goes_forward ? 1 : -1);
-  inbox_.put({direction, reader, op.microbatch}, std::move(*matrix));
+  const Direction direction = direction_of(op);
+  std::optional<Parcel> parcel = outbox_.take({direction, op.stage, op.microbatch});
+  if (!parcel) return;
+  Parcel sealed = seal(std::move(parcel->matrix), damage);
+  if (processes_.runs(message.peer))
+    inbox_.put({direction, reader_of(op), op.microbatch}, std::move(sealed));
+  else
+    outbox_.put({direction, op.stage, op.microbatch}, std::move(sealed));
 }
 
 Matrix Training::read(Direction direction, const Op& op) {
-  std::optional<Matrix> matrix = inbox_.take({direction, op.stage, op.microbatch});
-  if (matrix) return std::move(*matrix);
-  return Matrix(options_.model.rows(), options_.model.width);  // a buffer that nothing came into
+  const std::int32_t rows = options_.model.rows();
+  std::optional<Parcel> parcel = inbox_.take({direction, op.stage, op.microbatch});
+  if (!parcel) return Matrix(rows, options_.model.width);  // a buffer that nothing came into
+  const std::string damage = find_damage(*parcel, rows, options_.model.width);
+  if (damage.empty()) return std::move(parcel->matrix);
+  const std::int32_t maker = op.stage + (direction == Direction::kForward ? -1 : 1);
+  const auto rank_of = [&](std::int32_t stage) {
+    return std::to_string(schedule_.rank_of_stage[static_cast<std::size_t>(stage)]);
+  };
+  throw Error(Fault::kMachine, "rank " + rank_of(maker) + " sent " + damage +
+                                   "; it is what stage " + std::to_string(maker) + " made for " +
+                                   to_string(op) + " of rank " + rank_of(op.stage));
 }
 
 void Training::write(Direction direction, const Op& op, Matrix matrix) {
@@ -127,13 +172,13 @@ void Training::write(Direction direction, const Op& op, Matrix matrix) {
   const bool local = schedule_.rank_of_stage[static_cast<std::size_t>(reader)] ==
                      schedule_.rank_of_stage[static_cast<std::size_t>(op.stage)];
   if (local)
-    inbox_.put({direction, reader, op.microbatch}, std::move(matrix));
+    inbox_.put({direction, reader, op.microbatch}, {std::move(matrix), std::nullopt});
   else
-    outbox_.put({direction, op.stage, op.microbatch}, std::move(matrix));
+    outbox_.put({direction, op.stage, op.microbatch}, {std::move(matrix), std::nullopt});
 }
 
 void Training::compute_forward(const Op& op) {
-  const Stage& stage = stages_[static_cast<std::size_t>(op.stage)].stage;
+  const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
   Matrix input = stage.first ? Matrix() : read(Direction::kForward, op);
   if (state.recomputes) state.input = input;
@@ -147,18 +192,16 @@ void Training::compute_forward(const Op& op) {
 
 void Training::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
-  const Stage& stage = stages_[static_cast<std::size_t>(op.stage)].stage;
-  state.saved = run_forward(stage, std::move(state.input), tokens_of(op)).saved;
+  state.saved = run_forward(weights_of(op), std::move(state.input), tokens_of(op)).saved;
   hold(op, held_bytes(*state.saved));
 }
 
 void Training::compute_input_grad(const Op& op) {
-  const Stage& stage = stages_[static_cast<std::size_t>(op.stage)].stage;
+  const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
   if (!state.saved) refuse(op, "its forward");
   Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
-  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches);
-  StageGrad made = run_input_grad(stage, std::move(*state.saved), std::move(output_grad), scale);
+  StageGrad made = run_input_grad(stage, std::move(*state.saved), std::move(output_grad), scale_);
   state.saved.reset();
   state.work = std::move(made.work);
   if (!stage.first) write(Direction::kBackward, op, std::move(made.input_grad));
@@ -168,9 +211,21 @@ void Training::compute_input_grad(const Op& op) {
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.work) refuse(op, "its input gradient");
-  run_weight_grad(*state.work, stages_[static_cast<std::size_t>(op.stage)].gradients);
+  const auto at = static_cast<std::size_t>(op.stage);
+  run_weight_grad(*state.work, stages_[at].gradients);
   state.work.reset();
   hold(op, 0);
+  const WeightUse& use = uses_[at][static_cast<std::size_t>(op.microbatch)];
+  stages_[at].weights.let_go(use.read);
+  if (use.written) update(at);
+}
+
+/// Of the weights as of now; the gradients begin anew.
+void Training::update(std::size_t stage) {
+  StageState& state = stages_[stage];
+  state.weights.update(state.gradients, options_.optimizer);
+  std::vector<Matrix> zeros = zeros_like(state.gradients);
+  state.last_gradients = std::exchange(state.gradients, std::move(zeros));
 }
 
 /// The micro-batch now holds so many bytes on its rank.
@@ -186,50 +241,13 @@ Training::MicrobatchState& Training::state_of(const Op& op) {
       .microbatches[static_cast<std::size_t>(op.microbatch)];
 }
 
+const Stage& Training::weights_of(const Op& op) const {
+  const auto at = static_cast<std::size_t>(op.stage);
+  return stages_[at].weights.read(uses_[at][static_cast<std::size_t>(op.microbatch)].read, op);
+}
+
 Tokens Training::tokens_of(const Op& op) const {
   return make_tokens(options_, static_cast<std::int32_t>(losses_.size()), op.microbatch);
-}
-
-void Training::sum_replicas() {
-  const std::size_t originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
-  for (std::size_t stage = originals; stage < stages_.size(); ++stage)
-    for (std::size_t at = 0; at < stages_[stage].gradients.size(); ++at)
-      add(stages_[stage % originals].gradients[at], stages_[stage].gradients[at]);
-  for (std::size_t stage = originals; stage < stages_.size(); ++stage)
-    stages_[stage].gradients = stages_[stage % originals].gradients;
-}
-
-void Training::finish_step() {
-  sum_replicas();
-  double loss = 0;
-  for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
-    for (StageState& state : stages_)
-      loss += std::exchange(state.microbatches[static_cast<std::size_t>(microbatch)].loss, 0);
-  losses_.push_back(loss / schedule_.shape.microbatches);
-  last_gradients_.clear();
-  for (StageState& state : stages_) {
-    if (!schedule_.forward_only)
-      update(state.stage.weights, state.gradients, state.optimizer, options_.optimizer);
-    std::vector<Matrix> zeros = zeros_like(state.stage.weights);
-    last_gradients_.push_back(std::exchange(state.gradients, std::move(zeros)));
-  }
-}
-
-TrainingResult Training::result() const {
-  TrainingResult result;
-  result.losses = losses_;
-  const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
-  for (std::size_t stage = 0; stage < originals; ++stage) {
-    result.stages.push_back(stages_[stage].stage);
-    if (!last_gradients_.empty()) result.gradients.push_back(last_gradients_[stage]);
-  }
-  return result;
-}
-
-std::vector<Bytes> Training::peak_bytes() const {
-  std::vector<Bytes> peaks;
-  for (const RankMemory& memory : memory_) peaks.push_back(memory.peak);
-  return peaks;
 }
 
 }  // namespace bubblescope

@@ -1,14 +1,16 @@
-// Real work: every op of a schedule trains its part of a transformer. After a step, a synchronous
-// schedule must have made what a single rank would have made: losses, gradients, weights.
+// Real work: every op of a schedule trains its part of a transformer. After a step, the schedule
+// must have made what a single rank would have made: losses, gradients, weights.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "exec/backend.h"
+#include "exec/processes.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/optimizer.h"
 #include "exec/training/transformer.h"
+#include "exec/training/weight_versions.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/memory_model.h"
 
@@ -24,32 +26,36 @@ struct TrainingOptions {
 /// bidirectional schedule has its original's gradients and weights.
 struct TrainingResult {
   std::vector<double> losses;                  ///< per step, the mean over its micro-batches
-  std::vector<std::vector<Matrix>> gradients;  ///< [stage], of the last step
+  std::vector<std::vector<Matrix>> gradients;  ///< [stage], of the last update
   std::vector<Stage> stages;                   ///< [stage], after the last step
 };
 
 /// Data that can be learnt: each token follows from the one before it by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
-
-/// Throws Error for what cannot be trained: sliced sequences, schedules without flushes, heads that
-/// do not divide the width.
+/// Throws Error for sliced sequences, ranks that share a stage, heads that do not divide the width.
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
 
 class Training {
  public:
-  /// Throws Error as expect_trainable() does.
-  /// `schedule` and `program` are not copied.
-  Training(const Schedule& schedule, const Program& program, const TrainingOptions& options);
+  /// Its references are not copied; stages of other processes are not held here. Throws Error.
+  Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+           const Processes& processes = this_process_alone());
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   /// Does the instructions of the program. The Training must outlive it.
   Work work();
 
+  /// How its messages cross processes. The Training must outlive it.
+  Cargo cargo();
+
   /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights.
   void finish_step();
 
+  /// Of all processes, each of which must call this.
   TrainingResult result() const;
 
-  /// The most bytes of activations that each rank has held.
+  /// The most bytes of activations that each rank has held; of all processes too.
   std::vector<Bytes> peak_bytes() const;
 
  private:
@@ -63,9 +69,9 @@ class Training {
   };
 
   struct StageState {
-    Stage stage;
+    WeightVersions weights;
     std::vector<Matrix> gradients;
-    OptimizerState optimizer;
+    std::vector<Matrix> last_gradients;  ///< those of the last update
     std::vector<MicrobatchState> microbatches;
   };
 
@@ -74,8 +80,9 @@ class Training {
     Bytes peak = 0;
   };
 
-  void run(const Instruction& instruction);
-  void carry(const Instruction& message);
+  void run(const Turn& turn);
+  bool runs_stage(std::int32_t stage) const;
+  void carry(const Instruction& message, Damage damage);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
   void compute_input_grad(const Op& op);
@@ -84,21 +91,26 @@ class Training {
   void write(Direction direction, const Op& op, Matrix matrix);
   void hold(const Op& op, Bytes bytes);
   MicrobatchState& state_of(const Op& op);
+  const Stage& weights_of(const Op& op) const;
+  void update(std::size_t stage);
   Tokens tokens_of(const Op& op) const;
   void sum_replicas();
 
   const Schedule& schedule_;
   const Program& program_;
+  const Processes& processes_;
   TrainingOptions options_;
+  std::vector<std::vector<WeightUse>> uses_;
+  float scale_;
   std::vector<StageState> stages_;
   std::vector<RankMemory> memory_;  ///< [rank]; each is touched by its rank's lane only
   Mailbox inbox_;                   ///< at the stage that reads
   Mailbox outbox_;                  ///< at the stage that made it
   std::vector<double> losses_;
-  std::vector<std::vector<Matrix>> last_gradients_;
 };
 
-/// The same steps on one rank, micro-batch after micro-batch: the judge.
+/// The same steps on one rank, micro-batch after micro-batch, each on the versions of the weights
+/// that the schedule prescribes: the judge.
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps);
 

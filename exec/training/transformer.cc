@@ -57,44 +57,51 @@ Matrix pull_back(const Matrix& grad, const Matrix& weight) {
   return product(whole(grad), transposed(whole(weight)));
 }
 
-/// Goes back through a norm and its gain, and notes the gain's own gradient.
-Matrix pull_back_norm(const Stage& stage, const Matrix& input, const Matrix& grad,
-                      std::size_t weight, WeightWork& work) {
-  work.gains.push_back({weight, gain_grad(input, grad)});
-  return norm_grad(input, stage.weights[weight], grad);
-}
+/// Goes back through a stage, and notes what its weight gradients will need.
+class StageBack {
+ public:
+  StageBack(const Stage& stage, WeightWork& work) : stage_(stage), work_(work) {}
 
-/// The gradient of a block's input from that of its output.
-Matrix run_block_back(const Stage& stage, std::size_t block, BlockActivations saved, Matrix grad,
-                      WeightWork& work) {
-  const std::size_t begin = block_begin(stage, block);
-  const Matrix* const weights = &stage.weights[begin];
-  Matrix up_grad = gelu_grad(saved.before_gelu, pull_back(grad, weights[kDown]));
-  Matrix middle_grad = pull_back_norm(stage, saved.middle, pull_back(up_grad, weights[kUp]),
-                                      begin + kMiddleGain, work);
-  add(middle_grad, grad);
-  work.products.push_back({begin + kDown, std::move(saved.after_gelu), std::move(grad)});
-  work.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
-  Matrix qkv_grad =
-      attention_grad(saved.qkv, saved.attention, pull_back(middle_grad, weights[kOut]),
-                     attention_shape(stage.shape));
-  Matrix result =
-      pull_back_norm(stage, saved.input, pull_back(qkv_grad, weights[kQkv]), begin + kGain, work);
-  add(result, middle_grad);
-  work.products.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
-  work.products.push_back({begin + kOut, std::move(saved.mixed), std::move(middle_grad)});
-  return result;
-}
+  /// The gradient of a block's input from that of its output.
+  Matrix run_block(std::size_t block, BlockActivations saved, Matrix grad) {
+    const std::size_t begin = block_begin(stage_, block);
+    const Matrix* const weights = &stage_.weights[begin];
+    Matrix up_grad = gelu_grad(saved.before_gelu, pull_back(grad, weights[kDown]));
+    Matrix middle_grad =
+        pull_back_norm(begin + kMiddleGain, saved.middle, pull_back(up_grad, weights[kUp]));
+    add(middle_grad, grad);
+    work_.products.push_back({begin + kDown, std::move(saved.after_gelu), std::move(grad)});
+    work_.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
+    Matrix qkv_grad =
+        attention_grad(saved.qkv, saved.attention, pull_back(middle_grad, weights[kOut]),
+                       attention_shape(stage_.shape));
+    Matrix result = pull_back_norm(begin + kGain, saved.input, pull_back(qkv_grad, weights[kQkv]));
+    add(result, middle_grad);
+    work_.products.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
+    work_.products.push_back({begin + kOut, std::move(saved.mixed), std::move(middle_grad)});
+    return result;
+  }
 
-Matrix run_head_back(const Stage& stage, Activations& saved, float scale, WeightWork& work) {
-  const std::size_t begin = head_begin(stage);
-  Matrix logits_grad = cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale);
-  Matrix grad =
-      pull_back_norm(stage, saved.head_input, pull_back(logits_grad, stage.weights[begin + kHead]),
-                     begin + kHeadGain, work);
-  work.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
-  return grad;
-}
+  /// The gradient of the last block's output from the loss, times `scale`.
+  Matrix run_head(Activations& saved, float scale) {
+    const std::size_t begin = head_begin(stage_);
+    Matrix logits_grad = cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale);
+    Matrix grad = pull_back_norm(begin + kHeadGain, saved.head_input,
+                                 pull_back(logits_grad, stage_.weights[begin + kHead]));
+    work_.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
+    return grad;
+  }
+
+ private:
+  /// Through a norm and its gain, whose own gradient is noted.
+  Matrix pull_back_norm(std::size_t weight, const Matrix& input, const Matrix& grad) {
+    work_.gains.push_back({weight, gain_grad(input, grad)});
+    return norm_grad(input, stage_.weights[weight], grad);
+  }
+
+  const Stage& stage_;
+  WeightWork& work_;
+};
 
 void add_embedding_grad(const WeightWork& work, std::vector<Matrix>& gradients) {
   const Matrix& grad = work.embedded_grad;
@@ -135,11 +142,10 @@ StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens) 
 
 StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale) {
   StageGrad result;
-  Matrix grad =
-      stage.last ? run_head_back(stage, saved, scale, result.work) : std::move(output_grad);
+  StageBack back(stage, result.work);
+  Matrix grad = stage.last ? back.run_head(saved, scale) : std::move(output_grad);
   for (std::size_t block = saved.blocks.size(); block-- > 0;)
-    grad =
-        run_block_back(stage, block, std::move(saved.blocks[block]), std::move(grad), result.work);
+    grad = back.run_block(block, std::move(saved.blocks[block]), std::move(grad));
   if (stage.first) {
     result.work.tokens = std::move(saved.tokens.inputs);
     result.work.embedded_grad = std::move(grad);

@@ -37,8 +37,7 @@ BubbleReport analyze(const Schedule& schedule, const Program& program, const Tim
   report.schedule = schedule.name;
   report.shape = schedule.shape;
   report.ranks = account_for_time(program, timeline);
-  const StepBounds bounds = step_bounds(timeline);
-  report.makespan = bounds.end - bounds.start;
+  report.makespan = makespan_of(timeline);
   for (const RankReport& rank : report.ranks) {
     report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
     report.ideal = std::max(report.ideal, rank.busy);

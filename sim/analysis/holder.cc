@@ -3,15 +3,9 @@
 
 namespace bubblescope {
 
-namespace {
-
-constexpr InstructionId kNone = 0xffffffffu;
-
-}  // namespace
-
 Holders::Holders(const Program& program, const Timeline& timeline)
-    : program_(program), timeline_(timeline), previous_in_lane_(program.size(), kNone) {
-  std::vector<InstructionId> last(program.lanes.size(), kNone);
+    : program_(program), timeline_(timeline), previous_in_lane_(program.size(), kNoInstruction) {
+  std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
     if (lane == kNoLane) continue;
@@ -30,7 +24,7 @@ std::optional<InstructionId> Holders::last_dependency(InstructionId id) const {
 std::optional<InstructionId> Holders::holder(InstructionId id) const {
   const InstructionId previous = previous_in_lane_[id];
   const std::optional<InstructionId> dependency = last_dependency(id);
-  if (previous == kNone) return dependency;
+  if (previous == kNoInstruction) return dependency;
   if (dependency && timeline_.end[*dependency] > timeline_.end[previous]) return dependency;
   return previous;
 }

@@ -34,8 +34,6 @@ std::string_view name(BusyKind kind) {
   return "?";
 }
 
-namespace {
-
 BusyKind busy_kind(OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return BusyKind::kF;
@@ -54,6 +52,8 @@ BusyKind busy_kind(OpKind kind) {
   }
   return BusyKind::kOptimizer;
 }
+
+namespace {
 
 Nanos& at(RankReport& rank, IdleCause cause) {
   return rank.idle_by_cause[static_cast<std::size_t>(cause)];
@@ -94,12 +94,6 @@ void move_imbalance(RankReport& rank, Nanos busiest) {
 }
 
 }  // namespace
-
-StepBounds step_bounds(const Timeline& timeline) {
-  if (timeline.start.empty()) return {};
-  return {*std::min_element(timeline.start.begin(), timeline.start.end()),
-          *std::max_element(timeline.end.begin(), timeline.end.end())};
-}
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
   const StepBounds bounds = step_bounds(timeline);

@@ -8,12 +8,8 @@
 
 namespace bubblescope {
 
-/// First start and last end of anything, on any rank.
-struct StepBounds {
-  Nanos start = 0;
-  Nanos end = 0;
-};
-StepBounds step_bounds(const Timeline& timeline);
+/// What a rank is busy with while it runs an op.
+BusyKind busy_kind(OpKind kind);
 
 /// One entry per rank with everything but its peak. A gap between two ops is communication while
 /// the message that ended it was on its way, and dependency before; of the dependency, as much is

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace bubblescope {
@@ -15,29 +16,83 @@ struct Chains {
   std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
 };
 
-/// The edges by which a pair starts or ends together are the order's own, not the data's: a forward
-/// waits for forwards of its own micro-batch, and what it sends is there when it ends.
-bool is_data_edge(const Program& program, InstructionId from, const Instruction& to) {
-  const bool pair = to.op.kind == OpKind::kForward && to.op.pairing == Pairing::kFirst;
-  if (!pair && to.op.kind != OpKind::kSendForward) return true;
-  const Op& made = program.instructions[from].op;
-  if (to.op.kind == OpKind::kSendForward) return !gives_input_grad(made.kind);
-  const bool forward = made.kind == OpKind::kForward || made.kind == OpKind::kSendForward;
-  return forward && made.microbatch == to.op.microbatch;
+bool is_gradient(OpKind kind) { return gives_input_grad(kind) || kind == OpKind::kSendBackward; }
+bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpKind::kSendForward; }
+
+/// Whether one op or message needs what another made or brings; true for whatever is neither.
+bool needs(const Op& op, const Op& made) {
+  if (!is_compute(op.kind) && !is_send(op.kind)) return true;
+  if (op.microbatch != made.microbatch) return false;
+  const bool same = made.stage == op.stage && made.slice == op.slice;
+  switch (op.kind) {
+    case OpKind::kForward:
+      return is_activation(made.kind) &&
+             (made.stage == op.stage ? made.slice + 1 == op.slice : made.stage + 1 == op.stage);
+    case OpKind::kBackward:
+    case OpKind::kInputGrad:
+      if (!is_gradient(made.kind)) return same;
+      return made.stage == op.stage ? made.slice == op.slice + 1 : made.stage == op.stage + 1;
+    case OpKind::kWeightGrad:
+    case OpKind::kSendBackward: return same && is_gradient(made.kind);
+    case OpKind::kRecompute:
+    case OpKind::kSendForward: return same && is_activation(made.kind);
+    case OpKind::kRecvForward:
+    case OpKind::kRecvBackward:
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kIdle: return true;
+  }
+  return true;
 }
+
+/// Tells the edges of the data from those of the order, which another order would not have: those
+/// by which a pair starts or ends together, and those of the posts and waits of messages.
+class DataEdges {
+ public:
+  explicit DataEdges(const Program& program)
+      : program_(program), first_of_pair_(program.size(), kNone) {
+    std::vector<InstructionId> last(program.lanes.size(), kNone);
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      const Instruction& instruction = program.instructions[id];
+      if (instruction.lane == kNoLane) continue;
+      if (instruction.op.pairing == Pairing::kSecond) first_of_pair_[id] = last[instruction.lane];
+      last[instruction.lane] = id;
+    }
+  }
+
+  /// What made the data for which one instruction waits for another; nothing if it waits for none.
+  /// In a fused pair that is the first half, for whose result all wait for the second.
+  std::optional<InstructionId> source(InstructionId to, InstructionId from) const {
+    const Instruction& waiting = program_.instructions[to];
+    const Instruction& awaited = program_.instructions[from];
+    if (waiting.role != Role::kWork || awaited.role != Role::kWork) return {};
+    if (needs(waiting.op, awaited.op)) return from;
+    const InstructionId first = first_of_pair_[from];
+    if (first != kNone && needs(waiting.op, program_.instructions[first].op)) return first;
+    return {};
+  }
+
+ private:
+  static constexpr InstructionId kNone = 0xffffffffu;
+
+  const Program& program_;
+  std::vector<InstructionId> first_of_pair_;  ///< of second halves
+};
 
 Chains longest_chains(const Program& program, const Timeline& timeline) {
   Chains chains{std::vector<Nanos>(program.size(), 0), std::vector<Nanos>(program.size(), 0)};
+  const DataEdges edges(program);
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId from : program.dependencies_of(id))
-      if (is_data_edge(program, from, program.instructions[id]))
-        chains.head[id] = std::max(chains.head[id],
-                                   chains.head[from] + timeline.end[from] - timeline.start[from]);
+      if (const auto source = edges.source(id, from))
+        chains.head[id] =
+            std::max(chains.head[id], chains.head[*source] + timeline.least_duration(*source));
   for (InstructionId id = program.size(); id-- > 0;) {
-    const Nanos with_me = chains.tail[id] + timeline.end[id] - timeline.start[id];
+    const Nanos with_me = chains.tail[id] + timeline.least_duration(id);
     for (const InstructionId from : program.dependencies_of(id))
-      if (is_data_edge(program, from, program.instructions[id]))
-        chains.tail[from] = std::max(chains.tail[from], with_me);
+      if (const auto source = edges.source(id, from))
+        chains.tail[*source] = std::max(chains.tail[*source], with_me);
   }
   return chains;
 }
@@ -109,7 +164,7 @@ Nanos lower_bound(const Program& program, const Timeline& timeline) {
   Nanos bound = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
-    const Nanos duration = timeline.end[id] - timeline.start[id];
+    const Nanos duration = timeline.least_duration(id);
     bound = std::max(bound, chains.head[id] + duration + chains.tail[id]);
     if (!is_compute(instruction.op.kind)) continue;
     const std::size_t home = homes(instruction);

@@ -69,6 +69,31 @@ struct Bubble {
   Nanos time = 0;        ///< makespan - ideal
 };
 
+/// What passed a link, or one direction of a device, that messages share.
+struct LinkUse {
+  std::string name;
+  Bytes bytes = 0;
+  Nanos busy = 0;          ///< time with anything on it
+  Nanos shared = 0;        ///< time with two messages or more on it
+  double utilization = 0;  ///< bytes, of what it could have carried in the whole step
+};
+
+/// How long a step takes when no two are alike.
+struct StepTimes {
+  std::vector<Nanos> makespans;  ///< per scenario
+  Nanos p50 = 0;                 ///< half of the scenarios take no longer
+  Nanos p95 = 0;
+  Nanos least = 0;
+  Nanos most = 0;
+  double mean = 0;  ///< in nanoseconds
+};
+
+/// By how much the step gets longer when something takes 1 % longer.
+struct Sensitivity {
+  std::vector<Nanos> by_rank;               ///< all compute ops of the rank
+  std::array<Nanos, kBusyKinds> by_kind{};  ///< all ops of the kind; "send": all messages
+};
+
 struct BubbleReport {
   std::string source;  ///< of the Timeline
   std::string schedule;
@@ -82,8 +107,11 @@ struct BubbleReport {
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;
   std::vector<InstructionId> critical_path;  ///< in time order
-  std::vector<Nanos> slack;  ///< per instruction: how much later it could end for free
-  Nanos lower_bound = 0;     ///< no order of these ops on these ranks is faster
+  std::vector<Nanos> slack;        ///< per instruction: how much later it could end for free
+  std::vector<LinkUse> links;      ///< busiest first; empty without a cluster
+  std::optional<StepTimes> noise;  ///< where there is any
+  std::optional<Sensitivity> sensitivity;  ///< where it was asked for
+  Nanos lower_bound = 0;                   ///< no order of these ops on these ranks is faster
 };
 
 }  // namespace bubblescope

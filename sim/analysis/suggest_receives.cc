@@ -13,11 +13,6 @@ namespace bubblescope {
 
 namespace {
 
-Nanos makespan_of(const Timeline& timeline) {
-  if (timeline.end.empty()) return 0;
-  return *std::max_element(timeline.end.begin(), timeline.end.end());
-}
-
 /// Where a rank's receives stand: for each gap before an op or send, the receives in it.
 std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
   std::map<std::size_t, RankOrder> gaps;

@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "sim/analysis/idle.h"
-
 namespace bubblescope {
 
 namespace {
@@ -36,11 +34,6 @@ std::vector<TimedOp> sorted_ops(const Program& program, const Timeline& timeline
   return ops;
 }
 
-Nanos makespan(const Timeline& timeline) {
-  const StepBounds bounds = step_bounds(timeline);
-  return bounds.end - bounds.start;
-}
-
 }  // namespace
 
 TimelineDifference compare_timelines(const Program& program_a, const Timeline& timeline_a,
@@ -48,8 +41,8 @@ TimelineDifference compare_timelines(const Program& program_a, const Timeline& t
   const std::vector<TimedOp> ops_a = sorted_ops(program_a, timeline_a);
   const std::vector<TimedOp> ops_b = sorted_ops(program_b, timeline_b);
   TimelineDifference difference;
-  difference.makespan_a = makespan(timeline_a);
-  difference.makespan_b = makespan(timeline_b);
+  difference.makespan_a = makespan_of(timeline_a);
+  difference.makespan_b = makespan_of(timeline_b);
   auto a = ops_a.begin();
   auto b = ops_b.begin();
   while (a != ops_a.end() || b != ops_b.end()) {

@@ -73,10 +73,7 @@ class Deferral {
 
   void release_for(const Op& op) {
     for (const Made& made : needs_of(schedule_, op)) {
-      if (made.stage == op.stage) continue;
-      const OpKind kind =
-          made.product == Product::kActivation ? OpKind::kRecvForward : OpKind::kRecvBackward;
-      release({op.stage, made.microbatch, made.slice, kind, Pairing::kAlone});
+      if (made.stage != op.stage) release(receive_of(made, op.stage));
     }
   }
 

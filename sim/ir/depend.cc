@@ -44,6 +44,20 @@ Needs needs_of(const Schedule& schedule, const Op& op) {
   return needs;
 }
 
+Made made_by(const Op& op) { return {product_of(op.kind), op.stage, op.microbatch, op.slice}; }
+
+Op send_of(const Made& made) {
+  const bool forward = made.product == Product::kActivation;
+  return {made.stage, made.microbatch, made.slice,
+          forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone};
+}
+
+Op receive_of(const Made& made, std::int32_t receiving_stage) {
+  const bool forward = made.product == Product::kActivation;
+  return {receiving_stage, made.microbatch, made.slice,
+          forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
+}
+
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {
   if (made.product == Product::kActivation && !schedule.is_last(made.stage)) return made.stage + 1;
   if (made.product == Product::kGradient && !schedule.is_first(made.stage)) return made.stage - 1;

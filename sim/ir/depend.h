@@ -52,6 +52,14 @@ Needs needs_of(const Schedule& schedule, const Op& op);
 /// s-1 its gradient.
 std::optional<Made> carried_by(const Schedule& schedule, const Op& message);
 
+/// What a compute op makes.
+Made made_by(const Op& op);
+
+/// The two ends of the message that carries an activation or a gradient: the SEND of its maker, and
+/// the RECV of the stage that needs it.
+Op send_of(const Made& made);
+Op receive_of(const Made& made, std::int32_t receiving_stage);
+
 /// The stage that needs what another stage made; nothing at the end of its pipeline, and for what
 /// only its own stage needs.
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made);
@@ -70,9 +78,7 @@ class MadeIndex {
     return stage_row + row(made.stage) +
            static_cast<std::size_t>(std::int64_t{made.microbatch} * slices_ + made.slice);
   }
-  std::size_t operator()(const Op& op) const {
-    return (*this)(Made{product_of(op.kind), op.stage, op.microbatch, op.slice});
-  }
+  std::size_t operator()(const Op& op) const { return (*this)(made_by(op)); }
 
  private:
   std::size_t row(std::int64_t stages) const {

@@ -9,8 +9,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr InstructionId kNothing = 0xffffffffu;
-
 class HostLowering {
  public:
   HostLowering(const Program& dataflow, P2pMode mode)
@@ -29,7 +27,7 @@ class HostLowering {
  private:
   void add_list(std::int32_t rank, const PostedSteps& steps) {
     lane_ = draft_.add_lane({rank, "host"});
-    last_compute_ = last_in_host_ = kNothing;
+    last_compute_ = last_in_host_ = kNoInstruction;
     for (std::size_t at = 0; at < steps.size();) {
       if (is_compute(steps[at].op.kind)) {
         pass_compute(steps[at++].id);
@@ -49,8 +47,8 @@ class HostLowering {
 
   /// The compute lane keeps the order of compute ops; only the one behind messages must wait.
   void pass_compute(InstructionId id) {
-    if (last_in_host_ != kNothing) draft_.add_dependency(id, last_in_host_);
-    last_in_host_ = kNothing;
+    if (last_in_host_ != kNoInstruction) draft_.add_dependency(id, last_in_host_);
+    last_in_host_ = kNoInstruction;
     last_compute_ = id;
   }
 
@@ -62,8 +60,8 @@ class HostLowering {
 
   void add_post(const PostedStep& step) {
     const InstructionId post = add(step, Role::kPost);
-    if (last_compute_ != kNothing) draft_.wait_for(last_compute_);
-    last_compute_ = kNothing;
+    if (last_compute_ != kNoInstruction) draft_.wait_for(last_compute_);
+    last_compute_ = kNoInstruction;
     draft_.add_dependency(step.id, post);
     if (is_recv(step.op.kind)) receive_post_[step.id] = post;
   }
@@ -90,10 +88,11 @@ class HostLowering {
   const Program& dataflow_;
   P2pMode mode_;
   std::uint32_t lane_ = 0;
-  InstructionId last_compute_ = kNothing;    ///< before the next post, if nothing stands between
-  InstructionId last_in_host_ = kNothing;    ///< before the next compute op, likewise
-  std::vector<InstructionId> send_wait_;     ///< by message
-  std::vector<InstructionId> receive_post_;  ///< by message
+  InstructionId last_compute_ =
+      kNoInstruction;  ///< before the next post, if nothing stands between
+  InstructionId last_in_host_ = kNoInstruction;  ///< before the next compute op, likewise
+  std::vector<InstructionId> send_wait_;         ///< by message
+  std::vector<InstructionId> receive_post_;      ///< by message
   ProgramDraft draft_;
 };
 

@@ -15,8 +15,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr InstructionId kNobody = 0xffffffffu;
-
 /// Compute ops get draft ids 0..n-1 rank by rank, then come the messages in order of discovery.
 class DataflowLowering {
  public:
@@ -24,7 +22,7 @@ class DataflowLowering {
       : schedule_(schedule),
         options_(options),
         made_index_(schedule),
-        maker_(made_index_.size(), kNobody),
+        maker_(made_index_.size(), kNoInstruction),
         draft_(schedule.shape.ranks, 2 * static_cast<std::size_t>(schedule.op_count())) {
     messages_.reserve(static_cast<std::size_t>(schedule.op_count()));
   }
@@ -72,13 +70,13 @@ class DataflowLowering {
     for (const Made& made : needs_of(schedule_, op)) wait_for(made, op, id, waiter);
     if (has_recompute_ && gives_input_grad(op.kind)) {
       const Made recomputed{Product::kRecomputed, op.stage, op.microbatch, op.slice};
-      if (maker_[made_index_(recomputed)] != kNobody) wait_for(recomputed, op, id, waiter);
+      if (maker_[made_index_(recomputed)] != kNoInstruction) wait_for(recomputed, op, id, waiter);
     }
   }
 
   void wait_for(const Made& made, const Op& op, InstructionId id, InstructionId waiter) {
     const InstructionId maker = maker_[made_index_(made)];
-    if (maker == kNobody)
+    if (maker == kNoInstruction)
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
                                        std::to_string(made.stage) + ", micro-batch " +
                                        std::to_string(made.microbatch) + ", which no rank runs");
@@ -102,11 +100,12 @@ class DataflowLowering {
 
   void add_message(const Message& message) {
     const Instruction& consumer = draft_.instruction(message.consumer);
-    Op op = consumer.op;
-    op.pairing = Pairing::kAlone;
-    op.stage += op.kind == OpKind::kForward ? -1 : 1;
-    op.kind = op.kind == OpKind::kForward ? OpKind::kSendForward : OpKind::kSendBackward;
-    draft_.add({op, kNoLane, schedule_.rank_of(op.stage, op.microbatch), consumer.rank});
+    const Op& op = consumer.op;
+    const bool forward = op.kind == OpKind::kForward;
+    const Made made{forward ? Product::kActivation : Product::kGradient,
+                    op.stage + (forward ? -1 : 1), op.microbatch, op.slice};
+    const std::int32_t rank = schedule_.rank_of(made.stage, made.microbatch);
+    draft_.add({send_of(made), kNoLane, rank, consumer.rank});
     draft_.wait_for(message.maker);
   }
 

@@ -76,11 +76,8 @@ class Posting {
     if (!consumer) return;
     const auto peer = static_cast<std::size_t>(schedule_.rank_of(*consumer, op.microbatch));
     if (peer == rank) return;
-    const bool forward = op.kind == OpKind::kForward;
-    const OpKind send = forward ? OpKind::kSendForward : OpKind::kSendBackward;
-    const OpKind recv = forward ? OpKind::kRecvForward : OpKind::kRecvBackward;
-    lists_[rank].push_back({op.stage, op.microbatch, op.slice, send, Pairing::kAlone});
-    lists_[peer].push_back({*consumer, op.microbatch, op.slice, recv, Pairing::kAlone});
+    lists_[rank].push_back(send_of(made_by(op)));
+    lists_[peer].push_back(receive_of(made_by(op), *consumer));
   }
 
   bool done() const {

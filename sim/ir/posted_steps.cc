@@ -12,16 +12,14 @@ namespace bubblescope {
 
 namespace {
 
-constexpr InstructionId kNobody = 0xffffffffu;
-
 class StepSearch {
  public:
   StepSearch(const Schedule& schedule, const Program& dataflow)
       : schedule_(schedule),
         dataflow_(dataflow),
         index_(schedule),
-        maker_(index_.size(), kNobody),
-        message_(index_.size(), kNobody),
+        maker_(index_.size(), kNoInstruction),
+        message_(index_.size(), kNoInstruction),
         posted_ends_(dataflow.size(), 0) {
     for (InstructionId id = 0; id < dataflow.size(); ++id) {
       const Instruction& instruction = dataflow.instructions[id];
@@ -57,7 +55,7 @@ class StepSearch {
  private:
   InstructionId find_compute(std::int32_t rank, const Op& op) const {
     const InstructionId id = maker_[index_(op)];
-    if (id == kNobody)
+    if (id == kNoInstruction)
       throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
                                        ", which is not in its order; remove it");
     return id;
@@ -65,8 +63,8 @@ class StepSearch {
 
   InstructionId find_message(std::int32_t rank, const Op& op) {
     const std::optional<Made> made = carried_by(schedule_, op);
-    const InstructionId id = made ? message_[index_(*made)] : kNobody;
-    if (id == kNobody)
+    const InstructionId id = made ? message_[index_(*made)] : kNoInstruction;
+    if (id == kNoInstruction)
       throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
                                        ", but no such message is needed; remove it");
     ++posted_ends_[id];

@@ -15,6 +15,9 @@ namespace bubblescope {
 /// Index of an instruction in its Program.
 using InstructionId = std::uint32_t;
 
+/// The id of no instruction.
+inline constexpr InstructionId kNoInstruction = 0xffffffffu;
+
 /// The lane of an instruction that occupies nothing: it starts as soon as its dependencies end.
 /// A message that only takes time, such as one over a link that is never full, is one.
 inline constexpr std::uint32_t kNoLane = 0xffffffffu;

@@ -47,4 +47,8 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return nearest;
 }
 
+std::string suggestion(std::string_view nearest) {
+  return nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?";
+}
+
 }  // namespace bubblescope

@@ -17,6 +17,9 @@ std::string normalize_name(std::string_view name);
 /// The known name that is closest to a mistyped one (edit distance); empty if none is near.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
+/// "; did you mean 'zb-h1'?" of the nearest name; empty if there is none.
+std::string suggestion(std::string_view nearest);
+
 /// Definitions with `name` and `aliases`, sorted by name.
 template <class Def>
 class Registry {

@@ -11,6 +11,9 @@
 
 namespace bubblescope {
 
+/// The most ranks that a pipeline may have, so that a mistyped number is an error and not a hang.
+inline constexpr std::int32_t kMaxRanks = 65'536;
+
 /// How large a pipeline is. In formulas: p = ranks, v = chunks, m = microbatches, n = slices.
 struct Shape {
   std::int32_t ranks = 1;

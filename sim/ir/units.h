@@ -21,6 +21,12 @@ std::int64_t parse_millionths(std::string_view text);
 /// 1000; KiB, MiB, GiB and TiB of 1024. Throws Error for anything else, and for over 2^60 bytes.
 Bytes parse_bytes(std::string_view text);
 
+/// One of `parts` nearly equal parts of a duration: the first `whole mod parts` of them are one
+/// nanosecond longer, so that nothing is lost.
+inline Nanos part_of(Nanos whole, std::int64_t parts, std::int64_t part) {
+  return whole / parts + (part < whole % parts ? 1 : 0);
+}
+
 /// "27 ms", "1.234 ms", "18.522 us": the shortest exact form in the largest unit that fits.
 std::string to_text(Nanos duration);
 

@@ -76,11 +76,8 @@ class MessageChecks {
       if (from == rank) continue;
       const Ends& ends = ends_[index_(made)];
       const std::optional<std::int32_t> user = ends_[index_(op)].made;
-      const bool forward = made.product == Product::kActivation;
-      const Op send{made.stage, made.microbatch, made.slice,
-                    forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone};
-      const Op recv{op.stage, made.microbatch, made.slice,
-                    forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
+      const Op send = send_of(made);
+      const Op recv = receive_of(made, op.stage);
       if (!ends.send)
         report(from, {},
                to_string(send) + " is missing; " + to_string(op) + " of rank " +

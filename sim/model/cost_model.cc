@@ -9,10 +9,6 @@ namespace bubblescope {
 
 namespace {
 
-Nanos part_of(Nanos share, std::int64_t parts, std::int64_t part) {
-  return share / parts + (part < share % parts ? 1 : 0);
-}
-
 Nanos compute_duration(const StageCost& cost, OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return cost.forward;

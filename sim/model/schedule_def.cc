@@ -56,8 +56,7 @@ const ScheduleDef& find_schedule(const std::string& name) {
   const auto& registry = Registry<ScheduleDef>::instance();
   if (const ScheduleDef* def = registry.find(name)) return *def;
   const std::string nearest = registry.nearest(name);
-  throw Error("no schedule is called '" + name + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+  throw Error("no schedule is called '" + name + "'" + suggestion(nearest) +
               " ('bubblescope list schedules' shows them all)");
 }
 
@@ -79,14 +78,8 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
 }
 
 std::string to_string(Profile profile) {
-  switch (profile) {
-    case Profile::kNone: return "";
-    case Profile::kPytorch: return "pytorch";
-    case Profile::kMegatron: return "megatron";
-    case Profile::kDeepspeed: return "deepspeed";
-    case Profile::kColossalai: return "colossalai";
-    case Profile::kDeepseek: return "deepseek";
-  }
+  for (const ProfileName& known : kProfiles)
+    if (known.profile == profile) return std::string(known.name);
   return "";
 }
 

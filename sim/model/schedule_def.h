@@ -2,10 +2,12 @@
 // claims. The claims are tested for every registered schedule over all small shapes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/ir/error.h"
@@ -25,6 +27,20 @@ enum class Profile : std::uint8_t {
   kColossalai,
   kDeepseek,
 };
+
+struct ProfileName {
+  Profile profile;
+  std::string_view name;
+};
+
+/// Every profile but none, in the order of the enum.
+inline constexpr std::array<ProfileName, 5> kProfiles{{
+    {Profile::kPytorch, "pytorch"},
+    {Profile::kMegatron, "megatron"},
+    {Profile::kDeepspeed, "deepspeed"},
+    {Profile::kColossalai, "colossalai"},
+    {Profile::kDeepseek, "deepseek"},
+}};
 
 /// What a builder is given. Schedules that look for a good order also read the costs.
 struct ScheduleRequest {

@@ -161,6 +161,25 @@ std::string keys_of(const nlohmann::ordered_json& properties) {
   return keys;
 }
 
+// 1 MiB at 400 Gb/s takes 20 972 ns; 100 Gb/s, which two ranks share, four times 20 971.52.
+TEST(CostFile, PlacesRanksAndDevicesOfACluster) {
+  const CostFile file = with(std::string(kTwoStages) +
+                             R"(,"message":{"latency":"10us","bytes":"1MiB","bandwidth_gbps":400},)"
+                             R"("cluster":{"ranks_per_node":1,"between_nodes":{"latency":"20us",)"
+                             R"("bandwidth_gbps":[["1MiB",400],["2MiB",800]]},)"
+                             R"("devices":[{"name":"nic","ranks_per_device":2,)"
+                             R"("bandwidth_gbps":100,"carries":"between_nodes"}]})");
+  const Cluster placed = *cluster(file, split());
+  EXPECT_EQ(placed.node_of_rank, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(placed.message_bytes, 1 << 20);
+  EXPECT_EQ(placed.within_node.latency, 10'000);
+  EXPECT_EQ(placed.between_nodes.points.size(), 2u);
+  EXPECT_EQ(placed.devices.size(), 1u);
+  EXPECT_EQ(placed.devices[0].name, "nic 0");
+  EXPECT_EQ(placed.devices[0].ranks, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(cost_model(file, split()).message_between[1], 20'000 + 83'887);
+}
+
 TEST(CostFile, HasTheKeysOfItsSchema) {
   const auto schema = nlohmann::ordered_json::parse(read_document("costs.schema.json"));
   const auto& file = schema["properties"];
@@ -174,6 +193,12 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
   EXPECT_EQ(known_keys(stages + R"("message":)" + stray), keys_of(file["message"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("links":[)" + stray + "]"),
             keys_of(file["links"]["items"]["properties"]));
+  const auto& cluster = file["cluster"]["properties"];
+  EXPECT_EQ(known_keys(stages + R"("cluster":)" + stray), keys_of(cluster));
+  EXPECT_EQ(known_keys(stages + R"("cluster":{"within_node":)" + stray + "}"),
+            keys_of(schema["$defs"]["speed"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("cluster":{"devices":[)" + stray + "]}"),
+            keys_of(cluster["devices"]["items"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("memory":)" + stray), keys_of(file["memory"]["properties"]));
 }
 

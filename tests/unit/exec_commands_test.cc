@@ -78,22 +78,29 @@ TEST(RunCommand, WhatIsOnlyPlayedHasNoGradients) {
 }
 
 TEST(RunCommand, ADeadRankIsTheMachinesFaultAndLeavesAPartialTimeline) {
-  const TemporaryFile trace("partial.json");
-  try {
-    call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
-                   "rank=1,op=1F1,die", "--save", trace.path()});
-    FAIL() << "the run did not break down";
-  } catch (const Error& error) {
-    testing::internal::GetCapturedStdout();
-    EXPECT_EQ(error.fault(), Fault::kMachine);
-    EXPECT_EQ(std::string(error.what())
-                  .find("rank 1 died at 1F1, as --inject says; every rank was "
-                        "stopped: rank 1 at 1F1"),
-              0u)
-        << error.what();
-  }
-  std::ifstream file(trace.path());
-  EXPECT_EQ(Json::parse(file)["source"], "cpu");
+  const TemporaryFile saved("partial.json");
+  testing::internal::CaptureStderr();
+  const Outcome outcome =
+      call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
+                     "rank=1,op=1F1,die", "--save", saved.path()});
+  const std::string message = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(outcome.status, 3);
+  std::ifstream file(saved.path());
+  const std::string breakdown = Json::parse(file)["breakdown"];
+  EXPECT_EQ(breakdown.find("rank 1 died at 1F1, as --inject says; every rank was stopped: rank 1 "
+                           "at 1F1 (in its own work); rank 0 at "),
+            0u)
+      << breakdown;
+  EXPECT_EQ(message.find("bubblescope: " + breakdown), 0u) << message;
+}
+
+TEST(RunCommand, ADeathIsToldAlsoWhereTheDiskIsFull) {
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject", "rank=1,op=1F1,die",
+                              "--save", "/dev/full"}),
+               Error);
+  testing::internal::GetCapturedStdout();
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("bubblescope: rank 1 died at 1F1"), 0u);
 }
 
 TEST(RunCommand, AnUnknownBackendNamesTheNearest) {

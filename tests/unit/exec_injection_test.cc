@@ -32,18 +32,22 @@ TEST(Injection, IsReadAndWritten) {
   EXPECT_EQ(delay.op, "1F3");
   EXPECT_EQ(delay.delay, 50'000'000);
   EXPECT_EQ(to_string(delay), "rank=2,op=1F3,delay=50000000ns");
-  for (const char* text : {"rank=0,die", "rank=1,op=1B0,hang", "rank=3,delay=7ns"})
+  for (const char* text :
+       {"rank=0,die", "rank=1,op=1B0,hang", "rank=3,delay=7ns", "rank=3,slow=2",
+        "rank=3,op=3W1,slow=1.25", "rank=0,op=0F1,wrong-size", "rank=0,op=0F1,garbage"})
     EXPECT_EQ(to_string(parse_injection(text)), text);
 }
 
 TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
   for (const char* text :
        {"", "rank", "rank=x,die", "rank=-1,die", "die", "rank=1", "rank=1,die,hang",
-        "rank=1,op=", "rank=1,delay=", "rank=1,delay=fast", "rank=1,sleep", "rank=99999999999,die"})
+        "rank=1,op=", "rank=1,delay=", "rank=1,delay=fast", "rank=1,slow=", "rank=1,slow=0.5",
+        "rank=1,garbage=1", "rank=1,sleep", "rank=99999999999,die"})
     EXPECT_NE(message_of([&] { parse_injection(text); }), "") << text;
   EXPECT_EQ(message_of([] { parse_injection("op=1F3,die"); }),
-            "'op=1F3,die' is no fault: it names no rank; write rank=R[,op=OP],delay=TIME|die|hang, "
-            "such as rank=2,op=1F3,delay=50ms");
+            "'op=1F3,die' is no fault: it names no rank; write "
+            "rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
+            "rank=2,op=1F3,delay=50ms");
 }
 
 TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
@@ -53,6 +57,9 @@ TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
   };
   EXPECT_EQ(table("rank=0,op=1F0,die"), "--inject rank=0,op=1F0,die: rank 0 runs no such op");
   EXPECT_EQ(table("rank=2,die"), "--inject rank=2,die: ranks are 0..1");
+  // The last stage's forward makes nothing that is sent.
+  EXPECT_EQ(table("rank=1,op=1F0,garbage"),
+            "--inject rank=1,op=1F0,garbage: rank 1 sends nothing that such an op makes");
 }
 
 TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
@@ -69,6 +76,27 @@ TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
   // All ops of rank 0: F0 and F1 end at 6 and 12; 1F1 1B0 1B1 end at 15, 0B1 at 14+... the lane of
   // rank 0 is free at 12, 0B0 starts at 14 and ends at 20, 0B1 at 26.
   EXPECT_EQ(makespan({parse_injection("rank=0,delay=5ns")}), 26);
+}
+
+TEST(Injection, ASlowRankTakesSoManyTimesAsLong) {
+  // All of rank 0's ops take 3: F0 and F1 end at 3 and 6; 1F1 1B0 1B1 end at 7, 8, 9; 0B0 and 0B1
+  // at 11 and 14.
+  const Program program = lowered("gpipe");
+  std::vector<Nanos> durations;
+  for (const Instruction& instruction : program.instructions)
+    durations.push_back(is_message(instruction) ? 0 : 1);
+  EXPECT_EQ(
+      simulate(program, inject({parse_injection("rank=0,slow=3")}, program, durations)).end.back(),
+      14);
+}
+
+TEST(Injection, DamageIsAFaultOfTheMessage) {
+  const Program program = lowered("gpipe");
+  const InjectionTable table({parse_injection("rank=0,op=0F1,wrong-size")}, program);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const bool damaged = to_string(program.instructions[id].op) == "0SEND_F1";
+    EXPECT_EQ(table.damage(id), damaged ? Damage::kWrongSize : Damage::kNone);
+  }
 }
 
 TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankStands) {

@@ -18,6 +18,8 @@ target_compile_options(bubblescope_warnings INTERFACE
 
 add_library(bubblescope_build INTERFACE)
 target_compile_features(bubblescope_build INTERFACE cxx_std_20)
+# The same digits on every machine: no a * b + c in one rounding where the processor could.
+target_compile_options(bubblescope_build INTERFACE -ffp-contract=off)
 target_include_directories(bubblescope_build INTERFACE ${PROJECT_SOURCE_DIR})
 target_link_libraries(bubblescope_build INTERFACE bubblescope_warnings bubblescope_fmt)
 set(CMAKE_CXX_EXTENSIONS OFF)

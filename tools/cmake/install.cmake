@@ -17,9 +17,9 @@ install(TARGETS bubblescope_archive EXPORT bubblescope
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope)
 install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir})
 install(TARGETS bubblescope)
-foreach(module graphviz cuda)
-  if(TARGET bubblescope_${module})
-    install(TARGETS bubblescope_${module} DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
+foreach(module bubblescope_graphviz bubblescope_mpi bubblescope_cuda)
+  if(TARGET ${module})
+    install(TARGETS ${module} DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
   endif()
 endforeach()
 

@@ -1,0 +1,79 @@
+// Values as bytes, for the processes of one run: all are of one program on one kind of machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace bubblescope {
+
+using Blob = std::vector<std::byte>;
+
+class BlobWriter {
+ public:
+  template <class Value>
+  void write(const Value& value) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    append(&value, sizeof value);
+  }
+
+  template <class Value>
+  void write_all(const std::vector<Value>& values) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    write(values.size());
+    append(values.data(), values.size() * sizeof(Value));
+  }
+
+  void write_text(const std::string& text) {
+    write(text.size());
+    append(text.data(), text.size());
+  }
+
+  Blob take();
+
+ private:
+  void append(const void* bytes, std::size_t size);
+
+  Blob bytes_;
+};
+
+/// Reads in the order of writing. Throws Error (Fault::kMachine) where the bytes are too few.
+class BlobReader {
+ public:
+  /// The bytes are not copied.
+  explicit BlobReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class Value>
+  Value read() {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    Value value{};
+    copy(&value, sizeof value);
+    return value;
+  }
+
+  template <class Value>
+  std::vector<Value> read_all() {
+    std::vector<Value> values(checked_count(sizeof(Value)));
+    copy(values.data(), values.size() * sizeof(Value));
+    return values;
+  }
+
+  std::string read_text() {
+    std::string text(checked_count(1), ' ');
+    copy(text.data(), text.size());
+    return text;
+  }
+
+  std::span<const std::byte> rest() const { return bytes_; }
+
+ private:
+  std::size_t checked_count(std::size_t size_of_one);
+  void copy(void* target, std::size_t size);
+
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,118 @@
+// The backend `mpi`: one process per rank, messages over MPI.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "exec/mpi_crew.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Every process has all ranks' workers; they share the one crew.
+class MpiWorker : public RankWorker {
+ public:
+  MpiWorker(std::int32_t rank, MpiCrew& crew) : rank_(rank), crew_(crew) {}
+
+  void enqueue(InstructionId id) override { crew_.enqueue(id); }
+  RankResult finish() override { return crew_.finish(rank_); }
+
+ private:
+  std::int32_t rank_;
+  MpiCrew& crew_;
+};
+
+void expect_process_per_rank(const Program& program, const MpiPort& port) {
+  if (program.ranks == port.count()) return;
+  const std::string ranks = std::to_string(program.ranks);
+  throw Error("the backend mpi runs one process per rank: start " + ranks + " of them, as in " +
+              "'mpirun -np " + ranks + " bubblescope ...' (there are " +
+              std::to_string(port.count()) + ")");
+}
+
+class MpiBackend : public Backend {
+ public:
+  explicit MpiBackend(BackendRequest request) : request_(std::move(request)), port_(open_mpi()) {}
+
+  std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) override {
+    expect_process_per_rank(program, port_);
+    if (rank == 0) crew_ = std::make_unique<MpiCrew>(request_, program, port_);
+    return std::make_unique<MpiWorker>(rank, *crew_);
+  }
+
+ private:
+  BackendRequest request_;
+  MpiPort& port_;
+  std::unique_ptr<MpiCrew> crew_;
+};
+
+/// Gives up when nothing has come for so long, or soon after Ctrl-C.
+class Waiting {
+ public:
+  explicit Waiting(const Limits& limits)
+      : limits_(limits), end_(read_monotonic_clock() + limits.timeout) {}
+
+  bool is_over() {
+    const Nanos now = read_monotonic_clock();
+    if (limits_.interrupted != nullptr && limits_.interrupted->load())
+      end_ = std::min(end_, now + kAfterInterrupt);
+    return now > end_;
+  }
+
+ private:
+  static constexpr Nanos kAfterInterrupt = 400'000'000;
+
+  const Limits& limits_;
+  Nanos end_;
+};
+
+std::vector<Blob> share(MpiPort& port, Blob own, const Limits& limits) {
+  Waiting waiting(limits);
+  std::vector<Blob> all;
+  for (std::optional<Blob>& bytes : port.share(std::move(own), [&] { return waiting.is_over(); })) {
+    if (!bytes)
+      throw Error(Fault::kMachine, "rank " + std::to_string(all.size()) +
+                                       " does not answer: its process has died or hangs");
+    all.push_back(std::move(*bytes));
+  }
+  return all;
+}
+
+std::int32_t find_speaker(const MpiPort& port) {
+  std::int32_t speaker = 0;
+  while (port.is_gone(speaker)) ++speaker;
+  return speaker;
+}
+
+/// Where a process is gone, MPI cannot be ended properly: the launcher cleans up.
+void leave(MpiPort& port, const Limits& limits) {
+  const std::int32_t speaker = find_speaker(port);
+  if (port.rank() == speaker)
+    port.send_all(Channel::kLeave, {});
+  else
+    for (Waiting waiting(limits); port.look(Channel::kLeave).empty() && !waiting.is_over();)
+      Patience().wait();
+  std::fflush(nullptr);
+  if (port.all_answer()) port.close();
+}
+
+Processes::Link join(const Limits& limits) {
+  MpiPort& port = open_mpi();
+  return {port.rank(), port.count(),
+          [&port, limits](Blob own) { return share(port, std::move(own), limits); },
+          [&port] { return find_speaker(port); }, [&port, limits] { leave(port, limits); }};
+}
+
+const BackendRegistrar registrar{{"mpi",
+                                  {"openmpi"},
+                                  "one process per rank, started by mpirun; messages over MPI",
+                                  [](BackendRequest request) -> std::unique_ptr<Backend> {
+                                    return std::make_unique<MpiBackend>(std::move(request));
+                                  },
+                                  join}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,221 @@
+// A step of one rank among processes.
+#include "exec/mpi_crew.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/mpi_clock.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// How long answers are waited for after a stop. A launcher that heard of a death or of Ctrl-C
+/// leaves us little time.
+constexpr Nanos kGrace = 2'000'000'000;
+constexpr Nanos kShortGrace = 400'000'000;
+/// A process shows that it goes on this many times per --timeout.
+constexpr Nanos kShownPerTimeout = 8;
+
+/// Before what an instruction carries.
+struct StepHeader {
+  std::uint32_t step = 0;
+  InstructionId id = 0;
+  Nanos end = 0;
+};
+
+struct ControlHeader {
+  std::uint32_t step = 0;
+  Stop stop = Stop::kNone;  ///< kNone: a sign of life
+};
+
+template <class Header>
+Blob to_letter(const Header& header, const Blob& rest = {}) {
+  BlobWriter writer;
+  writer.write(header);
+  writer.write_all(rest);
+  return writer.take();
+}
+
+std::vector<std::vector<std::int32_t>> find_receivers(const Program& program, std::int32_t here) {
+  std::vector<std::vector<std::int32_t>> receivers(program.size());
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId dependency : program.dependencies_of(id)) {
+      const std::int32_t rank = program.instructions[id].rank;
+      std::vector<std::int32_t>& known = receivers[dependency];
+      if (program.instructions[dependency].rank == here && rank != here &&
+          std::find(known.begin(), known.end(), rank) == known.end())
+        known.push_back(rank);
+    }
+  return receivers;
+}
+
+}  // namespace
+
+MpiCrew::MpiCrew(const BackendRequest& request, const Program& program, MpiPort& port)
+    : request_(request),
+      program_(program),
+      port_(port),
+      here_(port.rank()),
+      receivers_(find_receivers(program, port.rank())),
+      crew_(request, program, make_outside()),
+      lanes_(program.lanes.size()) {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
+    if (program.lanes[lane].rank == here_) lanes_[lane] = std::make_unique<LaneThread>(crew_);
+}
+
+Outside MpiCrew::make_outside() {
+  return {here_, [this](InstructionId id, Nanos end) { tell(id, end); },
+          [this] { return listen(); }};
+}
+
+void MpiCrew::enqueue(InstructionId id) {
+  parts_.clear();
+  const Instruction& instruction = program_.instructions[id];
+  if (instruction.rank != here_) return;
+  if (instruction.lane != kNoLane) lanes_[instruction.lane]->push(id);
+  enqueued_.push_back(id);
+  crew_.note_enqueued();
+}
+
+RankResult MpiCrew::finish(std::int32_t rank) {
+  if (parts_.empty()) parts_ = run_step();
+  return std::move(parts_[static_cast<std::size_t>(rank)].result);
+}
+
+std::vector<RankPart> MpiCrew::run_step() {
+  ++step_;
+  news_at_ = read_monotonic_clock();
+  deadline_.reset();
+  arrivals_.clear();
+  const RankPart own = run_lanes();
+  std::vector<RankPart> parts;
+  std::int32_t rank = 0;
+  for (const std::optional<Blob>& bytes :
+       port_.share(to_bytes(own), [this] { return gives_up(); })) {
+    parts.push_back(bytes ? read_part(*bytes) : missing_part(rank, own.result.reason));
+    ++rank;
+  }
+  set_arrivals(parts, program_);
+  return parts;
+}
+
+/// Also where a process is missed before the step: then nothing has started.
+RankPart MpiCrew::run_lanes() {
+  RankPart part;
+  const std::optional<Nanos> begin = agree_on_begin(port_, [this] { return gives_up(); });
+  part.result.reason = Stop::kTimeout;
+  if (begin) {
+    crew_.begin(*begin);
+    part.result.reason = crew_.await_idle();
+  }
+  if (part.result.reason != Stop::kNone) {
+    port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, part.result.reason}));
+    const bool hurry = part.result.reason == Stop::kInterrupt;
+    deadline_ = read_monotonic_clock() + (hurry ? kShortGrace : kGrace);
+  }
+  if (begin) part.result.failure = crew_.run().failure(here_);
+  for (const InstructionId id : enqueued_)
+    if (const auto span = begin ? crew_.run().span(id) : std::nullopt)
+      part.result.spans.push_back(*span);
+  for (const auto& lane : lanes_) {
+    if (lane == nullptr) continue;
+    if (!lane->is_done()) part.result.stopped.push_back(crew_.run().explain(lane->head()));
+    lane->clear();
+  }
+  enqueued_.clear();
+  part.arrivals = std::exchange(arrivals_, {});
+  news_at_ = read_monotonic_clock();
+  return part;
+}
+
+/// On the thread that ended the instruction.
+void MpiCrew::tell(InstructionId id, Nanos end) {
+  const std::vector<std::int32_t>& receivers = receivers_[id];
+  if (receivers.empty()) return;
+  const bool carries = is_message(program_.instructions[id]) && request_.cargo.pack;
+  const Blob letter =
+      to_letter(StepHeader{step_, id, end}, carries ? request_.cargo.pack(id) : Blob());
+  for (const std::int32_t receiver : receivers) port_.send(receiver, Channel::kStep, letter);
+}
+
+bool MpiCrew::listen() {
+  try {
+    const std::vector<Letter> letters = port_.look(Channel::kStep);
+    for (const Letter& letter : letters) take(letter);
+    for (const Letter& letter : port_.look(Channel::kControl)) heed(letter);
+    show_life();
+    return !letters.empty();
+  } catch (...) {
+    crew_.run().fail(here_);
+    return false;
+  }
+}
+
+/// What is of an earlier step, or of no step at all, is late news of a stop.
+void MpiCrew::take(const Letter& letter) {
+  BlobReader reader(letter.bytes);
+  const auto header = reader.read<StepHeader>();
+  if (header.step != step_) return;
+  if (header.id >= program_.size() || program_.instructions[header.id].rank != letter.peer)
+    throw Error(Fault::kMachine, "rank " + std::to_string(letter.peer) +
+                                     " sent garbage: a message of no instruction of its own");
+  const Instruction& instruction = program_.instructions[header.id];
+  const auto size = reader.read<std::size_t>();
+  if (size != reader.rest().size())
+    throw Error(Fault::kMachine, "rank " + std::to_string(letter.peer) +
+                                     " sent a wrong size: " + to_string(instruction.op) + " has " +
+                                     std::to_string(reader.rest().size()) + " bytes, not " +
+                                     std::to_string(size));
+  if (is_message(instruction) && instruction.peer == here_) {
+    if (request_.cargo.unpack) request_.cargo.unpack(header.id, reader.rest());
+    const Nanos now = crew_.run().now();
+    const std::lock_guard lock(mutex_);
+    arrivals_.push_back({header.id, now, now});
+  }
+  crew_.run().hear(header.id, header.end);
+}
+
+void MpiCrew::heed(const Letter& letter) {
+  const auto header = BlobReader(letter.bytes).read<ControlHeader>();
+  {
+    const std::lock_guard lock(mutex_);
+    ++heard_;
+    news_at_ = read_monotonic_clock();
+  }
+  if (header.stop == Stop::kNone)
+    crew_.run().note_progress();
+  else if (header.step == step_)
+    crew_.stop(header.stop);
+}
+
+/// The others wait for as long as anyone goes on.
+void MpiCrew::show_life() {
+  const Nanos now = read_monotonic_clock();
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || now - shown_at_ < request_.timeout / kShownPerTimeout) return;
+    const std::uint64_t progress = crew_.run().progress() - heard_;
+    if (std::exchange(shown_, progress) == progress) return;
+    shown_at_ = now;
+  }
+  port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, Stop::kNone}));
+}
+
+/// While this process has nothing to do but to wait for others.
+bool MpiCrew::gives_up() {
+  for (const Letter& letter : port_.look(Channel::kControl)) {
+    const auto header = BlobReader(letter.bytes).read<ControlHeader>();
+    news_at_ = read_monotonic_clock();
+    if (header.stop != Stop::kNone && header.step == step_ && !deadline_)
+      deadline_ = news_at_ + kGrace;
+  }
+  const Nanos now = read_monotonic_clock();
+  if (request_.interrupted != nullptr && request_.interrupted->load())
+    deadline_ = std::min(deadline_.value_or(now + kShortGrace), now + kShortGrace);
+  if (deadline_) return now > *deadline_;
+  return now - news_at_ > request_.timeout + kGrace;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,58 @@
+// The lanes of this process's rank, and their dealings with the other processes.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "exec/lane_crew.h"
+#include "exec/mpi_port.h"
+#include "exec/mpi_results.h"
+
+namespace bubblescope {
+
+class MpiCrew {
+ public:
+  /// Nothing is copied. There must be one process per rank.
+  MpiCrew(const BackendRequest& request, const Program& program, MpiPort& port);
+  ~MpiCrew() { crew_.close(); }
+  MpiCrew(const MpiCrew&) = delete;
+  MpiCrew& operator=(const MpiCrew&) = delete;
+
+  void enqueue(InstructionId id);
+
+  /// What a rank did in the step, which the first call after an enqueue runs.
+  RankResult finish(std::int32_t rank);
+
+ private:
+  Outside make_outside();
+  std::vector<RankPart> run_step();
+  RankPart run_lanes();
+  void tell(InstructionId id, Nanos end);
+  bool listen();
+  void take(const Letter& letter);
+  void heed(const Letter& letter);
+  void show_life();
+  bool gives_up();
+
+  const BackendRequest& request_;
+  const Program& program_;
+  MpiPort& port_;
+  std::int32_t here_;
+  std::vector<std::vector<std::int32_t>> receivers_;  ///< per instruction of this rank
+  LaneCrew crew_;
+  std::vector<std::unique_ptr<LaneThread>> lanes_;  ///< [lane]; null for those of other ranks
+  std::vector<InstructionId> enqueued_;
+  std::vector<RankPart> parts_;  ///< of the last step; empty once something is enqueued
+  std::uint32_t step_ = 0;
+
+  std::mutex mutex_;  ///< guards what follows
+  std::vector<Span> arrivals_;
+  std::uint64_t heard_ = 0;  ///< signs of life of others
+  std::uint64_t shown_ = 0;  ///< our progress when we last gave one
+  Nanos shown_at_ = 0;
+  Nanos news_at_ = 0;              ///< when we last heard anything, while we only wait
+  std::optional<Nanos> deadline_;  ///< when we stop waiting for answers, once there is a stop
+};
+
+}  // namespace bubblescope

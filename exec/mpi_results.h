@@ -1,0 +1,26 @@
+// What one rank did in a step, as bytes for the other processes.
+#pragma once
+
+#include "exec/backend.h"
+#include "exec/blob.h"
+
+namespace bubblescope {
+
+/// A rank's own part of a step.
+struct RankPart {
+  RankResult result;
+  std::vector<Span> arrivals;  ///< of messages from other ranks; they start where they arrive
+};
+
+Blob to_bytes(const RankPart& part);
+
+/// Throws Error for bytes that are no part.
+RankPart read_part(const Blob& bytes);
+
+/// What is known of a rank that does not answer.
+RankPart missing_part(std::int32_t rank, Stop reason);
+
+/// A message ends when it arrives.
+void set_arrivals(std::vector<RankPart>& parts, const Program& program);
+
+}  // namespace bubblescope

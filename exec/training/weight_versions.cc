@@ -1,0 +1,76 @@
+// Keeping and dropping versions.
+#include "exec/training/weight_versions.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+std::vector<std::vector<WeightUse>> weight_uses(const Schedule& schedule) {
+  std::vector<std::vector<WeightUse>> uses(
+      static_cast<std::size_t>(schedule.stages()),
+      std::vector<WeightUse>(static_cast<std::size_t>(schedule.shape.microbatches)));
+  for (std::size_t rank = 0; rank < schedule.weights.size(); ++rank)
+    for (std::size_t at = 0; at < schedule.weights[rank].size(); ++at) {
+      const Op& op = schedule.order[rank][at];
+      const WeightUse& use = schedule.weights[rank][at];
+      WeightUse& noted =
+          uses[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.microbatch)];
+      noted.read = use.read;
+      if (use.written) noted.written = use.written;
+    }
+  return uses;
+}
+
+float gradient_scale(const Schedule& schedule) {
+  const std::vector<std::vector<WeightUse>> uses = weight_uses(schedule);
+  std::int32_t updates = 0;
+  for (const WeightUse& use : uses[0]) updates += use.written ? 1 : 0;
+  return static_cast<float>(std::max(updates, 1)) / static_cast<float>(schedule.shape.microbatches);
+}
+
+WeightVersions::WeightVersions(Stage initial, const std::vector<WeightUse>& uses) : uses_(&uses) {
+  versions_.emplace(0, std::move(initial));
+  begin_step();
+}
+
+const Stage& WeightVersions::read(std::int32_t version, const Op& reader) const {
+  const auto found = versions_.find(version);
+  if (found == versions_.end())
+    throw Error(Fault::kProblem, to_string(reader) + " reads version " + std::to_string(version) +
+                                     " of the weights, which is not there at that time");
+  return found->second;
+}
+
+void WeightVersions::let_go(std::int32_t version) {
+  --readers_[static_cast<std::size_t>(version)];
+  drop_unread();
+}
+
+void WeightVersions::update(const std::vector<Matrix>& gradients, const OptimizerOptions& options) {
+  const std::int32_t next = versions_.rbegin()->first + 1;
+  Stage& made = versions_.emplace(next, newest()).first->second;
+  bubblescope::update(made.weights, gradients, optimizer_, options);
+  drop_unread();
+}
+
+void WeightVersions::begin_step() {
+  auto last = versions_.extract(std::prev(versions_.end()));
+  versions_.clear();
+  last.key() = 0;
+  versions_.insert(std::move(last));
+  readers_.assign(uses_->size() + 1, 0);  // at most one update per micro-batch
+  for (const WeightUse& use : *uses_) ++readers_[static_cast<std::size_t>(use.read)];
+}
+
+void WeightVersions::drop_unread() {
+  const std::int32_t newest = versions_.rbegin()->first;
+  std::erase_if(versions_, [&](const auto& version) {
+    return version.first != newest && readers_[static_cast<std::size_t>(version.first)] <= 0;
+  });
+}
+
+}  // namespace bubblescope

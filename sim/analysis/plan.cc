@@ -1,0 +1,61 @@
+// Ranking plans.
+#include "sim/analysis/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace bubblescope {
+
+Plan summarize(const Configuration& configuration, const BubbleReport& report) {
+  Plan plan;
+  plan.configuration = configuration;
+  plan.configuration.shape = report.shape;
+  plan.step = report.makespan;
+  plan.lower_bound = report.lower_bound;
+  plan.bubble_ratio = report.bubble.ratio;
+  const auto ranks = static_cast<Nanos>(report.ranks.size());
+  for (const RankReport& rank : report.ranks) {
+    plan.mean_busy += rank.busy;
+    for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
+      plan.mean_idle[cause] += rank.idle_by_cause[cause];
+    plan.peak_activations = std::max(plan.peak_activations, rank.peak.activations);
+    plan.peak_units = std::max(plan.peak_units, rank.peak.units);
+    if (rank.peak.bytes)
+      plan.peak_bytes = std::max(plan.peak_bytes.value_or(*rank.peak.bytes), *rank.peak.bytes);
+  }
+  if (ranks == 0) return plan;
+  plan.mean_busy /= ranks;
+  for (Nanos& idle : plan.mean_idle) idle /= ranks;
+  return plan;
+}
+
+std::vector<Plan> rank_plans(std::vector<Plan> plans) {
+  std::stable_sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
+    return std::tuple(a.nanos_per_sample(), a.memory()) <
+           std::tuple(b.nanos_per_sample(), b.memory());
+  });
+  return plans;
+}
+
+std::vector<std::size_t> pareto_front(const std::vector<Plan>& ranked) {
+  std::vector<std::size_t> front;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t at = 0; at < ranked.size(); ++at) {
+    if (ranked[at].memory() >= least) continue;
+    least = ranked[at].memory();
+    front.push_back(at);
+  }
+  return front;
+}
+
+std::vector<std::size_t> best_of_each_schedule(const std::vector<Plan>& ranked) {
+  std::vector<std::size_t> best;
+  std::set<std::string> seen;
+  for (std::size_t at = 0; at < ranked.size(); ++at)
+    if (seen.insert(ranked[at].configuration.schedule).second) best.push_back(at);
+  return best;
+}
+
+}  // namespace bubblescope

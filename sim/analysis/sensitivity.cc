@@ -1,0 +1,71 @@
+// Scenarios in which one thing is slower: first nothing, then every kind, then every rank.
+#include "sim/analysis/sensitivity.h"
+
+#include <algorithm>
+
+#include "sim/analysis/idle.h"
+#include "sim/engine/simulate_batch.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::size_t kFirstRank = 1 + kBusyKinds;
+constexpr double kMore = 1.01;
+
+/// An instruction is slower in the scenario of its kind and, an op, in that of its rank.
+Batch scenario_durations(const Instruction& instruction, Nanos duration, std::size_t block) {
+  Batch durations;
+  durations.fill(static_cast<double>(duration));
+  const double longer = to_whole_nanos(static_cast<double>(duration) * kMore);
+  const auto slow_in = [&](std::size_t scenario) {
+    if (scenario / kBatchWidth == block) durations[scenario % kBatchWidth] = longer;
+  };
+  slow_in(1 + static_cast<std::size_t>(busy_kind(instruction.op.kind)));
+  if (!is_message(instruction)) slow_in(kFirstRank + static_cast<std::size_t>(instruction.rank));
+  return durations;
+}
+
+/// All messages a hundredth slower, with their bytes.
+Nanos makespan_with_slow_messages(const Program& program, Traffic traffic) {
+  for (Flow& flow : traffic.flows) {
+    flow.load += flow.load / 100;
+    Nanos& latency = traffic.fixed[flow.instruction];
+    latency = static_cast<Nanos>(to_whole_nanos(static_cast<double>(latency) * kMore));
+  }
+  const auto same = [&](std::size_t) {
+    return [&](InstructionId id) {
+      Batch durations;
+      durations.fill(static_cast<double>(traffic.fixed[id]));
+      return durations;
+    };
+  };
+  return simulate_batches(program, traffic, 1, same)[0];
+}
+
+}  // namespace
+
+Sensitivity find_sensitivity(const Program& program, std::span<const Nanos> durations,
+                             const Traffic* traffic) {
+  const std::span<const Nanos> base = traffic ? std::span<const Nanos>(traffic->fixed) : durations;
+  const std::size_t scenarios = kFirstRank + static_cast<std::size_t>(program.ranks);
+  const auto batch = [&](std::size_t block) {
+    return [&, block](InstructionId id) {
+      return scenario_durations(program.instructions[id], base[id], block);
+    };
+  };
+  const std::vector<Nanos> makespans = traffic
+                                           ? simulate_batches(program, *traffic, scenarios, batch)
+                                           : simulate_batches(program, scenarios, batch);
+  Sensitivity sensitivity;
+  for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
+    sensitivity.by_kind[kind] = makespans[1 + kind] - makespans[0];
+  if (traffic)
+    sensitivity.by_kind[static_cast<std::size_t>(BusyKind::kSend)] =
+        makespan_with_slow_messages(program, *traffic) - makespans[0];
+  for (std::size_t rank = kFirstRank; rank < scenarios; ++rank)
+    sensitivity.by_rank.push_back(makespans[rank] - makespans[0]);
+  return sensitivity;
+}
+
+}  // namespace bubblescope

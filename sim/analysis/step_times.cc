@@ -1,0 +1,41 @@
+// Counting and sorting.
+#include "sim/analysis/step_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+Nanos nearest_rank(const std::vector<Nanos>& sorted, std::size_t percent) {
+  const std::size_t rank = (sorted.size() * percent + 99) / 100;
+  return sorted[std::max<std::size_t>(rank, 1) - 1];
+}
+
+}  // namespace
+
+StepTimes summarize(std::vector<Nanos> makespans) {
+  StepTimes times;
+  if (makespans.empty()) return times;
+  std::vector<Nanos> sorted = makespans;
+  std::sort(sorted.begin(), sorted.end());
+  times.makespans = std::move(makespans);
+  times.p50 = nearest_rank(sorted, 50);
+  times.p95 = nearest_rank(sorted, 95);
+  times.least = sorted.front();
+  times.most = sorted.back();
+  for (const Nanos makespan : sorted) times.mean += static_cast<double>(makespan);
+  times.mean /= static_cast<double>(sorted.size());
+  return times;
+}
+
+double probability_of_beating(std::span<const Nanos> first, std::span<const Nanos> second) {
+  const std::size_t count = std::min(first.size(), second.size());
+  std::size_t halves = 0;
+  for (std::size_t at = 0; at < count; ++at)
+    halves += first[at] < second[at] ? 2 : first[at] == second[at] ? 1 : 0;
+  return count == 0 ? 0 : static_cast<double>(halves) / static_cast<double>(2 * count);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,78 @@
+// One loop over the Program for 16 scenarios.
+#include "sim/engine/simulate_batch.h"
+
+#include <algorithm>
+
+#include "sim/engine/simulate_shared.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The later of two, scenario by scenario. The form that compilers turn into one instruction for
+/// several scenarios: std::max() is not.
+inline void wait_for(Batch& ready, const Batch& end) {
+  for (std::size_t at = 0; at < kBatchWidth; ++at)
+    ready[at] = ready[at] > end[at] ? ready[at] : end[at];
+}
+
+}  // namespace
+
+BatchSimulator::BatchSimulator(const Program& program)
+    : program_(program), end_(program.size()), lane_end_(program.lanes.size()) {}
+
+Batch BatchSimulator::run(const BatchDurations& durations) {
+  for (Batch& end : lane_end_) end.fill(0);
+  Batch makespan{};
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    const std::uint32_t lane = program_.instructions[id].lane;
+    Batch ready = lane == kNoLane ? Batch{} : lane_end_[lane];
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      wait_for(ready, end_[dependency]);
+    const Batch duration = durations(id);
+    for (std::size_t at = 0; at < kBatchWidth; ++at) ready[at] += duration[at];
+    end_[id] = ready;
+    if (lane == kNoLane)
+      wait_for(makespan, ready);
+    else
+      lane_end_[lane] = ready;
+  }
+  for (const Batch& end : lane_end_) wait_for(makespan, end);
+  return makespan;
+}
+
+std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenarios,
+                                    const std::function<BatchDurations(std::size_t)>& batch) {
+  BatchSimulator simulator(program);
+  std::vector<Nanos> makespans;
+  makespans.reserve(scenarios);
+  for (std::size_t block = 0; makespans.size() < scenarios; ++block) {
+    const Batch ends = simulator.run(batch(block));
+    const std::size_t count = std::min(kBatchWidth, scenarios - makespans.size());
+    for (std::size_t at = 0; at < count; ++at) makespans.push_back(static_cast<Nanos>(ends[at]));
+  }
+  return makespans;
+}
+
+std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
+                                    std::size_t scenarios,
+                                    const std::function<BatchDurations(std::size_t)>& batch) {
+  const SharedSimulator simulator(program, traffic);
+  std::vector<Nanos> makespans;
+  std::vector<Batch> fixed(program.size());
+  std::vector<Nanos> of_one(program.size());
+  for (std::size_t scenario = 0; scenario < scenarios; ++scenario) {
+    const std::size_t within = scenario % kBatchWidth;
+    if (within == 0) {
+      const BatchDurations durations = batch(scenario / kBatchWidth);
+      for (InstructionId id = 0; id < program.size(); ++id) fixed[id] = durations(id);
+    }
+    for (InstructionId id = 0; id < program.size(); ++id)
+      of_one[id] = static_cast<Nanos>(fixed[id][within]);
+    const std::vector<Nanos> ends = simulator.run(of_one).timeline.end;
+    makespans.push_back(ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end()));
+  }
+  return makespans;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,147 @@
+// A clock for flows; for the rest, who waits for whom.
+#include "sim/engine/simulate_shared.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffffu;
+
+/// A flow's first byte, or its last one if its share stays as it was at `version`.
+struct Event {
+  Nanos time = 0;
+  FlowId flow = 0;
+  std::uint32_t version = 0;  ///< 0: it begins
+
+  bool operator>(const Event& other) const {
+    return std::tie(time, flow, version) > std::tie(other.time, other.flow, other.version);
+  }
+};
+
+}  // namespace
+
+/// One run. Whatever waits for nothing without a known end is timed at once; so at every moment all
+/// flows that can begin by then are known, and no event comes too late.
+class SharedLoop {
+ public:
+  SharedLoop(const SharedSimulator& simulator, std::span<const Nanos> fixed)
+      : simulator_(simulator),
+        program_(simulator.program_),
+        fixed_(fixed),
+        shares_(simulator.traffic_),
+        awaited_(simulator.awaited_),
+        version_(simulator.traffic_.flows.size(), 0) {
+    run_.timeline.start.assign(program_.size(), 0);
+    run_.timeline.end.assign(program_.size(), 0);
+  }
+
+  SharedRun run() && {
+    for (InstructionId id = 0; id < program_.size(); ++id)
+      if (simulator_.awaited_[id] == 0) start(id);
+    end_what_follows();
+    while (!events_.empty()) {
+      const Nanos now = events_.top().time;
+      while (!events_.empty() && events_.top().time == now) {
+        const Event event = events_.top();
+        events_.pop();
+        advance(event);
+      }
+      for (const FlowId flow : shares_.settle(now))
+        events_.push({shares_.end_of(flow), flow, ++version_[flow]});
+    }
+    run_.uses = shares_.uses();
+    return std::move(run_);
+  }
+
+ private:
+  void advance(const Event& event) {
+    if (event.version == 0) return shares_.begin(event.flow, event.time);
+    if (event.version != version_[event.flow]) return;
+    shares_.end(event.flow, event.time);
+    end(simulator_.traffic_.flows[event.flow].instruction, event.time);
+    end_what_follows();
+  }
+
+  /// Its start is known: the latest end of all that it waited for.
+  void start(InstructionId id) {
+    const Nanos fixed_end = run_.timeline.start[id] + fixed_[id];
+    if (simulator_.flow_of_[id] == kNone)
+      end(id, fixed_end);
+    else
+      events_.push({fixed_end, simulator_.flow_of_[id], 0});
+  }
+
+  void end(InstructionId id, Nanos time) {
+    run_.timeline.end[id] = time;
+    ended_.push_back(id);
+  }
+
+  void end_what_follows() {
+    while (!ended_.empty()) {
+      const InstructionId id = ended_.back();
+      ended_.pop_back();
+      const Nanos time = run_.timeline.end[id];
+      if (simulator_.next_in_lane_[id] != kNone) release(simulator_.next_in_lane_[id], time);
+      for (std::uint32_t at = simulator_.waiter_begin_[id]; at < simulator_.waiter_begin_[id + 1];
+           ++at)
+        release(simulator_.waiters_[at], time);
+    }
+  }
+
+  void release(InstructionId id, Nanos time) {
+    run_.timeline.start[id] = std::max(run_.timeline.start[id], time);
+    if (--awaited_[id] == 0) start(id);
+  }
+
+  const SharedSimulator& simulator_;
+  const Program& program_;
+  std::span<const Nanos> fixed_;
+  FairShare shares_;
+  std::vector<std::uint32_t> awaited_;
+  std::vector<std::uint32_t> version_;  ///< per flow: how often its share changed
+  std::vector<InstructionId> ended_;    ///< whose followers are not released yet
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  SharedRun run_;
+};
+
+SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
+    : program_(program),
+      traffic_(traffic),
+      awaited_(program.size(), 0),
+      next_in_lane_(program.size(), kNone),
+      waiter_begin_(program.size() + std::size_t{1}, 0),
+      waiters_(program.dependencies.size()),
+      flow_of_(program.size(), kNone) {
+  std::vector<InstructionId> last_in_lane(program.lanes.size(), kNone);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    awaited_[id] = static_cast<std::uint32_t>(program.dependencies_of(id).size());
+    for (const InstructionId awaited : program.dependencies_of(id)) ++waiter_begin_[awaited + 1];
+    const std::uint32_t lane = program.instructions[id].lane;
+    if (lane == kNoLane) continue;
+    if (last_in_lane[lane] != kNone) {
+      next_in_lane_[last_in_lane[lane]] = id;
+      ++awaited_[id];
+    }
+    last_in_lane[lane] = id;
+  }
+  for (InstructionId id = 0; id < program.size(); ++id) waiter_begin_[id + 1] += waiter_begin_[id];
+  std::vector<std::uint32_t> next(waiter_begin_.begin(), waiter_begin_.end() - 1);
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId awaited : program.dependencies_of(id)) waiters_[next[awaited]++] = id;
+  for (FlowId flow = 0; flow < traffic.flows.size(); ++flow)
+    flow_of_[traffic.flows[flow].instruction] = flow;
+}
+
+SharedRun SharedSimulator::run(std::span<const Nanos> fixed) const {
+  return SharedLoop(*this, fixed).run();
+}
+
+SharedRun simulate_shared(const Program& program, const Traffic& traffic) {
+  return SharedSimulator(program, traffic).run(traffic.fixed);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,213 @@
+// Drawing factors.
+#include "sim/model/noise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/error.h"
+#include "sim/model/random.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::size_t kQuantiles = 256;
+
+/// What a draw is for. Two streams of one seed have nothing to do with each other.
+enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kSlowStep };
+
+/// Turns the key of an op's jitter into that of its straggling.
+constexpr std::uint64_t kStraggling = 0x5851f42d4c957f2du;
+
+std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t what) {
+  return mix(mix(seed ^ static_cast<std::uint64_t>(stream) << 56) + what);
+}
+
+/// The same for a full backward and for an input gradient: they make the same thing.
+std::uint64_t identity_of(const Op& op) {
+  const auto kind = is_compute(op.kind) ? static_cast<std::uint64_t>(product_of(op.kind))
+                                        : kProducts + static_cast<std::uint64_t>(op.kind);
+  const auto where = static_cast<std::uint64_t>(op.stage) << 32 |
+                     static_cast<std::uint64_t>(static_cast<std::uint32_t>(op.microbatch));
+  return mix(where) + (kind << 16 | static_cast<std::uint64_t>(op.slice));
+}
+
+double normal_distribution(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+/// The middles of equally likely parts of a normal distribution, scaled to variance 1.
+std::vector<double> normal_quantiles() {
+  std::vector<double> quantiles(kQuantiles);
+  double squares = 0;
+  for (std::size_t at = 0; at < kQuantiles / 2; ++at) {
+    const double wanted = (static_cast<double>(at) + 0.5) / static_cast<double>(kQuantiles);
+    double low = -4;
+    double high = 0;
+    for (int halving = 0; halving < 54; ++halving) {
+      const double middle = (low + high) / 2;
+      (normal_distribution(middle) < wanted ? low : high) = middle;
+    }
+    quantiles[at] = high;
+    quantiles[kQuantiles - 1 - at] = -high;
+    squares += 2 * high * high;
+  }
+  for (double& quantile : quantiles)
+    quantile /= std::sqrt(squares / static_cast<double>(kQuantiles));
+  return quantiles;
+}
+
+/// Off the last digits, in which one machine's exp() may differ from another's.
+double rounded(double factor) {
+  constexpr double kParts = 1 << 30;
+  return std::round(factor * kParts) / kParts;
+}
+
+Batch multiply(const Batch& left, const Batch& right) {
+  Batch product;
+  for (std::size_t at = 0; at < kBatchWidth; ++at) product[at] = left[at] * right[at];
+  return product;
+}
+
+Batch all(double value) {
+  Batch batch;
+  batch.fill(value);
+  return batch;
+}
+
+}  // namespace
+
+FactorTable::FactorTable(Distribution distribution, double sigma) : distribution_(distribution) {
+  if (sigma == 0) return;
+  entries_ = normal_quantiles();
+  double sum = 0;
+  for (double& entry : entries_) {
+    const double half = sigma * entry / std::sqrt(2.0);
+    entry = distribution == Distribution::kLognormal ? std::exp(half) : 0.5 + half;
+    sum += entry;
+  }
+  const double mean = sum / static_cast<double>(kQuantiles);
+  for (double& entry : entries_)
+    entry = rounded(distribution == Distribution::kLognormal ? entry / mean : entry);
+}
+
+double FactorTable::largest() const {
+  if (entries_.empty()) return 1;
+  const double most = entries_.back();
+  return distribution_ == Distribution::kLognormal ? most * most : most + most;
+}
+
+Batch FactorTable::stretch(Batch durations, std::uint64_t key, std::size_t block) const {
+  const double* const entries = entries_.data();
+  Batch first;
+  Batch second;
+  for (std::size_t at = 0; at < kBatchWidth; at += 4) {
+    const std::uint64_t bits = draw(key, (block * kBatchWidth + at) / 4);
+    for (std::size_t part = 0; part < 4; ++part) {
+      first[at + part] = entries[bits >> (16 * part) & 255];
+      second[at + part] = entries[bits >> (16 * part + 8) & 255];
+    }
+  }
+  if (distribution_ == Distribution::kLognormal)
+    for (std::size_t at = 0; at < kBatchWidth; ++at) durations[at] *= first[at] * second[at];
+  else
+    for (std::size_t at = 0; at < kBatchWidth; ++at)
+      durations[at] *= std::max(0.0, first[at] + second[at]);
+  return durations;
+}
+
+std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
+                             const std::vector<SlowRank>& slow_ranks) {
+  std::vector<double> factors(static_cast<std::size_t>(program.ranks), 1);
+  for (const SlowRank& slow : slow_ranks) {
+    if (slow.rank >= program.ranks)
+      throw Error("rank " + std::to_string(slow.rank) + " is slow, but ranks are 0.." +
+                  std::to_string(program.ranks - 1) + "; correct --slow");
+    factors[static_cast<std::size_t>(slow.rank)] *= slow.factor;
+  }
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const double factor = factors[static_cast<std::size_t>(instruction.rank)];
+    if (factor != 1 && is_compute(instruction.op.kind))
+      durations[id] = std::llround(static_cast<double>(durations[id]) * factor);
+  }
+  return durations;
+}
+
+NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise)
+    : program_(program),
+      durations_(durations),
+      noise_(noise),
+      op_table_(noise.distribution, noise.op_jitter),
+      message_table_(noise.distribution, noise.message_jitter),
+      rank_table_(noise.distribution, noise.rank_jitter),
+      length_table_(noise.distribution, noise.ragged) {
+  const double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
+                       length_table_.largest() * std::max(1.0, noise.stragglers.factor);
+  double sum = 0;
+  for (const Nanos duration : durations) sum += static_cast<double>(duration);
+  if (sum * worst > kLongestBatchTime / 2)
+    throw Error("with this noise a step might take over 26 days; ask for less noise or fewer ops");
+  keys_.reserve(program.instructions.size());
+  for (const Instruction& instruction : program.instructions) {
+    microbatches_ = std::max(microbatches_, instruction.op.microbatch + 1);
+    keys_.push_back(key_of(noise.seed, Stream::kJitter, identity_of(instruction.op)));
+  }
+}
+
+NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(model), block_(block) {
+  const Noise& noise = model.noise_;
+  const bool slow_steps = noise.stragglers.whole_rank && noise.stragglers.probability > 0;
+  if (model.rank_table_.has_spread() || slow_steps)
+    for (std::int32_t rank = 0; rank < model.program_.ranks; ++rank) {
+      const auto what = static_cast<std::uint64_t>(rank);
+      Batch factors = all(1);
+      if (model.rank_table_.has_spread())
+        factors =
+            model.rank_table_.stretch(factors, key_of(noise.seed, Stream::kRank, what), block);
+      if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, what));
+      of_rank_.push_back(factors);
+    }
+  if (!model.length_table_.has_spread()) return;
+  for (std::int32_t microbatch = 0; microbatch < model.microbatches_; ++microbatch) {
+    const auto what = static_cast<std::uint64_t>(microbatch);
+    of_microbatch_.push_back(
+        model.length_table_.stretch(all(1), key_of(noise.seed, Stream::kLength, what), block));
+  }
+}
+
+/// Two scenarios share a draw: 32 bits decide.
+Batch NoisyBatch::let_straggle(Batch durations, std::uint64_t key) const {
+  const Stragglers& stragglers = model_.noise_.stragglers;
+  const auto limit = static_cast<std::uint64_t>(std::llround(stragglers.probability * 0x1p32));
+  for (std::size_t at = 0; at < kBatchWidth; at += 2) {
+    const std::uint64_t bits = draw(key, (block_ * kBatchWidth + at) / 2);
+    durations[at] *= (bits & 0xffffffffu) < limit ? stragglers.factor : 1.0;
+    durations[at + 1] *= bits >> 32 < limit ? stragglers.factor : 1.0;
+  }
+  return durations;
+}
+
+Batch NoisyBatch::operator()(InstructionId id) const {
+  const Instruction& instruction = model_.program_.instructions[id];
+  Batch durations = all(static_cast<double>(model_.durations_[id]));
+  if (model_.durations_[id] == 0) return durations;
+  const Noise& noise = model_.noise_;
+  const bool compute = is_compute(instruction.op.kind);
+  const FactorTable& jitter = compute ? model_.op_table_ : model_.message_table_;
+  const std::uint64_t key = model_.keys_[id];
+  if (jitter.has_spread()) durations = jitter.stretch(durations, key, block_);
+  if (compute) {
+    if (!of_rank_.empty())
+      durations = multiply(durations, of_rank_[static_cast<std::size_t>(instruction.rank)]);
+    if (!of_microbatch_.empty())
+      durations =
+          multiply(durations, of_microbatch_[static_cast<std::size_t>(instruction.op.microbatch)]);
+    if (noise.stragglers.probability > 0 && !noise.stragglers.whole_rank)
+      durations = let_straggle(durations, key ^ kStraggling);
+  }
+  for (double& duration : durations) duration = to_whole_nanos(duration);
+  return durations;
+}
+
+}  // namespace bubblescope

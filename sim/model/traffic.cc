@@ -1,0 +1,159 @@
+// Routes: the link between two ranks, and the devices at its ends.
+#include "sim/model/traffic.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool carries(Carries what, bool same_node) {
+  return what == Carries::kAll || (what == Carries::kWithinNode) == same_node;
+}
+
+/// One direction of a device or a link.
+enum class Direction : std::uint8_t { kOut, kIn };
+
+class Router {
+ public:
+  Router(const Cluster& cluster, Traffic& traffic)
+      : cluster_(cluster), traffic_(traffic), devices_of_rank_(cluster.node_of_rank.size()) {
+    for (std::size_t at = 0; at < cluster.devices.size(); ++at)
+      for (const std::int32_t rank : cluster.devices[at].ranks)
+        devices_of_rank_[rank].push_back(at);
+  }
+
+  /// What messages between two ranks have in common.
+  struct Route {
+    Nanos latency = 0;
+    Load load = 0;
+    Rate fastest = 0;
+    std::uint32_t path = 0;
+  };
+
+  const Route& route(std::int32_t from, std::int32_t to) {
+    const auto [known, is_new] = routes_.try_emplace({from, to});
+    if (is_new) known->second = lay(from, to);
+    return known->second;
+  }
+
+ private:
+  Route lay(std::int32_t from, std::int32_t to) {
+    const LinkSpeed& speed = cluster_.speed(from, to);
+    const Bytes bytes = cluster_.bytes(from, to);
+    if (bytes > kMostMessageBytes)
+      throw Error("a message of over 10 TB cannot be sent through a cluster; correct its bytes");
+    std::vector<std::uint32_t> path;
+    Route route{speed.latency, bytes * kLoadPerByte, 0, 0};
+    if (!speed.points.empty()) {
+      route.fastest = speed.rate(bytes);
+      path.push_back(add_resource(
+          {"link " + std::to_string(from) + ">" + std::to_string(to), speed.capacity()}));
+    }
+    add_devices(from, to, path);
+    if (path.empty()) route.load = 0;
+    for (const std::uint32_t resource : path) {
+      const Rate capacity = traffic_.resources[resource].capacity;
+      route.fastest = route.fastest == 0 ? capacity : std::min(route.fastest, capacity);
+    }
+    route.path = static_cast<std::uint32_t>(traffic_.path_begin.size() - 1);
+    traffic_.path_resources.insert(traffic_.path_resources.end(), path.begin(), path.end());
+    traffic_.path_begin.push_back(static_cast<std::uint32_t>(traffic_.path_resources.size()));
+    return route;
+  }
+
+  void add_devices(std::int32_t from, std::int32_t to, std::vector<std::uint32_t>& path) {
+    const bool same_node = cluster_.same_node(from, to);
+    const auto add = [&](std::int32_t rank, Direction direction) {
+      for (const std::size_t device : devices_of_rank_[rank]) {
+        if (!carries(cluster_.devices[device].carries, same_node)) continue;
+        const std::uint32_t resource = resource_of(device, direction);
+        if (std::find(path.begin(), path.end(), resource) == path.end()) path.push_back(resource);
+      }
+    };
+    add(from, Direction::kOut);
+    add(to, Direction::kIn);
+  }
+
+  std::uint32_t resource_of(std::size_t device, Direction direction) {
+    const SharedDevice& shared = cluster_.devices[device];
+    if (shared.half_duplex) direction = Direction::kOut;
+    const auto [known, is_new] = device_resources_.try_emplace({device, direction}, 0);
+    if (is_new) {
+      const char* end = direction == Direction::kOut ? " out" : " in";
+      known->second =
+          add_resource({shared.name + (shared.half_duplex ? "" : end), shared.capacity});
+    }
+    return known->second;
+  }
+
+  std::uint32_t add_resource(Resource resource) {
+    traffic_.resources.push_back(std::move(resource));
+    return static_cast<std::uint32_t>(traffic_.resources.size() - 1);
+  }
+
+  const Cluster& cluster_;
+  Traffic& traffic_;
+  std::vector<std::vector<std::size_t>> devices_of_rank_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Route> routes_;  ///< by source, destination
+  std::map<std::pair<std::size_t, Direction>, std::uint32_t> device_resources_;
+};
+
+}  // namespace
+
+Traffic route_messages(const Program& program, std::span<const Nanos> durations,
+                       const Cluster& cluster) {
+  if (cluster.node_of_rank.size() != static_cast<std::size_t>(program.ranks))
+    throw Error("the cluster has " + std::to_string(cluster.node_of_rank.size()) + " ranks for " +
+                std::to_string(program.ranks) + "; place each of them on a node");
+  Traffic traffic;
+  traffic.fixed.assign(durations.begin(), durations.end());
+  Router router(cluster, traffic);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (!is_message(instruction)) continue;
+    const Router::Route& route = router.route(instruction.rank, instruction.peer);
+    traffic.fixed[id] = route.latency;
+    if (route.load > 0) traffic.flows.push_back({id, route.load, route.fastest, route.path});
+  }
+  return traffic;
+}
+
+Nanos message_alone(const Cluster& cluster, std::int32_t from, std::int32_t to) {
+  Traffic scratch;
+  const Router::Route route = Router(cluster, scratch).route(from, to);
+  return route.latency + (route.load > 0 ? time_alone(route.load, route.fastest) : 0);
+}
+
+CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Schedule& schedule) {
+  const std::int32_t ranks = schedule.shape.ranks;
+  costs.message_between.resize(static_cast<std::size_t>(std::int64_t{ranks} * ranks),
+                               costs.message);
+  const auto set = [&](std::int32_t from, std::int32_t to) {
+    if (from == to) return;
+    costs.message_between[static_cast<std::size_t>(std::int64_t{from} * ranks + to)] =
+        message_alone(cluster, from, to);
+  };
+  for (std::int32_t stage = 0; stage + 1 < schedule.stages(); ++stage)
+    for (std::int32_t near = 0; near < schedule.replicas(stage); ++near)
+      for (std::int32_t far = 0; far < schedule.replicas(stage + 1); ++far) {
+        const std::int32_t from = schedule.rank_of_stage[stage] + near;
+        const std::int32_t to = schedule.rank_of_stage[stage + 1] + far;
+        set(from, to);
+        set(to, from);
+      }
+  return costs;
+}
+
+std::vector<Nanos> durations_alone(const Traffic& traffic) {
+  std::vector<Nanos> durations = traffic.fixed;
+  for (const Flow& flow : traffic.flows)
+    durations[flow.instruction] += time_alone(flow.load, flow.fastest);
+  return durations;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Injects faults into runs of schedules and sees that each ends as it should.
+
+  inject_faults.py PROGRAM [--count 40] [--seed 1] [--backend cpu|mpi]
+
+Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill and
+freeze. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
+culprit is the first that is named; every file is whole, and says where the ranks stood; nothing else is left behind.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SHAPES = [("gpipe", 2, 4), ("1f1b", 4, 6), ("zb-h1", 3, 6), ("interleaved", 2, 4), ("zb-v", 2, 4), ("dualpipe", 2, 4),
+          ("pipedream", 3, 6)]
+MODEL = ["--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--steps", "1"]
+HANG_TIMEOUT = "600ms"
+LIMIT = 60  # seconds after which a run counts as hanging
+
+
+def ops_of(program, shape):
+    """[(rank, op, whether it sends)] of a schedule, from the program's own prediction."""
+    schedule, ranks, microbatches = shape
+    arguments = [program, "simulate", schedule, "--pp", str(ranks), "-m", str(microbatches), "--format", "json"]
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        subprocess.run(arguments + ["--save", file.name], check=True, capture_output=True)
+        rows = json.load(open(file.name))["instructions"]
+    senders = {waited for row in rows if "SEND" in row[1] for waited in row[6]}
+    return [(row[0], row[1], at in senders) for at, row in enumerate(rows) if "SEND" not in row[1]]
+
+
+class Run:
+    """One run of the program in a folder of its own."""
+
+    def __init__(self, options, shape, extra, folder):
+        schedule, ranks, microbatches = shape
+        self.folder = pathlib.Path(folder)
+        self.saved = self.folder / "step.json"
+        self.traced = self.folder / "trace.json"
+        launcher = []
+        if options.backend == "mpi":
+            launcher = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks)]
+        self.launched = bool(launcher)
+        self.command = launcher + [options.program, "run", schedule, "--pp", str(ranks), "-m", str(microbatches),
+                                   "--backend", options.backend, "--work", "transformer", *MODEL, *extra]
+
+    def start(self, limit_files=False):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing then fails, as on a full disk
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        restore_signals=False, preexec_fn=limit if limit_files else None)
+        return self
+
+    def finish(self):
+        try:
+            self.stdout, self.stderr = self.process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError(f"hangs: not ended within {LIMIT} s")
+        self.status = self.process.returncode
+        self.messages = [line for line in self.stderr.splitlines() if line.startswith("bubblescope: ")]
+        return self
+
+    def expect(self, condition, what):
+        assert condition, f"{what}\n  status {self.status}\n  {self.stderr.strip()}"
+
+    def expect_files(self, broken):
+        """Both files are whole, and tell of the breakdown what the message told; nothing else lies there."""
+        saved = json.loads(self.saved.read_text())
+        traced = json.loads(self.traced.read_text())
+        told = "bubblescope: " + saved.get("breakdown", "")
+        self.expect(("breakdown" in saved) == broken, "the timeline does not say whether the step broke down")
+        self.expect(traced["otherData"].get("breakdown") == saved.get("breakdown"), "the trace tells another story")
+        self.expect(not broken or told in self.messages, "the timeline's breakdown is not the message's")
+        self.expect(not broken or re.search(r"rank \d+ at \d+[A-Z]\d+", told), "no rank's place is told")
+        self.expect_nothing_but({"step.json", "trace.json"})
+
+    def expect_nothing_but(self, names):
+        left = {path.name for path in self.folder.iterdir()} - names
+        self.expect(not left, f"left behind: {left}")
+
+    def exports(self):
+        self.command += ["--save", str(self.saved), "--trace", str(self.traced)]
+        return self
+
+
+def injected(kind, rank, op):
+    return ["--inject", f"rank={rank},op={op},{kind}"]
+
+
+def try_harmless(options, shape, rank, op, folder, how):
+    run = Run(options, shape, injected(how, rank, op), folder).exports().start().finish()
+    run.expect(run.status == 0, "a slow op must only make the step slow")
+    run.expect("equal the serial reference" in run.stdout, "the gradients are not proven")
+    run.expect_files(broken=False)
+
+
+def try_fatal(options, shape, rank, op, folder, kind):
+    culprits = {"die": f"rank {rank} died at {re.escape(op)}", "wrong-size": f"rank {rank} sent a wrong size",
+                "hang": f"no progress within --timeout: rank {rank} at {re.escape(op)} \\(in its own work\\)",
+                "garbage": f"rank {rank} sent garbage"}
+    extra = injected(kind, rank, op) + ["--timeout", HANG_TIMEOUT if kind == "hang" else "30s"]
+    run = Run(options, shape, extra, folder).exports().start().finish()
+    run.expect(run.status == 3, "the machine failed: the exit status must be 3")
+    run.expect(re.match("bubblescope: " + culprits[kind], run.messages[0] if run.messages else ""),
+               "the culprit is not the first that is named")
+    run.expect_files(broken=True)
+
+
+def try_full_disk(options, shape, rank, op, folder, with_death):
+    """The file that was there stays as it was; a death that came first is still told."""
+    run = Run(options, shape, injected("die", rank, op) if with_death else [], folder).exports()
+    run.saved.write_text("{}")
+    run.traced.write_text("{}")
+    if run.launched:  # mpirun itself needs files; it is the export that has no room
+        run.command[run.command.index(str(run.saved))] = "/dev/full"
+    run.start(limit_files=not run.launched).finish()
+    run.expect(run.status == 3, "a full disk is the machine's fault: the exit status must be 3")
+    run.expect(any("cannot write" in message for message in run.messages), "the file is not named")
+    run.expect(not with_death or f"rank {rank} died" in run.messages[0], "the death is not told first")
+    for path in (run.saved, run.traced):
+        run.expect(path.read_text() == "{}", f"{path.name} was damaged")
+    run.expect_nothing_but({"step.json", "trace.json"})
+
+
+def try_interrupt(options, shape, rank, op, folder, delay):
+    """Ctrl-C at any time: before it runs nothing is written, afterwards everything is."""
+    run = Run(options, shape, injected("hang", rank, op) + ["--timeout", "50s"], folder).exports().start()
+    time.sleep(delay)
+    run.process.send_signal(signal.SIGINT)
+    run.finish()
+    if run.saved.exists():
+        run.expect(run.messages[0].startswith("bubblescope: interrupted: rank "), "the interrupt is not told")
+        run.expect(run.launched or run.status == 3, "the machine failed: the exit status must be 3")
+        return run.expect_files(broken=True)
+    run.expect(run.launched or run.status == -signal.SIGINT, "neither interrupted nor stopped")
+    run.expect(run.status != 0, "the exit status tells of no interrupt")
+    run.expect_nothing_but(set())
+
+
+def try_signal(options, shape, rank, op, folder, number):
+    """A process that is killed or frozen from outside; before it has joined, the launcher ends the others."""
+    delay = options.random.uniform(0.5, 2.5)
+    timeout = "3s" if number == signal.SIGSTOP else "50s"
+    run = Run(options, shape, injected("hang", rank, op) + ["--timeout", timeout], folder).exports().start()
+    victim = options.random.randrange(shape[1])
+    time.sleep(delay)
+    children = pathlib.Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text()
+    processes = sorted(int(child) for child in children.split())
+    if victim >= len(processes):
+        run.process.kill()
+        raise AssertionError("the processes have not started in time")
+    os.kill(processes[victim], number)
+    run.finish()
+    run.expect(run.status != 0, "the exit status tells of no death")
+    if not run.saved.exists():
+        return run.expect_nothing_but(set())
+    told = run.messages[0] if run.messages else ""
+    run.expect(f"rank {victim} does not answer" in told, "the culprit is not named")
+    run.expect_files(broken=True)
+
+
+def try_one(options, kind, shape, folder):
+    ops = options.ops[shape]
+    if kind in ("wrong-size", "garbage"):
+        ops = [op for op in ops if op[2]]
+    rank, op, _ = options.random.choice(ops)
+    print(f"{kind} at {op} of rank {rank}, {shape[0]}, {shape[1]} ranks, {shape[2]} micro-batches", flush=True)
+    if kind in ("delay", "slow"):
+        return try_harmless(options, shape, rank, op, folder, "delay=3ms" if kind == "delay" else "slow=4.5")
+    if kind == "full-disk":
+        return try_full_disk(options, shape, rank, op, folder, options.random.random() < 0.5)
+    if kind == "interrupt":
+        latest = 0.8 if options.backend == "mpi" else 0.2
+        return try_interrupt(options, shape, rank, op, folder, options.random.uniform(0, latest))
+    if kind == "kill":
+        return try_signal(options, shape, rank, op, folder, signal.SIGKILL)
+    if kind == "freeze":
+        return try_signal(options, shape, rank, op, folder, signal.SIGSTOP)
+    try_fatal(options, shape, rank, op, folder, kind)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--backend", default="cpu")
+    options = parser.parse_args()
+    options.program = os.path.abspath(options.program)
+    options.random = random.Random(options.seed)
+    options.ops = {shape: ops_of(options.program, shape) for shape in SHAPES}
+    kinds = ["delay", "slow", "die", "hang", "wrong-size", "garbage", "full-disk", "interrupt"]
+    if options.backend == "mpi":
+        kinds += ["kill", "freeze"]
+    failed = 0
+    for number in range(options.count):
+        shape = options.random.choice(SHAPES)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                try_one(options, kinds[number % len(kinds)], shape, folder)
+            except (AssertionError, OSError, ValueError) as error:
+                failed += 1
+                print(f"FAILED (fault {number}, seed {options.seed}): {error}", flush=True)
+    print(f"{options.count} faults injected on {options.backend}, {failed} ended wrongly")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Every schedule trains the same over MPI, one process per rank, as a single rank would.
+
+  train_over_mpi.py PROGRAM [RANKS [MICROBATCHES]]
+
+One start of mpirun per number of stages: `compare all` runs every schedule that accepts the shape, and proves each.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+MODEL = ["--work", "transformer", "--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--steps", "1"]
+
+
+def launch(ranks, program, *arguments):
+    """The finished run."""
+    command = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks), program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+
+def write_costs(path, stages):
+    """Compare wants a prediction; this one is not judged here."""
+    stage = {"forward": "100us", "input_grad": "100us", "weight_grad": "100us"}
+    with open(path, "w") as file:
+        json.dump({"format": "bubblescope-costs/1", "stages": [stage] * stages}, file)
+
+
+def prove(program, ranks, microbatches, chunks, folder):
+    """The schedules that were proven; exits where one is not."""
+    costs = os.path.join(folder, "costs.json")
+    write_costs(costs, ranks * chunks)
+    done = launch(ranks, program, "compare", "all", "--pp", str(ranks), "-m", str(microbatches), "--vpp", str(chunks),
+                  "--costs", costs, "--backend", "mpi", "--format", "json", "--timeout", "60s", *MODEL)
+    if done.returncode != 0:
+        sys.exit(f"exit status {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
+    reports = json.loads(done.stdout)["reports"]
+    for report in reports:
+        match = report["gradients_match"]
+        print(f"{report['schedule']}: {report['proof'] if match else 'WRONG'}")
+        if match is not True:
+            sys.exit(1)
+    return {report["schedule"] for report in reports}
+
+
+def refuse(program):
+    """One process too few is refused, with what to start instead."""
+    done = launch(2, program, "run", "gpipe", "--pp", "3", "-m", "3", "--backend", "mpi")
+    if done.returncode != 2 or "mpirun -np 3 bubblescope" not in done.stderr:
+        sys.exit(f"2 processes for 3 ranks: exit status {done.returncode}\n{done.stderr}")
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    ranks = int(sys.argv[2]) if len(sys.argv) > 2 else 4
+    microbatches = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+    with tempfile.TemporaryDirectory() as folder:
+        proven = prove(program, ranks, microbatches, 1, folder) | prove(program, ranks, microbatches, 2, folder)
+    refuse(program)
+    print(f"{len(proven)} schedules proven over MPI with {ranks} processes")
+    if len(proven) < 20:
+        sys.exit("too few schedules were run")
+
+
+if __name__ == "__main__":
+    main()

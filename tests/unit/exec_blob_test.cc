@@ -1,0 +1,61 @@
+// Bytes for other processes: what goes in comes out, and what is too short is refused.
+#include <gtest/gtest.h>
+
+#include "exec/blob.h"
+#include "exec/training/parcel.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+TEST(Blob, IsReadInTheOrderOfWriting) {
+  BlobWriter writer;
+  writer.write(std::int32_t{7});
+  writer.write_text("1F3");
+  writer.write_all(std::vector<double>{0.5, 2});
+  const Blob bytes = writer.take();
+  BlobReader reader(bytes);
+  EXPECT_EQ(reader.read<std::int32_t>(), 7);
+  EXPECT_EQ(reader.read_text(), "1F3");
+  EXPECT_EQ(reader.read_all<double>(), (std::vector<double>{0.5, 2}));
+  EXPECT_TRUE(reader.rest().empty());
+}
+
+TEST(Blob, TooFewBytesAreRefused) {
+  BlobWriter writer;
+  writer.write_all(std::vector<double>{0.5, 2});
+  Blob bytes = writer.take();
+  bytes.pop_back();
+  BlobReader reader(bytes);
+  EXPECT_THROW(reader.read_all<double>(), Error);
+  const Blob none;
+  EXPECT_THROW(BlobReader(none).read_text(), Error);
+}
+
+TEST(Parcel, ArrivesAsItWasSent) {
+  Matrix matrix(2, 3);
+  matrix.values = {1, 2, 3, 4, 5, 6};
+  const Parcel arrived = unpack(pack(seal(matrix, Damage::kNone)));
+  EXPECT_EQ(arrived.matrix, matrix);
+  EXPECT_EQ(find_damage(arrived, 2, 3), "");
+}
+
+TEST(Parcel, TellsWhatIsWrongWithIt) {
+  Matrix matrix(2, 3);
+  matrix.values = {1, 2, 3, 4, 5, 6};
+  const auto damage = [](const Blob& bytes) { return find_damage(unpack(bytes), 2, 3); };
+  EXPECT_EQ(damage(pack(seal(matrix, Damage::kWrongSize))),
+            "a wrong size: 3 x 3 entries instead of 2 x 3");
+  EXPECT_EQ(damage(pack(seal(matrix, Damage::kGarbage))),
+            "garbage: what arrived does not have the checksum of what was sent");
+  Blob short_of_one = pack(seal(matrix, Damage::kNone));
+  short_of_one.pop_back();
+  EXPECT_EQ(damage(short_of_one).find("a wrong size"), 0u);
+  EXPECT_EQ(damage({}).find("a wrong size"), 0u);
+  Matrix swapped = matrix;
+  std::swap(swapped.values[0], swapped.values[1]);
+  EXPECT_NE(damage(pack({swapped, seal(matrix, Damage::kNone).checksum})), "");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,80 @@
+// What of the backend mpi can be tested without MPI: its clocks, its results, its absence.
+#include <gtest/gtest.h>
+
+#include "exec/mpi_clock.h"
+#include "exec/mpi_port.h"
+#include "exec/mpi_results.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+std::string message_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(MpiClock, TrustsTheQuickestAnswer) {
+  // This clock is 1000 ahead. The second question took 4, its answer came in the middle: at 2002
+  // here it was 1002 there. The others took longer on one of the ways.
+  EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}), 1000);
+  EXPECT_EQ(find_clock_offset({{10, 5'000'010, 10}}), -5'000'000);
+}
+
+TEST(MpiPort, WithoutItsModuleSaysWhatToInstall) {
+  try {
+    MpiPort("/nowhere/bubblescope_mpi.so");
+    FAIL() << "there is no such module";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::kMachine);
+    EXPECT_EQ(std::string(error.what())
+                  .find("the backend mpi: its module cannot be loaded: install libopenmpi-dev and "
+                        "build again (/nowhere/bubblescope_mpi.so: "),
+              0u)
+        << error.what();
+  }
+}
+
+TEST(MpiResults, TravelAsBytes) {
+  RankPart part;
+  part.result.spans = {{3, 10, 20}};
+  part.result.reason = Stop::kFailure;
+  part.result.stopped = {{4, true, std::nullopt}, {5, false, InstructionId{2}}};
+  part.result.failure = std::make_exception_ptr(Error(Fault::kProblem, "no memory for 2F3"));
+  part.arrivals = {{2, 9, 9}};
+  const RankPart read = read_part(to_bytes(part));
+  EXPECT_EQ(read.result.spans[0].end, 20);
+  EXPECT_EQ(read.result.reason, Stop::kFailure);
+  EXPECT_TRUE(read.result.stopped[0].started);
+  EXPECT_EQ(read.result.stopped[0].awaited, std::nullopt);
+  EXPECT_EQ(read.result.stopped[1].awaited, InstructionId{2});
+  EXPECT_EQ(read.arrivals[0].id, 2u);
+  EXPECT_EQ(message_of(read.result.failure), "no memory for 2F3");
+  Blob cut = to_bytes(part);
+  cut.resize(cut.size() - 3);
+  EXPECT_THROW(read_part(cut), Error);
+}
+
+TEST(MpiResults, AMessageEndsWhenItArrives) {
+  Program program;
+  program.instructions.resize(2);
+  std::vector<RankPart> parts(2);
+  parts[0].result.spans = {{0, 0, 5}, {1, 5, 5}};
+  parts[1].arrivals = {{1, 8, 8}};
+  set_arrivals(parts, program);
+  EXPECT_EQ(parts[0].result.spans[0].end, 5);
+  EXPECT_EQ(parts[0].result.spans[1].end, 8);
+}
+
+TEST(MpiResults, OfARankThatIsGoneNameIt) {
+  const RankPart part = missing_part(2, Stop::kNone);
+  EXPECT_EQ(part.result.reason, Stop::kTimeout);
+  EXPECT_EQ(message_of(part.result.failure),
+            "rank 2 does not answer: its process has died or hangs");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,200 @@
+// Ranking, break-even points and the sweep of `plan` without a model.
+#include "sim/analysis/plan.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/ir/error.h"
+#include "tools/break_even.h"
+#include "tools/command.h"
+#include "tools/sweep.h"
+#include "traces/plan_table.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+using Numbers = std::vector<std::int32_t>;
+
+Plan plan_of(const std::string& schedule, Nanos step, double peak) {
+  Plan plan;
+  plan.configuration.schedule = schedule;
+  plan.step = step;
+  plan.peak_units = peak;
+  return plan;
+}
+
+Configuration configuration_of(const std::string& schedule, std::int32_t ranks,
+                               std::int32_t microbatches) {
+  Configuration configuration;
+  configuration.schedule = schedule;
+  configuration.shape.ranks = ranks;
+  configuration.shape.microbatches = microbatches;
+  return configuration;
+}
+
+struct Printed {
+  int status = 0;
+  std::string output;
+};
+
+Printed plan(const Arguments& arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run_plan(arguments);
+  std::fflush(stdout);
+  testing::internal::GetCapturedStderr();
+  return {status, testing::internal::GetCapturedStdout()};
+}
+
+TEST(Numbers, ListsAndRangesAreAscendingAndEachOnce) {
+  EXPECT_EQ(parse_numbers("4"), Numbers({4}));
+  EXPECT_EQ(parse_numbers("4,1,2,2"), Numbers({1, 2, 4}));
+  EXPECT_EQ(parse_numbers("2..5"), Numbers({2, 3, 4, 5}));
+  EXPECT_EQ(parse_numbers("8..30:8"), Numbers({8, 16, 24}));
+  EXPECT_EQ(parse_numbers("3..30x3,4"), Numbers({3, 4, 9, 27}));
+}
+
+TEST(Numbers, WhatIsNoListIsRefused) {
+  for (const char* text : {"", "0", "x", "5..2", "2..8x1", "2..8:", "2..", "..4", "1..9:0"})
+    EXPECT_THROW(parse_numbers(text), Error) << text;
+}
+
+TEST(Plans, AreRankedByTimePerSampleThenMemory) {
+  Plan twice = plan_of("twice", 30, 1);  // 15 a sample
+  twice.configuration.shape.microbatches = 2;
+  const std::vector<Plan> ranked =
+      rank_plans({plan_of("slow", 20, 1), plan_of("fat", 16, 9), plan_of("lean", 16, 2), twice});
+  std::vector<std::string> names;
+  for (const Plan& next : ranked) names.push_back(next.configuration.schedule);
+  EXPECT_EQ(names, std::vector<std::string>({"twice", "lean", "fat", "slow"}));
+}
+
+TEST(Plans, TheParetoFrontHoldsWhatNothingElseBeatsInBoth) {
+  // 10 in 8; 11 in 8 is slower in as much; 12 in 4; 13 in 5 is slower in more; 14 in 1.
+  const std::vector<Plan> ranked =
+      rank_plans({plan_of("a", 10, 8), plan_of("b", 11, 8), plan_of("c", 12, 4),
+                  plan_of("d", 13, 5), plan_of("e", 14, 1)});
+  EXPECT_EQ(pareto_front(ranked), std::vector<std::size_t>({0, 2, 4}));
+}
+
+TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
+  const WhatIf what_if(PredictOptions{}, false);
+  // 4 ranks, 8 micro-batches of F 1 and B 2 ms: 33 ms, of which 24 busy on every rank (README).
+  const Outcome outcome = what_if.evaluate(configuration_of("1f1b", 4, 8));
+  ASSERT_TRUE(outcome.plan);
+  EXPECT_EQ(outcome.plan->step, 33'000'000);
+  EXPECT_EQ(outcome.plan->mean_busy, 24'000'000);
+  Nanos idle = 0;
+  for (const Nanos cause : outcome.plan->mean_idle) idle += cause;
+  EXPECT_EQ(idle, 9'000'000);
+}
+
+TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
+  // Without messages both take (m+p-1) (F+B). GPipe pays 2 (p-1) c for them, 1F1B besides
+  // 2 c floor((m-1)(p-1)/p) (schedules/1f1b.cc): behind from c = 1 ns on.
+  const WhatIf what_if(PredictOptions{}, false);
+  std::vector<Plan> plans;
+  for (const char* schedule : {"1f1b", "gpipe"})
+    plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 8)).plan);
+  const std::vector<Plan> ranked = rank_plans(std::move(plans));
+  ASSERT_EQ(ranked[0].configuration.schedule, "1f1b");  // as fast, in less memory
+  const BreakEvens break_evens = find_break_evens(what_if, ranked);
+  ASSERT_EQ(break_evens.found.size(), 1U);
+  EXPECT_EQ(break_evens.found[0].parameter, "p2p");
+  EXPECT_EQ(break_evens.found[0].at, 1);
+  EXPECT_EQ(break_evens.found[0].rival.schedule, "gpipe");
+  EXPECT_EQ(break_evens.stays_best, std::vector<std::string>({"i", "w"}));
+}
+
+TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
+  PredictOptions options;
+  options.cost.uniform = {10'000'000, 10'000'000, 9'000'000, {}, 400'000};
+  const WhatIf what_if(options, false);
+  std::vector<Plan> plans;
+  for (const char* schedule : {"zb-h1", "gpipe"})
+    plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 16)).plan);
+  const std::vector<Plan> ranked = rank_plans(std::move(plans));
+  const BreakEvens break_evens = find_break_evens(what_if, ranked);
+  ASSERT_FALSE(break_evens.found.empty());
+  const BreakEven& first = break_evens.found[0];
+  ASSERT_EQ(first.parameter, "p2p");
+  const auto step = [&](const char* schedule, Nanos message) {
+    UniformCost cost = options.cost.uniform;
+    cost.message = message;
+    return what_if.step(what_if.lower_plan(configuration_of(schedule, 4, 16)), cost);
+  };
+  EXPECT_LE(step("zb-h1", first.at - 1), step("gpipe", first.at - 1));
+  EXPECT_GT(step("zb-h1", first.at), step("gpipe", first.at));
+}
+
+TEST(PlanCommand, ItsStepsAreThoseOfSimulate) {
+  const Printed printed = plan({"--pp", "3,4", "-m", "8", "--schedules", "zb-h1,1f1b", "--f", "3",
+                                "--i", "4", "--w", "2", "--p2p", "0.5", "--format", "json"});
+  ASSERT_EQ(printed.status, 0);
+  const Json plans = Json::parse(printed.output)["plans"];
+  ASSERT_EQ(plans.size(), 4U);
+  for (const Json& entry : plans) {
+    testing::internal::CaptureStdout();
+    run_simulate({entry["schedule"], "--pp", std::to_string(entry["pp"].get<int>()), "-m", "8",
+                  "--f", "3", "--i", "4", "--w", "2", "--p2p", "0.5", "--format", "json"});
+    std::fflush(stdout);
+    const Json report = Json::parse(testing::internal::GetCapturedStdout());
+    EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
+    EXPECT_EQ(entry["bubble_ratio"], report["bubble"]["ratio"]) << entry;
+  }
+}
+
+TEST(PlanCommand, AnswersTheSameOnAnyNumberOfThreads) {
+  const Arguments question{"--pp", "2..6", "--vpp", "1,2", "-m", "4..12", "--format", "csv"};
+  Arguments one = question;
+  Arguments three = question;
+  one.insert(one.end(), {"--threads", "1"});
+  three.insert(three.end(), {"--threads", "3"});
+  EXPECT_EQ(plan(one).output, plan(three).output);
+}
+
+TEST(PlanCommand, TotalsAreDividedByTheStages) {
+  // 40 ms over 4 ranks is 10 ms each: 1F1B takes (8+3) (10 + 20) ms, and rank 0 holds 4
+  // micro-batches of a quarter of the model.
+  const Printed printed = plan({"--pp", "4", "-m", "8", "--schedules", "1f1b", "--total-f", "40",
+                                "--total-i", "40", "--total-w", "40", "--format", "json"});
+  const Json first = Json::parse(printed.output)["plans"][0];
+  EXPECT_EQ(first["step_ns"], 330'000'000);
+  EXPECT_EQ(first["peak_units"], 1.0);
+}
+
+TEST(PlanCommand, ExitsWith1WhenNoPlanFits) {
+  const Printed printed = plan({"--pp", "4", "-m", "8", "--schedules", "gpipe,1f1b", "--cap", "3"});
+  EXPECT_EQ(printed.status, 1);
+  EXPECT_NE(printed.output.find("no plan fits"), std::string::npos);
+  EXPECT_NE(printed.output.find("holds 8 at its peak, over --cap 3"), std::string::npos);
+}
+
+TEST(PlanCommand, RanksLosersByWhatTheyWaitFor) {
+  const Printed printed = plan({"--pp", "4", "-m", "8", "--schedules", "1f1b,naive"});
+  // naive: 8 (1 + 2) 4 = 96 ms instead of 33.
+  EXPECT_NE(printed.output.find("naive           #2     +190.9 %"), std::string::npos)
+      << printed.output;
+  EXPECT_NE(printed.output.find("dependency +"), std::string::npos);
+}
+
+TEST(PlanCommand, DrawsAHeatMapOfShapes) {
+  const std::string svg =
+      std::filesystem::temp_directory_path() / ("heat" + std::to_string(getpid()) + ".svg");
+  const Printed printed = plan({"--pp", "2,4", "-m", "4,8", "--schedules", "1f1b", "--svg", svg});
+  // (p-1)/(m+p-1): 1/5, 1/9, 3/7, 3/11
+  for (const char* cell : {"a 20.0%", "a 11.1%", "a 42.9%", "a 27.3%"})
+    EXPECT_NE(printed.output.find(cell), std::string::npos) << cell;
+  std::ifstream file(svg);
+  const std::string picture{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(picture.find("1f1b: pp 4, m 8, 33 ms, bubble 27.3 %"), std::string::npos);
+  std::filesystem::remove(svg);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,117 @@
+// analyze: what was measured, reported as a prediction is, and who was slow.
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/mean_report.h"
+#include "sim/analysis/replay.h"
+#include "tools/gate.h"
+#include "tools/measure.h"
+#include "tools/predict.h"
+#include "tools/terminal.h"
+#include "traces/iterations.h"
+#include "traces/measured_steps.h"
+#include "traces/report_csv.h"
+#include "traces/report_json.h"
+#include "traces/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: where do the bubbles of a real run come from?\n"
+    "  bubblescope analyze rank0.json.gz rank1.json.gz rank2.json.gz rank3.json.gz\n"
+    "  bubblescope simulate zb-h1 --pp 4 -m 8 --trace step.json && bubblescope analyze step.json\n"
+    "TRACE is Chrome json (ours; StragglerAnalysis'; PyTorch's profiler, whose ops are named "
+    "PP:0F3\n"
+    "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or what\n"
+    "--save or --timeline wrote. Several files are the ranks of one pipeline, or more iterations.\n";
+
+/// Everything about the measured steps: the mean report, and the step that stands for them.
+struct Analysis {
+  Step shown;
+  Iterations iterations;
+};
+
+std::vector<MeasuredStep> read_steps(const std::vector<std::string>& paths,
+                                     std::vector<std::string>& notes) {
+  ObservedTrace trace;
+  for (const std::string& path : paths) append(trace, read_trace(path));
+  std::vector<MeasuredStep> steps = measured_steps(trace);
+  notes = std::move(trace.notes);
+  for (const MeasuredStep& step : steps)
+    if (step.program.ranks != steps.front().program.ranks)
+      throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
+                              steps.front().program.ranks, step.program.ranks));
+  return steps;
+}
+
+Analysis analyze_steps(std::vector<MeasuredStep> steps, const MemoryOptions& memory) {
+  Analysis analysis;
+  std::vector<BubbleReport> reports;
+  std::vector<ObservedStep> observed;
+  analysis.shown.models.memory = uniform_memory(steps.front().schedule.shape, memory);
+  for (const MeasuredStep& step : steps) {
+    const BubbleReport& report = reports.emplace_back(
+        analyze(step.schedule, step.program, step.timeline, analysis.shown.models.memory));
+    analysis.iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
+                                        replay_error(step.program, step.timeline)});
+    observed.push_back({step.program, step.timeline});
+  }
+  analysis.iterations.stragglers = find_stragglers(observed);
+  MeasuredStep& median = steps[median_report(reports)];
+  analysis.shown.report = mean_of(reports);
+  analysis.shown.schedule = std::move(median.schedule);
+  analysis.shown.program = std::move(median.program);
+  analysis.shown.timeline = std::move(median.timeline);
+  return analysis;
+}
+
+std::string print_report(const Analysis& analysis, const std::string& format,
+                         const DrawOptions& draw) {
+  const Step& step = analysis.shown;
+  if (format == "json")
+    return with_members(write_report_json(step.report, step.program, step.timeline),
+                        write_iterations_json(analysis.iterations));
+  if (format == "csv") return write_report_csv(step.report);
+  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
+         write_iterations_text(analysis.iterations);
+}
+
+}  // namespace
+
+int run_analyze(const Arguments& arguments) {
+  CLI::App app{"Report on a measured trace: bubbles, iterations, stragglers", "bubblescope analyze"};
+  std::vector<std::string> paths;
+  std::string format;
+  MemoryOptions memory;
+  ExportOptions exports;
+  std::vector<std::string> conditions;
+  bool all_ranks = false;
+  app.add_option("TRACE", paths, "trace files, - for stdin")->required();
+  add_memory_options(app, memory);
+  add_format_option(app, format, {"text", "json", "csv"});
+  add_export_options(app, exports);
+  add_gate_option(app, conditions);
+  app.add_flag("--all-ranks", all_ranks,
+               "show every rank in the text report, however many there are");
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  expect_sound(exports, format != "text");
+  std::vector<std::string> notes;
+  Analysis analysis = analyze_steps(read_steps(paths, notes), memory);
+  analysis.iterations.notes = std::move(notes);
+  const Metrics metrics = metrics_of(analysis.shown.report);
+  expect_known(gate, metrics);
+  write_exports(analysis.shown, exports);
+  DrawOptions draw = terminal_draw_options();
+  draw.all_ranks = all_ranks;
+  fmt::print("{}", print_report(analysis, format, draw));
+  return report_failures(gate, metrics) ? 1 : 0;
+}
+
+}  // namespace bubblescope

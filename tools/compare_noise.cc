@@ -1,0 +1,62 @@
+// Two tables of the same probabilities.
+#include "tools/compare_noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/analysis/step_times.h"
+#include "traces/time_axis.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool has_noise(const std::vector<NamedReport>& reports) {
+  return !reports.empty() && reports.front().report->noise;
+}
+
+double beats(const NamedReport& first, const NamedReport& second) {
+  return probability_of_beating(first.report->noise->makespans, second.report->noise->makespans);
+}
+
+}  // namespace
+
+std::string write_beats_text(const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return {};
+  std::string text = fmt::format(
+      "\n{:<16}{:>16}{:>16}", fmt::format("{} steps", reports[0].report->noise->makespans.size()),
+      "p50", "p95");
+  const auto width = [](const NamedReport& report) {
+    return std::max<std::size_t>(report.name.size() + 2, 9);
+  };
+  for (const NamedReport& column : reports)
+    text += fmt::format("{:>{}}", column.name, width(column));
+  text += "\n";
+  for (const NamedReport& row : reports) {
+    text += fmt::format("{:<16}{:>16}{:>16}", row.name, short_text(row.report->noise->p50),
+                        short_text(row.report->noise->p95));
+    for (const NamedReport& column : reports)
+      text += fmt::format("{:>{}}",
+                          &row == &column ? "-" : fmt::format("{:.1f}%", 100 * beats(row, column)),
+                          width(column));
+    text += "\n";
+  }
+  return text +
+         "\np50, p95: of step times under the noise; columns: in how many of the same steps the "
+         "schedule\nof the row is faster than that of the column\n";
+}
+
+std::string write_beats_json(const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return {};
+  std::string text = ",\"beats\":[";
+  for (const NamedReport& row : reports) {
+    text += &row == &reports.front() ? "[" : ",[";
+    for (const NamedReport& column : reports)
+      text += fmt::format("{}{}", &column == &reports.front() ? "" : ",", beats(row, column));
+    text += "]";
+  }
+  return text + "]";
+}
+
+}  // namespace bubblescope

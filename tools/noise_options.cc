@@ -1,0 +1,79 @@
+// argv -> noise.
+#include "tools/noise_options.h"
+
+#include <string>
+
+#include "sim/ir/error.h"
+#include "tools/choice.h"
+#include "tools/key_values.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kMostSigma = 1;
+constexpr double kMostFactor = 1000;
+
+void add_sigma(CLI::App& app, double& sigma, Flag flag) {
+  flag.type = "PERCENT";
+  add_parsed(app, flag,
+             [&sigma](const std::string& text) { sigma = parse_fraction(text, kMostSigma); });
+}
+
+double read_factor(const KeyValues& values) {
+  values.at("factor");
+  const double factor = *values.positive_number("factor");
+  if (factor > kMostFactor) throw Error("factor: must be at most 1000");
+  return factor;
+}
+
+SlowRank parse_slow_rank(const std::string& text) {
+  const KeyValues values(text, {"rank", "factor"});
+  values.at("rank");
+  return {*values.integer("rank", 0), read_factor(values)};
+}
+
+Stragglers parse_stragglers(const std::string& text) {
+  const KeyValues values(text, {"probability", "factor", "of"});
+  Stragglers stragglers;
+  stragglers.probability = parse_fraction(values.at("probability"), 1);
+  stragglers.factor = read_factor(values);
+  const std::string of = values.find("of").value_or("op");
+  if (of != "op" && of != "rank") throw Error("of=" + of + ": must be op or rank");
+  stragglers.whole_rank = of == "rank";
+  return stragglers;
+}
+
+}  // namespace
+
+void add_noise_options(CLI::App& app, NoiseOptions& options) {
+  Noise& noise = options.noise;
+  add_sigma(app, noise.op_jitter, {"--jitter", "sigma of every op's duration, such as 5%"});
+  add_sigma(app, noise.message_jitter,
+            {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
+  add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of how fast a rank is in a step"});
+  add_sigma(app, noise.ragged, {"--ragged", "sigma of a micro-batch's length; its ops scale"});
+  add_choice<Distribution>(
+      app, {"--jitter-shape", "what jitter looks like (default lognormal)"},
+      {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
+      [&noise](Distribution distribution) { noise.distribution = distribution; });
+  app.add_option_function<std::vector<std::string>>(
+         "--slow",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts)
+             options.slow_ranks.push_back(parse_slow_rank(text));
+         },
+         "a rank whose ops take longer; may be given several times")
+      ->type_name("rank=R,factor=X");
+  add_parsed(app,
+             {"--straggler", "now and then an op, or a rank for a whole step, takes longer",
+              "probability=P,factor=X[,of=op|rank]"},
+             [&noise](const std::string& text) { noise.stragglers = parse_stragglers(text); });
+  app.add_option("--seeds", options.seeds, "steps that are tried under noise (default 1000)")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--seed", noise.seed, "which noise: the same seed, the same steps (default 1)");
+  app.add_flag("--sensitivity", options.sensitivity,
+               "what 1 % more on each rank and each kind of op costs");
+}
+
+}  // namespace bubblescope

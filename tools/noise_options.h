@@ -1,0 +1,21 @@
+// Flags of noise: how steps differ from each other, and how many are tried.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "sim/model/noise.h"
+
+namespace bubblescope {
+
+struct NoiseOptions {
+  Noise noise;
+  std::vector<SlowRank> slow_ranks;
+  std::size_t seeds = 1000;  ///< scenarios, where the noise is random
+  bool sensitivity = false;
+};
+
+void add_noise_options(CLI::App& app, NoiseOptions& options);
+
+}  // namespace bubblescope

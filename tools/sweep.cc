@@ -1,0 +1,148 @@
+// Threads that share a counter.
+#include "tools/sweep.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int32_t kLargest = 1 << 24;
+constexpr std::size_t kBatch = 16;  ///< configurations that a thread takes at a time
+
+std::int32_t parse_number(const std::string& digits, const std::string& whole) {
+  const bool number = !digits.empty() && digits.size() < 9 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  const std::int32_t value = number ? std::stoi(digits) : 0;
+  if (value < 1 || value > kLargest)
+    throw Error("'" + whole +
+                "' is no list of numbers; write 4, or 1,2,4, or 2..16, 8..128:8 (steps of 8), "
+                "8..128x2 (doubling)");
+  return value;
+}
+
+void add_range(std::set<std::int32_t>& numbers, const std::string& range) {
+  const std::size_t dots = range.find("..");
+  if (dots == std::string::npos) {
+    numbers.insert(parse_number(range, range));
+    return;
+  }
+  const std::size_t step_at = range.find_first_of(":x", dots);
+  const std::int32_t first = parse_number(range.substr(0, dots), range);
+  const std::int32_t last = parse_number(range.substr(dots + 2, step_at - dots - 2), range);
+  const bool multiplies = step_at != std::string::npos && range[step_at] == 'x';
+  const std::int32_t step =
+      step_at == std::string::npos ? 1 : parse_number(range.substr(step_at + 1), range);
+  if (first > last) throw Error("'" + range + "' goes down; write the smaller number first");
+  if (multiplies && step < 2) throw Error("'" + range + "' never ends; multiply by 2 or more");
+  for (std::int64_t number = first; number <= last;
+       number = multiplies ? number * step : number + step)
+    numbers.insert(static_cast<std::int32_t>(number));
+}
+
+/// What the threads of one sweep share.
+class SharedSweep {
+ public:
+  SharedSweep(const std::vector<Configuration>& configurations,
+              const std::function<Outcome(const Configuration&)>& evaluate,
+              const Progress& progress)
+      : configurations_(configurations),
+        evaluate_(evaluate),
+        progress_(progress),
+        outcomes_(configurations.size()) {}
+
+  void work() {
+    try {
+      while (!failed_ && take_batch()) {
+      }
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      if (!failed_) failure_ = std::current_exception();
+      failed_ = true;
+    }
+  }
+
+  std::vector<Outcome> finish() && {
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(outcomes_);
+  }
+
+ private:
+  bool take_batch() {
+    const std::size_t begin = next_.fetch_add(kBatch);
+    if (begin >= configurations_.size()) return false;
+    const std::size_t end = std::min(begin + kBatch, configurations_.size());
+    for (std::size_t at = begin; at < end; ++at) outcomes_[at] = evaluate_(configurations_[at]);
+    const std::size_t done = done_.fetch_add(end - begin) + end - begin;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock && progress_) progress_(done, configurations_.size());
+    return true;
+  }
+
+  const std::vector<Configuration>& configurations_;
+  const std::function<Outcome(const Configuration&)>& evaluate_;
+  const Progress& progress_;
+  std::vector<Outcome> outcomes_;  ///< each written by one thread
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<std::size_t> done_ = 0;
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+void draw_bar(std::size_t done, std::size_t all) {
+  constexpr std::size_t kWidth = 40;
+  const std::size_t filled = kWidth * done / all;
+  fmt::print(stderr, "\r{}{} {} of {} configurations", std::string(filled, '#'),
+             std::string(kWidth - filled, '.'), done, all);
+  if (done == all) fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> parse_numbers(const std::string& text) {
+  std::set<std::int32_t> numbers;
+  for (const std::string& range : CLI::detail::split(text, ',')) add_range(numbers, range);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
+                           const std::function<Outcome(const Configuration&)>& evaluate,
+                           std::int32_t threads, const Progress& progress) {
+  SharedSweep shared(configurations, evaluate, progress);
+  {
+    std::vector<std::jthread> others;
+    for (std::int32_t thread = 1; thread < threads; ++thread)
+      others.emplace_back([&shared] { shared.work(); });
+    shared.work();
+  }
+  if (progress && !configurations.empty()) progress(configurations.size(), configurations.size());
+  return std::move(shared).finish();
+}
+
+Progress progress_bar() {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  using Clock = std::chrono::steady_clock;
+  const auto drawn = std::make_shared<Clock::time_point>(Clock::now());
+  return [drawn](std::size_t done, std::size_t all) {
+    if (done < all && Clock::now() - *drawn < std::chrono::milliseconds(100)) return;
+    *drawn = Clock::now();
+    draw_bar(done, all);
+  };
+}
+
+}  // namespace bubblescope

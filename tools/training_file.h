@@ -1,0 +1,23 @@
+// What was trained, for other programs to train again: "bubblescope-training/1".
+//
+//   {"format":"bubblescope-training/1",
+//    "model":{"blocks_per_stage":1,"width":32,"heads":2,"vocabulary":61,"sequence":16,"batch":1},
+//    "optimizer":{"kind":"sgd","learning_rate":0.1},
+//    "microbatches":8,
+//    "stages":[{"weights":[{"name":"embedding","rows":61,"columns":32,"before":[...],"after":[...]},
+//               ...]},...],
+//    "data":[[{"inputs":[...],"targets":[...]},...],...],       per step, per micro-batch
+//    "losses":[4.2,4.1]}                                        per step
+#pragma once
+
+#include <string>
+
+#include "exec/training/training.h"
+
+namespace bubblescope {
+
+/// The steps are those of the result, warm-up steps among them. Numbers are exact.
+std::string write_training(const TrainingOptions& options, const Schedule& schedule,
+                           const TrainingResult& result);
+
+}  // namespace bubblescope

@@ -1,0 +1,158 @@
+// One configuration: options -> Schedule -> Program -> Timeline -> BubbleReport -> Plan.
+#include "tools/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "sim/analysis/analyze.h"
+#include "sim/engine/simulate.h"
+#include "tools/predict.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// To the nearest nanosecond.
+Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / ranks; }
+
+/// Without slices a schedule that cuts sequences is another one under a second name.
+bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
+  const bool trains_synchronously =
+      def.name != "forward-only" && def.name != "pipedream" && def.name != "pipedream-2bw";
+  return trains_synchronously && def.reads_costs == searched && (sliced || !def.cuts_sequences);
+}
+
+std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
+  if (!def.implied_chunks) return axes.chunks;
+  if (!def.repeats_chunks) return {*def.implied_chunks};
+  std::vector<std::int32_t> chunks;
+  for (const std::int32_t count : axes.chunks)
+    if (count % *def.implied_chunks == 0) chunks.push_back(count);
+  return chunks.empty() ? std::vector<std::int32_t>{*def.implied_chunks} : chunks;
+}
+
+}  // namespace
+
+std::vector<Configuration> combine(const Axes& axes) {
+  std::vector<Configuration> configurations;
+  for (const std::string& schedule : axes.schedules) {
+    const std::vector<std::int32_t> chunks = chunks_for(find_schedule(schedule), axes);
+    for (const std::int32_t ranks : axes.ranks)
+      for (const std::int32_t count : chunks)
+        for (const std::int32_t microbatches : axes.microbatches) {
+          Configuration& next = configurations.emplace_back();
+          next.schedule = schedule;
+          next.shape.ranks = ranks;
+          next.shape.chunks = count;
+          next.shape.microbatches = microbatches;
+        }
+  }
+  return configurations;
+}
+
+std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (std::string word : CLI::detail::split(list, ',')) {
+    CLI::detail::trim(word);
+    const std::string name = normalize_name(word);
+    if (name.empty()) continue;
+    if (name != "all" && name != "searched") {
+      add(find_schedule(word).name);
+      continue;
+    }
+    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+      if (is_planned(def, name == "searched", sliced)) add(def.name);
+  }
+  if (names.empty()) throw Error("--schedules needs names, such as 1f1b,zb-h1, or 'all'");
+  return names;
+}
+
+WhatIf::WhatIf(PredictOptions options, bool whole_model)
+    : options_(std::move(options)), whole_model_(whole_model) {
+  if (options_.cost.file.empty()) return;
+  if (options_.cost.any_uniform || whole_model)
+    throw Error("--costs gives all costs; leave --f, --i, --w, --b, --p2p and --total-* out");
+  file_ = read_cost_file(options_.cost.file);
+  options_.cost.file.clear();
+}
+
+UniformCost WhatIf::cost_of(const Configuration& configuration) const {
+  UniformCost cost = options_.cost.uniform;
+  if (!whole_model_) return cost;
+  const std::int32_t ranks = configuration.shape.ranks;
+  cost.forward = share_of(cost.forward, ranks);
+  cost.input_grad = share_of(cost.input_grad, ranks);
+  cost.weight_grad = share_of(cost.weight_grad, ranks);
+  if (cost.backward) cost.backward = share_of(*cost.backward, ranks);
+  return cost;
+}
+
+PredictOptions WhatIf::options_of(const Configuration& configuration) const {
+  PredictOptions options = options_;
+  options.shape.ranks = configuration.shape.ranks;
+  options.shape.chunks = configuration.shape.chunks;
+  options.shape.microbatches = configuration.shape.microbatches;
+  options.cost.uniform = cost_of(configuration);
+  if (whole_model_)
+    for (std::int64_t& cap : options.memory.cap) cap *= configuration.shape.ranks;
+  return options;
+}
+
+WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
+  const ScheduleDef& def = find_schedule(configuration.schedule);
+  ScheduleRequest request = request_of(def, fitted(options_of(configuration), def));
+  if (file_ && def.reads_costs) {
+    Schedule unordered;
+    unordered.shape = request.shape;
+    unordered.rank_of_stage = loop_placement(request.shape.ranks, request.shape.chunks);
+    request.stage_costs = cost_model(*file_, unordered);
+  }
+  Lowered lowered{build_schedule(def, std::move(request)), {}};
+  std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
+  if (const auto* deadlock = std::get_if<Deadlock>(&program))
+    throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
+  lowered.program = std::get<Program>(std::move(program));
+  return lowered;
+}
+
+Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
+  const Timeline timeline = simulate(lowered.program, spread(cost, lowered.schedule));
+  return *std::max_element(timeline.end.begin(), timeline.end.end());
+}
+
+Outcome WhatIf::evaluate(const Configuration& configuration) const {
+  try {
+    const auto [schedule, program] = lower_plan(configuration);
+    const CostModel costs =
+        file_ ? cost_model(*file_, schedule) : spread(cost_of(configuration), schedule);
+    MemoryModel memory = uniform_memory(schedule.shape, options_of(configuration));
+    if (file_) {
+      const MemoryModel bytes = memory_model(*file_, schedule);
+      memory.activation_bytes = bytes.activation_bytes;
+      memory.static_bytes = bytes.static_bytes;
+    }
+    const BubbleReport report = analyze(schedule, program, simulate(program, costs), memory);
+    Outcome outcome{summarize(configuration, report), {}};
+    if (whole_model_) outcome.plan->peak_units /= configuration.shape.ranks;
+    const Problems over = over_cap(peaks_of(report), memory);
+    if (!over.empty()) {
+      const auto rank = static_cast<std::size_t>(*over[0].rank);
+      const double share = whole_model_ ? configuration.shape.ranks : 1;
+      outcome.refusal = fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank,
+                                    report.ranks[rank].peak.units / share,
+                                    static_cast<double>(memory.cap[rank]) / (1e6 * share));
+    }
+    return outcome;
+  } catch (const Error& error) {
+    if (error.fault() == Fault::kMachine) throw;
+    return {{}, error.what()};
+  }
+}
+
+}  // namespace bubblescope

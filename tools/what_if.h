@@ -1,0 +1,63 @@
+// The plain what-if: schedules and shapes under the cost flags, without a model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/plan.h"
+#include "sim/ir/program.h"
+#include "tools/options.h"
+#include "traces/cost_file.h"
+
+namespace bubblescope {
+
+/// What is varied: every combination that a schedule has a use for is one configuration.
+struct Axes {
+  std::vector<std::string> schedules;
+  std::vector<std::int32_t> ranks;
+  std::vector<std::int32_t> chunks;
+  std::vector<std::int32_t> microbatches;
+};
+
+/// Schedules that imply their chunks have one configuration per ranks and micro-batches.
+std::vector<Configuration> combine(const Axes& axes);
+
+/// The schedules that a list stands for: names, separated by commas; "all" is every synchronous
+/// schedule that trains and whose order is fixed by its shape, "searched" every one that looks for
+/// an order first, which takes tenths of a second each. `sliced`: with those that cut sequences.
+std::vector<std::string> schedules_of(const std::string& list, bool sliced);
+
+/// Holds for every configuration of a sweep; may be asked from several threads.
+class WhatIf {
+ public:
+  /// `options` without --pp, --vpp and -m. `whole_model`: the costs, memory and caps are those of
+  /// one micro-batch through all stages, and are divided by --pp.
+  WhatIf(PredictOptions options, bool whole_model);
+
+  /// The whole walk: build, lower, simulate, analyze. The orders of registered schedules are legal
+  /// by their tests, so they are not validated here.
+  Outcome evaluate(const Configuration& configuration) const;
+
+  /// A configuration's order and program, to be timed under several costs.
+  struct Lowered {
+    Schedule schedule;
+    Program program;
+  };
+  /// Throws Error where it cannot be built.
+  Lowered lower_plan(const Configuration& configuration) const;
+  Nanos step(const Lowered& lowered, const UniformCost& cost) const;
+
+  /// The cost flags of one rank's share in this configuration.
+  UniformCost cost_of(const Configuration& configuration) const;
+  bool has_cost_file() const { return file_.has_value(); }
+
+ private:
+  PredictOptions options_of(const Configuration& configuration) const;
+
+  PredictOptions options_;
+  bool whole_model_;
+  std::optional<CostFile> file_;  ///< of --costs, read once
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,60 @@
+// The slices of a Chrome trace that could be ops of a pipeline, read event by event: files of
+// gigabytes hold mostly kernels and calls, of which only the number is kept.
+//
+//   [{"ph":"X","name":"forward-compute","pid":0,"tid":15,"ts":848671.674,"dur":138679.683,
+//     "args":{"step":23,"model_chunk":0,"mb_id":1}}, ...]         or {"traceEvents":[...], ...}
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// A complete event ("X"), or a begin with its end ("B", "E").
+struct ChromeSlice {
+  std::string name;
+  std::string category;
+  std::uint32_t thread = 0;  ///< index into ChromeEvents::threads
+  Nanos start = 0;
+  Nanos end = 0;
+  std::string op;  ///< args.op, which our own traces have
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> microbatch;  ///< args.mb_id
+  std::optional<std::int64_t> chunk;       ///< args.model_chunk, or args.chunk
+};
+
+struct ChromeThread {
+  std::string process;  ///< the pid, a number or a text
+  std::string id;       ///< the tid
+  std::string name;     ///< from the metadata; empty where there is none
+};
+
+struct ChromeEvents {
+  std::vector<ChromeThread> threads;
+  std::vector<ChromeSlice> slices;
+  std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
+  bool is_kineto = false;                         ///< written by PyTorch's profiler
+  std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
+  std::map<std::string, std::int64_t> left_out;   ///< category -> slices that are no ops
+};
+
+/// Whether a text looks like such a file, from its first bytes.
+bool is_chrome_trace(std::string_view text);
+
+/// Keeps the slices for which `names_op` says so, and those with args.op.
+/// Throws Error with line and column for what is no json, and names the event with a bad time.
+ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
+                                bool (*names_op)(std::string_view name));
+
+/// "1204.5" microseconds, as json writes numbers, to the nearest nanosecond; nothing where that is
+/// no number or does not fit.
+std::optional<Nanos> parse_micros(std::string_view text);
+
+}  // namespace bubblescope

@@ -1,0 +1,169 @@
+// Sentences and json members about iterations and stragglers.
+#include "traces/iterations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "traces/json_string.h"
+#include "traces/time_axis.h"
+#include "traces/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kWorthSaying = 0.02;  ///< of the step, or of a duration
+constexpr std::size_t kShown = 5;
+
+double change(Nanos after, Nanos before) {
+  return before == 0 ? 0 : static_cast<double>(after - before) / static_cast<double>(before);
+}
+
+std::string stages_json(const StragglerReport& report) {
+  std::string out = "[";
+  for (const StageSpeed& speed : report.stages)
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n   {{\"stage\":{},\"rank\":{},\"kind\":\"{}\",\"median_ns\":{},"
+                   "\"slowness\":{:.6f}}}",
+                   out.size() == 1 ? "" : ",", speed.stage, speed.rank, code(speed.kind),
+                   speed.median, speed.slowness());
+  return out + "]";
+}
+
+std::string kinds_json(const StragglerReport& report) {
+  std::string out = "{";
+  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
+    if (report.without_kind[kind])
+      fmt::format_to(std::back_inserter(out), "{}\"{}\":{}", out.size() == 1 ? "" : ",",
+                     code(static_cast<OpKind>(kind)), *report.without_kind[kind]);
+  return out + "}";
+}
+
+std::string outliers_json(const StragglerReport& report) {
+  std::string out = "[";
+  for (const Outlier& outlier : report.outliers)
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n   {{\"iteration\":{},\"rank\":{},\"op\":\"{}\",\"duration_ns\":{},"
+                   "\"median_ns\":{}}}",
+                   out.size() == 1 ? "" : ",", outlier.step, outlier.rank, to_string(outlier.op),
+                   outlier.duration, outlier.median);
+  return out + "]";
+}
+
+std::string stragglers_json(const StragglerReport& report) {
+  return fmt::format(
+      "{{\"slowdown\":{:.6f},\"replayed_ns\":{},\"even_ns\":{},\n  \"stages\":{},\n"
+      "  \"without_rank_ns\":[{}],\"without_kind_ns\":{},\n  \"outliers\":{}}}",
+      report.slowdown(), report.replayed, report.even, stages_json(report),
+      fmt::join(report.without_rank, ","), kinds_json(report), outliers_json(report));
+}
+
+std::string rows_json(const std::vector<IterationRow>& rows) {
+  std::string out = "[";
+  for (std::size_t at = 0; at < rows.size(); ++at)
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n  {{\"iteration\":{},\"label\":{},\"makespan_ns\":{},\"bubble_ratio\":{},"
+                   "\"replay_error\":{}}}",
+                   at == 0 ? "" : ",", at, json_string(rows[at].label), rows[at].makespan,
+                   rows[at].bubble_ratio, rows[at].replay_error);
+  return out + "]";
+}
+
+std::string spread(const std::vector<IterationRow>& rows) {
+  const auto shorter = [](const IterationRow& left, const IterationRow& right) {
+    return left.makespan < right.makespan;
+  };
+  const auto [shortest, longest] = std::minmax_element(rows.begin(), rows.end(), shorter);
+  if (rows.size() == 1) return "1 iteration";
+  return fmt::format("{} iterations: {} ({}) to {} ({}); shown is their mean, and the median step",
+                     rows.size(), short_text(shortest->makespan), shortest->label,
+                     short_text(longest->makespan), longest->label);
+}
+
+/// Stages whose ops take longer than those of other stages, the slowest first.
+std::string slow_stages(const StragglerReport& report) {
+  std::vector<StageSpeed> slow;
+  std::copy_if(report.stages.begin(), report.stages.end(), std::back_inserter(slow),
+               [](const StageSpeed& speed) { return speed.slowness() > 1 + kWorthSaying; });
+  std::stable_sort(slow.begin(), slow.end(), [](const StageSpeed& left, const StageSpeed& right) {
+    return left.slowness() > right.slowness();
+  });
+  if (slow.size() > kShown) slow.resize(kShown);
+  std::string text;
+  for (const StageSpeed& speed : slow)
+    text += fmt::format("{} {} of stage {} (rank {}): {}, {:.2f} x the others' {}\n",
+                        text.empty() ? "slow:    " : "         ", code(speed.kind), speed.stage,
+                        speed.rank, short_text(speed.median), speed.slowness(),
+                        short_text(speed.others));
+  return text.empty() ? "slow:     no stage is slower than the others by over 2 %\n" : text;
+}
+
+std::string what_if(const StragglerReport& report) {
+  const auto line = [&](const std::string& question, Nanos answer) {
+    return fmt::format("          {:<38}{:>10} {:>+8.1f} %\n", question, short_text(answer),
+                       100 * change(answer, report.replayed));
+  };
+  std::string text = fmt::format("what if:  {:<38}{:>10}\n", "replayed as it was",
+                                 short_text(report.replayed));
+  text += line("every op took its kind's median", report.even);
+  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
+    if (report.without_kind[kind])
+      text += line(fmt::format("every {} took its median", code(static_cast<OpKind>(kind))),
+                   *report.without_kind[kind]);
+  const std::vector<Nanos>& without = report.without_rank;
+  const auto best = std::min_element(without.begin(), without.end());
+  if (best != without.end())
+    text += line(fmt::format("rank {} took the others' medians", best - without.begin()), *best);
+  return text;
+}
+
+std::string outliers(const Iterations& iterations) {
+  const std::vector<Outlier>& all = iterations.stragglers.outliers;
+  std::string text;
+  for (std::size_t at = 0; at < std::min(all.size(), kShown); ++at)
+    text += fmt::format("{} {} on rank {} took {}, usually {} ({})\n",
+                        at == 0 ? "outliers:" : "         ", to_string(all[at].op), all[at].rank,
+                        short_text(all[at].duration), short_text(all[at].median),
+                        iterations.rows[all[at].step].label);
+  return text;
+}
+
+}  // namespace
+
+double replay_error_quantile(const Iterations& iterations, double quantile) {
+  std::vector<double> errors;
+  for (const IterationRow& row : iterations.rows) errors.push_back(row.replay_error);
+  std::sort(errors.begin(), errors.end());
+  const auto at = std::ceil(quantile * static_cast<double>(errors.size())) - 1;
+  return errors[static_cast<std::size_t>(std::max(0.0, at))];
+}
+
+std::string write_iterations_json(const Iterations& iterations) {
+  std::string notes;
+  for (const std::string& note : iterations.notes)
+    notes += (notes.empty() ? "" : ",") + json_string(note);
+  return fmt::format(
+      "\"iterations\":{},\n \"per_iteration\":{},\n"
+      " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
+      " \"notes\":[{}]",
+      iterations.rows.size(), rows_json(iterations.rows), replay_error_quantile(iterations, 0.5),
+      replay_error_quantile(iterations, 0.95), replay_error_quantile(iterations, 1),
+      stragglers_json(iterations.stragglers), notes);
+}
+
+std::string write_iterations_text(const Iterations& iterations) {
+  std::string text = "\n" + spread(iterations.rows) + "\n";
+  text += fmt::format(
+      "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
+      "most\n",
+      100 * replay_error_quantile(iterations, 0.5), 100 * replay_error_quantile(iterations, 1));
+  text += slow_stages(iterations.stragglers) + what_if(iterations.stragglers) +
+          outliers(iterations);
+  for (const std::string& note : iterations.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,220 @@
+// Chrome traces of others: StragglerAnalysis, PyTorch's profiler, and whatever says args.op.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/cell.h"
+#include "traces/chrome_events.h"
+#include "traces/op_names.h"
+#include "traces/trace_format.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// "PP rank 3, TP rank 0, compute": the place of a thread in the pipeline, where its name says so.
+struct PipelinePlace {
+  std::int32_t pp = 0;
+  std::int32_t tp = 0;
+};
+
+std::optional<std::int32_t> number_behind(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == text.npos) return {};
+  text.remove_prefix(at + word.size());
+  std::int32_t number = 0;
+  const auto [last, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc{} || last == text.data() || number < 0) return {};
+  return number;
+}
+
+std::optional<PipelinePlace> place_of(const std::string& thread_name) {
+  const std::optional<std::int32_t> pp = number_behind(thread_name, "PP rank ");
+  if (!pp) return {};
+  return PipelinePlace{*pp, number_behind(thread_name, "TP rank ").value_or(0)};
+}
+
+std::optional<NamedOp> op_of(const ChromeSlice& slice) {
+  return parse_op_name(slice.op.empty() ? slice.name : slice.op);
+}
+
+/// Numbers keys in order of appearance.
+template <class Key>
+class Numbering {
+ public:
+  std::int32_t operator()(const Key& key) {
+    return numbers_.emplace(key, static_cast<std::int32_t>(numbers_.size())).first->second;
+  }
+  bool has(const Key& key) const { return numbers_.contains(key); }
+
+ private:
+  std::map<Key, std::int32_t> numbers_;
+};
+
+class Reader {
+ public:
+  Reader(ChromeEvents events, std::string file)
+      : events_(std::move(events)), file_(std::move(file)) {
+    for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
+    for (std::size_t at = 0; at < places_.size(); ++at)
+      if (places_[at]) {
+        const auto [first, is_new] =
+            first_tp_.emplace(std::pair(events_.threads[at].process, places_[at]->pp),
+                              places_[at]->tp);
+        if (!is_new) first->second = std::min(first->second, places_[at]->tp);
+      }
+    for (const ChromeSlice& slice : events_.slices) {
+      splits_backward_ = splits_backward_ || slice.name == "backward-wgrad-compute";
+      on_device_ = on_device_ || slice.category == "gpu_user_annotation";
+    }
+  }
+
+  ObservedTrace read() && {
+    trace_.source = events_.is_kineto ? "kineto" : "chrome";
+    number_replicas();
+    for (const ChromeSlice& slice : events_.slices) add(slice);
+    if (trace_.ops.empty()) refuse();
+    note_tensor_ranks();
+    return std::move(trace_);
+  }
+
+ private:
+  /// Pids in numeric order where they are numbers: "10" behind "9".
+  void number_replicas() {
+    std::map<std::pair<std::size_t, std::string>, int> pids;
+    for (std::size_t at = 0; at < places_.size(); ++at)
+      if (places_[at]) {
+        const std::string& pid = events_.threads[at].process;
+        pids[{pid.size(), pid}] = 0;
+      }
+    for (const auto& [pid, _] : pids) replica_(pid.second);
+  }
+
+  void add(const ChromeSlice& slice) {
+    const std::optional<NamedOp> named = op_of(slice);
+    if (!named || is_shadowed(slice)) return;
+    ObservedOp observed;
+    observed.op = named->op;
+    observed.start = slice.start;
+    observed.end = slice.end;
+    observed.recorder = recorder_of(slice);
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    if (place) observed.replica = replica_(events_.threads[slice.thread].process);
+    if (!named->has_stage) observed.chunk = chunk_of(slice);
+    if (!named->has_microbatch) number(observed, slice);
+    if (splits_backward_ && slice.name == "backward-compute")
+      observed.op.kind = OpKind::kInputGrad;
+    observed.step = slice.step ? *slice.step : occurrence(slice, observed);
+    if (on_device_ && join_part(observed)) return;
+    trace_.ops.push_back(observed);
+  }
+
+  /// Tensor-parallel ranks run in lockstep: the first stands for all. Where the profiler shows what
+  /// ran on the device, the call on the host is not the op.
+  bool is_shadowed(const ChromeSlice& slice) {
+    if (on_device_ && slice.category != "gpu_user_annotation") return true;
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    if (!place) return false;
+    const bool shadowed =
+        first_tp_.at({events_.threads[slice.thread].process, place->pp}) != place->tp;
+    shadowed_ = shadowed_ || shadowed;
+    return shadowed;
+  }
+
+  /// A file of PyTorch's profiler is one rank; elsewhere a process is one.
+  std::int32_t recorder_of(const ChromeSlice& slice) {
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    const ChromeThread& thread = events_.threads[slice.thread];
+    std::string key = place ? fmt::format("PP {}", place->pp) : thread.process;
+    if (!place && events_.is_kineto) key = "file";
+    if (!recorder_.has(key)) {
+      Recorder recorder{file_, {}};
+      if (place) recorder.rank = place->pp;
+      if (!place && events_.is_kineto && events_.distributed_rank)
+        recorder.rank = static_cast<std::int32_t>(*events_.distributed_rank);
+      if (!place && !events_.is_kineto) recorder.rank = number_behind(thread.process, "");
+      trace_.recorders.push_back(recorder);
+    }
+    return recorder_(key);
+  }
+
+  static std::int32_t chunk_of(const ChromeSlice& slice) {
+    const std::int64_t chunk = slice.chunk.value_or(0);
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(chunk, 0, 1023));
+  }
+
+  static void number(ObservedOp& observed, const ChromeSlice& slice) {
+    const std::int64_t microbatch = slice.microbatch.value_or(-1);
+    observed.numbered = is_compute(observed.op.kind) && microbatch >= 0;
+    if (observed.numbered)
+      observed.op.microbatch =
+          static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
+  }
+
+  /// Where no step is given, the n-th time that a thread runs an op is step n.
+  std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
+    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
+  }
+
+  /// On a device, one op runs on several streams: all of them together are the op.
+  bool join_part(const ObservedOp& part) {
+    const auto key = std::tuple(part.recorder, part.step, to_string(part.op));
+    const auto [found, is_new] = parts_.emplace(key, trace_.ops.size());
+    if (is_new) return false;
+    ObservedOp& whole = trace_.ops[found->second];
+    whole.start = std::min(whole.start, part.start);
+    whole.end = std::max(whole.end, part.end);
+    return true;
+  }
+
+  void note_tensor_ranks() {
+    if (shadowed_)
+      trace_.notes.emplace_back("of tensor-parallel ranks, which run in lockstep, the first is shown");
+  }
+
+  [[noreturn]] void refuse() const {
+    std::string others;
+    for (const auto& [category, count] : events_.left_out)
+      others += fmt::format("{}{} {}", others.empty() ? "" : ", ", count,
+                            category.empty() ? "slices without category" : category);
+    throw Error(fmt::format(
+        "{}: there is no pipeline op in this {}{}; name each op in its trace, as PyTorch's "
+        "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op",
+        file_, events_.is_kineto ? "trace of PyTorch's profiler" : "trace",
+        others.empty() ? "" : " (it has " + others + ")"));
+  }
+
+  ChromeEvents events_;
+  std::string file_;
+  std::vector<std::optional<PipelinePlace>> places_;  ///< [thread]
+  std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
+  bool splits_backward_ = false;
+  bool on_device_ = false;
+  bool shadowed_ = false;
+  Numbering<std::string> recorder_;
+  Numbering<std::string> replica_;
+  std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;
+  std::map<std::tuple<std::int32_t, std::int64_t, std::string>, std::size_t> parts_;
+  ObservedTrace trace_;
+};
+
+ObservedTrace read_chrome(const TraceInput& input) {
+  return Reader(read_chrome_events(input.text, input.path, names_op), input.path).read();
+}
+
+const Registrar<TraceFormat> registrar{
+    {"chrome",
+     {"kineto"},
+     "Chrome json: ours, PyTorch's profiler with named ops, StragglerAnalysis",
+     is_chrome_trace,
+     read_chrome}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,68 @@
+// A table of words, and the grammar of cells.
+#include "traces/op_names.h"
+
+#include <array>
+#include <charconv>
+#include <system_error>
+
+#include "traces/cell.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Word {
+  std::string_view name;
+  OpKind kind;
+};
+
+constexpr std::array<Word, 7> kWords{{
+    {"forward-compute", OpKind::kForward},
+    {"backward-compute", OpKind::kBackward},
+    {"backward-wgrad-compute", OpKind::kWeightGrad},
+    {"forward-send", OpKind::kSendForward},
+    {"forward-recv", OpKind::kRecvForward},
+    {"backward-send", OpKind::kSendBackward},
+    {"backward-recv", OpKind::kRecvBackward},
+}};
+
+constexpr std::array<Word, 2> kNumberedWords{{
+    {"Forward ", OpKind::kForward},
+    {"Backward ", OpKind::kBackward},
+}};
+
+std::optional<NamedOp> numbered(std::string_view number, OpKind kind) {
+  NamedOp named;
+  named.op.kind = kind;
+  named.has_stage = false;
+  const char* const end = number.data() + number.size();
+  const auto [last, fault] = std::from_chars(number.data(), end, named.op.microbatch);
+  if (fault != std::errc{} || last != end || named.op.microbatch < 0 ||
+      named.op.microbatch > kMaxMicrobatch)
+    return {};
+  return named;
+}
+
+std::optional<NamedOp> cell(std::string_view name) {
+  if (name.empty() || name.front() < '0' || name.front() > '9' || name.size() > 32) return {};
+  const Cell cell = parse_cell(name, CellGrammar::kOwn);
+  if (!cell.sound() || cell.count != 1 || !has_microbatch(cell.ops[0].kind)) return {};
+  return NamedOp{cell.ops[0]};
+}
+
+}  // namespace
+
+std::optional<NamedOp> parse_op_name(std::string_view name) {
+  for (const Word& word : kWords)
+    if (name == word.name) {
+      NamedOp named{{}, false, false};
+      named.op.kind = word.kind;
+      return named;
+    }
+  for (const Word& word : kNumberedWords)
+    if (name.starts_with(word.name)) return numbered(name.substr(word.name.size()), word.kind);
+  if (name.starts_with("PP:")) name.remove_prefix(3);
+  return cell(name);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,66 @@
+// What `plan` found, and how it is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/plan.h"
+
+namespace bubblescope {
+
+/// The best plan stays the best until a cost flag has this value; from there on another one is.
+struct BreakEven {
+  std::string parameter;  ///< "p2p", "w", "i": the flag that is varied
+  Nanos now = 0;
+  Nanos at = 0;  ///< the nearest value at which `rival` is ahead
+  Configuration rival;
+};
+
+/// Why configurations of one schedule are no plans.
+struct Refusal {
+  std::string schedule;
+  std::string reason;  ///< of the first of them
+  std::int64_t configurations = 0;
+};
+
+struct PlanTable {
+  std::vector<Plan> plans;  ///< that fit, ranked
+  std::vector<Refusal> refusals;
+  std::vector<BreakEven> break_evens;
+  std::vector<std::string> stays_best;  ///< parameters that were varied and change nothing
+  std::int64_t configurations = 0;
+};
+
+struct PlanTextOptions {
+  int width = 80;
+  bool colour = false;
+  std::size_t rows = 20;  ///< of the ranked table
+};
+
+/// For people:
+///
+/// 12 plans of 14 configurations, best first
+///      schedule         pp vpp    m        step  per sample  bubble    peak
+///    1 zb-h2             4   1   16     52 ms     3.25 ms    7.7 %       7  *
+///
+/// `*` marks the Pareto front: nothing else is as fast in as little memory. Below it stand the
+/// break-even points, why each other schedule's best plan loses, and what was refused.
+std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options);
+
+/// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
+std::string write_plan_json(const PlanTable& table);
+
+/// One line per plan, best first, with the json's names.
+std::string write_plan_csv(const PlanTable& table);
+
+/// Rows are pipeline sizes, columns micro-batch counts; a cell holds the bubble of the best
+/// schedule there and its letter. Empty where there is only one shape.
+///
+///  pp \ m      8      16      32
+///  4       a 12.3%  a 6.7%  b 3.4%
+/// a zb-h2  b zb-v
+std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextOptions& options);
+std::string write_heat_map_svg(const std::vector<Plan>& ranked);
+
+}  // namespace bubblescope

@@ -1,0 +1,89 @@
+// Finding the format of a trace.
+#include "traces/trace_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Databases are opened where they are: they can be larger than the memory.
+constexpr std::string_view kDatabase{"SQLite format 3\0", 16};
+
+std::string first_bytes(const std::string& path) {
+  std::array<char, kDatabase.size()> bytes{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), bytes.size());
+  return {bytes.data(), static_cast<std::size_t>(file.gcount())};
+}
+
+std::set<std::int32_t> known_ranks(const ObservedTrace& trace) {
+  std::set<std::int32_t> ranks;
+  for (const Recorder& recorder : trace.recorders)
+    if (recorder.rank) ranks.insert(*recorder.rank);
+  return ranks;
+}
+
+bool share_ranks(const ObservedTrace& left, const ObservedTrace& right) {
+  const std::set<std::int32_t> ranks = known_ranks(left);
+  for (const std::int32_t rank : known_ranks(right))
+    if (ranks.contains(rank)) return true;
+  return false;
+}
+
+std::int32_t replica_count(const ObservedTrace& trace) {
+  std::int32_t count = 0;
+  for (const ObservedOp& observed : trace.ops) count = std::max(count, observed.replica + 1);
+  return count;
+}
+
+}  // namespace
+
+ObservedTrace parse_trace(const TraceInput& input) {
+  std::string readable;
+  for (const TraceFormat& format : Registry<TraceFormat>::instance().all()) {
+    if (format.recognize(input.text)) return format.read(input);
+    readable += (readable.empty() ? "" : ", ") + format.name;
+  }
+  throw Error(fmt::format("{} is in no format that holds traces; those are {}", input.path,
+                          readable));
+}
+
+ObservedTrace read_trace(const std::string& path) {
+  if (path != "-") {
+    const std::string begin = first_bytes(path);
+    if (begin == kDatabase) return parse_trace({path, begin});
+  }
+  const std::string text = read_file(path);
+  return parse_trace({path == "-" ? "stdin" : path, text});
+}
+
+void append(ObservedTrace& trace, ObservedTrace further) {
+  const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
+  const std::int32_t replicas = share_ranks(trace, further) ? replica_count(trace) : 0;
+  for (ObservedOp& observed : further.ops) {
+    observed.recorder += recorders;
+    observed.replica += replicas;
+  }
+  const auto move_all = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()),
+              std::make_move_iterator(from.end()));
+  };
+  if (trace.source.empty()) trace.source = further.source;
+  move_all(trace.steps, further.steps);
+  move_all(trace.recorders, further.recorders);
+  move_all(trace.ops, further.ops);
+  move_all(trace.notes, further.notes);
+}
+
+}  // namespace bubblescope

@@ -44,7 +44,7 @@ struct Job {
 };
 
 /// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
-std::vector<MemoryDelta> device_training_memory(const Schedule& schedule,
+MemoryModel device_training_memory(const Schedule& schedule,
                                                 const TrainingOptions& options,
                                                 Precision precision);
 

@@ -86,14 +86,20 @@ std::int32_t find_speaker(const MpiPort& port) {
   return speaker;
 }
 
+/// The speaker may still have files to write, or a serial reference to train.
+void await_speaker(MpiPort& port, const Limits& limits) {
+  Waiting waiting(limits);
+  for (const Patience patience; port.look(Channel::kLeave).empty() && !waiting.is_over();)
+    patience.wait();
+}
+
 /// Where a process is gone, MPI cannot be ended properly: the launcher cleans up.
 void leave(MpiPort& port, const Limits& limits) {
   const std::int32_t speaker = find_speaker(port);
   if (port.rank() == speaker)
     port.send_all(Channel::kLeave, {});
   else
-    for (Waiting waiting(limits); port.look(Channel::kLeave).empty() && !waiting.is_over();)
-      Patience().wait();
+    await_speaker(port, limits);
   std::fflush(nullptr);
   if (port.all_answer()) port.close();
 }

@@ -134,9 +134,8 @@ RankPart MpiCrew::run_lanes() {
 void MpiCrew::tell(InstructionId id, Nanos end) {
   const std::vector<std::int32_t>& receivers = receivers_[id];
   if (receivers.empty()) return;
-  const bool carries = is_message(program_.instructions[id]) && request_.cargo.pack;
-  const Blob letter =
-      to_letter(StepHeader{step_, id, end}, carries ? request_.cargo.pack(id) : Blob());
+  const Blob letter = to_letter(StepHeader{step_, id, end},
+                                request_.cargo.pack ? request_.cargo.pack(id) : Blob());
   for (const std::int32_t receiver : receivers) port_.send(receiver, Channel::kStep, letter);
 }
 
@@ -168,8 +167,8 @@ void MpiCrew::take(const Letter& letter) {
                                      " sent a wrong size: " + to_string(instruction.op) + " has " +
                                      std::to_string(reader.rest().size()) + " bytes, not " +
                                      std::to_string(size));
+  if (request_.cargo.unpack && size != 0) request_.cargo.unpack(header.id, reader.rest());
   if (is_message(instruction) && instruction.peer == here_) {
-    if (request_.cargo.unpack) request_.cargo.unpack(header.id, reader.rest());
     const Nanos now = crew_.run().now();
     const std::lock_guard lock(mutex_);
     arrivals_.push_back({header.id, now, now});

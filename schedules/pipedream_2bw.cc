@@ -1,8 +1,10 @@
 // PipeDream-2BW: 1F1B that never flushes, with gradients accumulated over a batch, so that two
 // versions of the weights are enough. Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN
 // Training", 2021.
+#include <algorithm>
+
+#include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
-#include "sim/model/schedule_def.h"
 
 namespace bubblescope {
 namespace {
@@ -10,23 +12,33 @@ namespace {
 /// Updates are one late: W(t+1) = W(t) - learning rate * gradient at W(t-1).
 constexpr std::int32_t kDelay = 1;
 
+/// Micro-batches of an update, over all replicas: enough to fill every pipeline, unless given.
 std::int32_t batch_of(const Shape& shape) { return shape.group_size.value_or(shape.ranks); }
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t batch = batch_of(shape);
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons = refuse_round_robin(request);
+  const std::vector<std::int32_t> replicas = replicas_of(request);
+  if (std::count(replicas.begin(), replicas.end(), replicas.front()) !=
+      static_cast<std::ptrdiff_t>(replicas.size()))
+    reasons.push_back("it replicates the whole pipeline; give every stage as many --replicas");
+  else if (batch % std::max(replicas.front(), 1) != 0)
+    reasons.push_back(
+        "an update takes " + std::to_string(batch) +
+        " micro-batches, which its replicas cannot share evenly; give a multiple of " +
+        std::to_string(replicas.front()) + " as --microbatch-group-size");
   if (batch < shape.ranks)
     reasons.push_back("a batch must fill the pipeline: --microbatch-group-size must be at least " +
                       std::to_string(shape.ranks));
-  if (shape.microbatches % batch != 0)
+  if (shape.microbatches % std::max(batch, 1) != 0)
     reasons.push_back("-m must be a multiple of the " + std::to_string(batch) +
                       " micro-batches of an update (--microbatch-group-size, or else --pp)");
   return reasons;
 }
 
 Schedule build(const ScheduleRequest& request) {
-  Schedule schedule = find_schedule("1f1b").build(request);
+  Schedule schedule = build_round_robin(request);
   for (const RankOrder& ops : schedule.order)
     schedule.weights.push_back(weights_of(ops, {batch_of(request.shape), kDelay}));
   return schedule;
@@ -38,9 +50,10 @@ const ScheduleRegistrar registrar{{
     .source = "Narayanan et al. 2021",
     .implied_chunks = 1,
     .groups_microbatches = true,
+    .replicates_stages = true,
     .refuse = refuse,
     .build = build,
-    .claims = [](const ScheduleRequest& request) { return find_schedule("1f1b").claims(request); },
+    .claims = claim_round_robin,
 }};
 
 }  // namespace

@@ -17,15 +17,6 @@ SearchProblem problem_of(const ScheduleRequest& request, SearchForm form) {
                         form == SearchForm::kVFused);
 }
 
-/// Millionths of a unit as text: "2", "1.5".
-std::string unit_text(std::int64_t millionths) {
-  std::string text = std::to_string(millionths / kMillionths);
-  std::string part = std::to_string(millionths % kMillionths);
-  part.insert(0, 6 - part.size(), '0');
-  part.erase(part.find_last_not_of('0') + 1);
-  return part.empty() ? text : text + '.' + part;
-}
-
 }  // namespace
 
 ScheduleRequest capped_at(ScheduleRequest request, std::int64_t microbatches) {
@@ -42,18 +33,7 @@ ScheduleRequest capped_at_chunks(ScheduleRequest request, std::int64_t chunks) {
 }
 
 std::vector<std::string> refuse_search(const ScheduleRequest& request, SearchForm form) {
-  const SearchProblem problem = problem_of(request, form);
-  std::vector<std::string> reasons;
-  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
-    const std::int64_t needed = least_cap(problem, rank);
-    if (problem.cap[static_cast<std::size_t>(rank)] >= needed) continue;
-    const std::int64_t parts = request.memory.unit_parts;
-    reasons.push_back("rank " + std::to_string(rank) + " may hold " +
-                      unit_text(request.memory.cap[static_cast<std::size_t>(rank)]) +
-                      ", but one micro-batch alone needs " +
-                      unit_text((needed + parts - 1) / parts) + "; raise --cap");
-  }
-  return reasons;
+  return refuse_caps(problem_of(request, form), request.memory.unit_parts);
 }
 
 Schedule build_searched(const ScheduleRequest& request, SearchForm form) {

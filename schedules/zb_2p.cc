@@ -9,7 +9,8 @@ namespace {
 /// the last rank could put off only 2p W's, and its bubble would be at least
 ///   (p-1) (F + I + 2c) - (2p-1) W
 /// which the published rates are below. So where --mem does not say when memory comes back, half of
-/// it does at I.
+/// it does at I. Reports count by --mem: by its default, which gives all back at W, a rank may hold
+/// more than 2p (docs/memory.md).
 ScheduleRequest capped(ScheduleRequest request) {
   const MemoryDelta held_until_weight_grad = MemoryModel{}.unit;
   MemoryDelta& unit = request.memory.unit;
@@ -20,7 +21,7 @@ ScheduleRequest capped(ScheduleRequest request) {
 
 const ScheduleRegistrar registrar{{
     .name = "zb-2p",
-    .summary = "zb-auto with twice the memory of 1F1B, which hides all bubbles of a long step",
+    .summary = "zb-auto with twice the memory of 1F1B (half of it back at I): hides all bubbles",
     .source = "Qi et al. 2024, section 3",
     .implied_chunks = 1,
     .reads_costs = true,

@@ -27,8 +27,10 @@ constexpr const char* kExample =
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --trace step.json && bubblescope analyze step.json\n"
     "TRACE is Chrome json (ours; StragglerAnalysis'; PyTorch's profiler, whose ops are named "
     "PP:0F3\n"
-    "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or what\n"
-    "--save or --timeline wrote. Several files are the ranks of one pipeline, or more iterations.\n";
+    "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or "
+    "what\n"
+    "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
+    "iterations.\n";
 
 /// Everything about the measured steps: the mean report, and the step that stands for them.
 struct Analysis {
@@ -84,7 +86,8 @@ std::string print_report(const Analysis& analysis, const std::string& format,
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
-  CLI::App app{"Report on a measured trace: bubbles, iterations, stragglers", "bubblescope analyze"};
+  CLI::App app{"Report on a measured trace: bubbles, iterations, stragglers",
+               "bubblescope analyze"};
   std::vector<std::string> paths;
   std::string format;
   MemoryOptions memory;

@@ -44,17 +44,38 @@ Json confidence(const Estimate& estimate) {
 constexpr std::array<const char*, kComputeKinds> kKeys{"forward", "backward", "input_grad",
                                                        "weight_grad", "recompute"};
 
-Json stages_json(const Calibration& calibration, const std::vector<MemoryDelta>& memory) {
+/// What a stage's activations take; what a recomputed forward keeps, by its own name.
+Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
+  const MemoryDelta& delta = memory.activation_bytes[stage];
+  Json bytes{{"kept", delta.forward},
+             {"released_by_input_grad", std::max<Bytes>(0, -delta.input_grad)}};
+  if (schedule.recompute_of_stage.empty()) return bytes;
+  const Recompute recompute = schedule.recompute_of_stage[stage];
+  if (recompute == Recompute::kFull) bytes["checkpoint"] = memory.checkpoint_bytes[stage];
+  if (recompute == Recompute::kSelective)
+    bytes["selective_checkpoint"] = memory.checkpoint_bytes[stage];
+  return bytes;
+}
+
+/// R's time stands under the name of what was recomputed.
+std::string key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
+  const bool selective =
+      schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
+  if (kind == static_cast<std::size_t>(OpKind::kRecompute) && selective)
+    return "selective_recompute";
+  return kKeys[kind];
+}
+
+Json stages_json(const Calibration& calibration, const Schedule& schedule,
+                 const MemoryModel& memory) {
   Json stages = Json::array();
   for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
-        entry[kKeys[kind]] = duration(known->mean);
-    if (!memory.empty())
-      entry["activation_bytes"] = {
-          {"kept", memory[stage].forward},
-          {"released_by_input_grad", std::max<Bytes>(0, -memory[stage].input_grad)}};
+        entry[key_of(schedule, stage, kind)] = duration(known->mean);
+    if (!memory.activation_bytes.empty())
+      entry["activation_bytes"] = bytes_json(schedule, memory, stage);
     stages.push_back(std::move(entry));
   }
   return stages;
@@ -100,13 +121,14 @@ Json measure_costs(const Request& request, const Processes& processes) {
     observations.push_back({measurement.step.program, measurement.steps});
   const Schedule& schedule = measurements[0].step.schedule;
   const Calibration calibration = calibrate(observations, schedule.stages());
-  std::vector<MemoryDelta> memory;
+  MemoryModel memory;
   const bool on_device = static_cast<bool>(find_backend(request.run.backend).start);
   if (request.run.work == WorkKind::kTransformer)
     memory = on_device ? device_training_memory(schedule, request.run.training,
                                                 request.run.device.precision)
                        : training_memory(schedule, request.run.training);
-  Json costs{{"format", "bubblescope-costs/1"}, {"stages", stages_json(calibration, memory)}};
+  Json costs{{"format", "bubblescope-costs/1"},
+             {"stages", stages_json(calibration, schedule, memory)}};
   if (calibration.message)
     costs["message"] = {{"latency", duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);

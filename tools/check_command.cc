@@ -9,6 +9,7 @@
 
 #include "sim/analysis/memory_curve.h"
 #include "sim/analysis/suggest_receives.h"
+#include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
 #include "tools/predict.h"
@@ -86,7 +87,8 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
   verdict.eager_slots = eager_slots_needed(schedule, lower_options);
   const Program program = std::get<Program>(lower(schedule));
   const Models models = load_models(schedule, options);
-  verdict.peaks = find_peaks(schedule, program, models.memory);
+  const Timeline timeline = simulate(program, models.costs);
+  verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
   verdict.over_cap = over_cap(verdict.peaks, models.memory);
   if (suggest) {
     LowerOptions suggested = lower_options;

@@ -34,6 +34,8 @@ int run_compare(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
+int run_search(const Arguments& arguments);
+int run_partition(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_completion(const Arguments& arguments);

@@ -118,8 +118,10 @@ void print_text(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     if (row.step && (best == 0 || row.step->report.makespan < best))
       best = row.step->report.makespan;
-  fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", "makespan", "vs best",
-             "bubble", "span rate", "over bound", "peak act", "sends");
+  std::size_t width = 16;
+  for (const Row& row : rows) width = std::max(width, row.name.size() + 1);
+  fmt::print("{:<{}}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", width, "makespan",
+             "vs best", "bubble", "span rate", "over bound", "peak act", "sends");
   for (const Row& row : rows) {
     if (!row.step) continue;
     const BubbleReport& report = row.step->report;
@@ -127,14 +129,14 @@ void print_text(const std::vector<Row>& rows) {
       return base == 0 ? 0.0
                        : static_cast<double>(report.makespan - base) / static_cast<double>(base);
     };
-    fmt::print("{:<16}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name,
+    fmt::print("{:<{}}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name, width,
                to_text(report.makespan), "+" + percent(relative(best)),
                percent(report.bubble.ratio), percent(report.bubble.span_rate),
                "+" + percent(relative(report.lower_bound)), highest_peak(report),
                most_sends(report));
   }
   for (const Row& row : rows)
-    if (!row.refusal.empty()) fmt::print("{:<16}{}\n", row.name, row.refusal);
+    if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
   fmt::print("{}", write_beats_text(reports_of(rows)));
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/backend.h"
+#include "sim/model/gpu.h"
+#include "sim/model/transformer.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -59,16 +61,23 @@ std::vector<Entry> list_backends() {
   return entries;
 }
 
+/// Models and devices, each with where its numbers stand.
+template <class Def>
+std::vector<Entry> list_known() {
+  std::vector<Entry> entries;
+  for (const Def& def : Registry<Def>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, def.source});
+  return entries;
+}
+
 std::vector<Entry> entries_of(const std::string& what) {
   if (what == "schedules") return list_schedules();
   if (what == "formats") return list_formats();
   if (what == "profiles") return list_profiles();
   if (what == "modes") return list_modes();
   if (what == "backends") return list_backends();
-  if (what == "models" || what == "gpus") {
-    fmt::print(stderr, "bubblescope: this version knows no {}\n", what);
-    return {};
-  }
+  if (what == "models") return list_known<ModelDef>();
+  if (what == "gpus") return list_known<GpuDef>();
   const std::string nearest = nearest_name(
       what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
   throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +

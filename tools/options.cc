@@ -2,6 +2,7 @@
 #include "tools/options.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -42,6 +43,57 @@ MemoryDelta parse_delta(const std::string& text) {
   if (delta.forward + delta.input_grad + delta.weight_grad != 0)
     throw Error("'" + text + "' does not add up to 0: what F takes, I and W must give back");
   return delta;
+}
+
+std::int64_t parse_share(const std::string& text) {
+  const std::int64_t share = parse_millionths(text);
+  if (share < 0 || share > kWhole) throw Error("'" + text + "' is no share; write one from 0 to 1");
+  return share;
+}
+
+/// "0.05", or "0.05,0.3" with the share that selective recomputation keeps.
+KeptShares parse_kept(const std::string& text) {
+  const std::vector<std::string> parts = split(text);
+  if (parts.empty() || parts.size() > 2)
+    throw Error("'" + text + "' is not FULL[,SELECTIVE], such as 0.05 or 0.05,0.3");
+  KeptShares kept;
+  kept.full = parse_share(parts[0]);
+  if (parts.size() == 2) kept.selective = parse_share(parts[1]);
+  return kept;
+}
+
+/// "full", or "full,none,selective": one per stage.
+std::vector<Recompute> parse_recompute(const std::string& text) {
+  constexpr std::array kKinds{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+  std::vector<std::string> names;
+  for (const Recompute kind : kKinds) names.emplace_back(name(kind));
+  std::vector<Recompute> stages;
+  for (const std::string& part : split(text)) {
+    const auto known = std::find(names.begin(), names.end(), normalize_name(part));
+    if (known == names.end()) {
+      const std::string nearest = nearest_name(part, names);
+      throw Error("'" + part + "' is none of none|selective|full" +
+                  (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+    }
+    stages.push_back(kKinds[static_cast<std::size_t>(known - names.begin())]);
+  }
+  return stages;
+}
+
+/// "1", or "0.5,2" with the ops beside which a copy may run.
+OffloadPlan parse_offload(const std::string& text) {
+  const std::vector<std::string> parts = split(text);
+  if (parts.empty() || parts.size() > 2)
+    throw Error("'" + text + "' is not SHARE[,OPS], such as 1 or 0.5,2");
+  OffloadPlan plan;
+  plan.share_millionths = parse_share(parts[0]);
+  if (parts.size() == 1) return plan;
+  const bool number = !parts[1].empty() && parts[1].size() < 6 &&
+                      parts[1].find_first_not_of("0123456789") == std::string::npos;
+  if (!number || std::stoi(parts[1]) == 0)
+    throw Error("'" + parts[1] + "' is no number of ops; write 1 or more");
+  plan.ops_per_copy = std::stoi(parts[1]);
+  return plan;
 }
 
 std::string mode_names() {
@@ -89,6 +141,29 @@ void complain_of_unknown(const CLI::App& app) {
               suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
 }
 
+/// How a step ends, and what that costs a rank.
+void add_update_options(CLI::App& app, CostOptions& options) {
+  Choices<OptimizerMode> modes;
+  for (const OptimizerModeName& known : kOptimizerModes) modes.emplace_back(known.name, known.mode);
+  add_choice<OptimizerMode>(
+      app, {"--optimizer", "what an optimizer step waits for (default: there is no step)"}, modes,
+      [&options](OptimizerMode mode) { options.lower.update.optimizer = mode; });
+  add_choice<GradReduction>(
+      app, {"--grad-reduction", "when a stage's gradients are reduced (default none)"},
+      {{"none", GradReduction::kNone},
+       {"overlap", GradReduction::kOverlap},
+       {"serial", GradReduction::kSerial}},
+      [&options](GradReduction reduction) { options.lower.update.reduction = reduction; });
+  add_duration(app, options, {"--optimizer-step", "update of a rank's weights (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.optimizer = time; });
+  add_duration(app, options, {"--reduce-grad", "reduction of a rank's gradients (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.reduce_grad = time; });
+  add_duration(app, options, {"--unshard", "gathering of a rank's parameters (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.update.unshard = time; });
+  add_duration(app, options, {"--norm", "sum of the gradient norm over all ranks (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.norm = time; });
+}
+
 }  // namespace
 
 void add_parsed(CLI::App& app, const Flag& flag,
@@ -125,6 +200,11 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
+  app.add_option("--in-flight", options.in_flight,
+                 "micro-batches on their way per rank of the first stage (PipeDream; default NOAM)")
+      ->check(microbatches);
+  app.add_flag("--fsdp", options.sharded,
+               "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
 }
 
@@ -144,8 +224,16 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                [](UniformCost& cost, Nanos time) { cost.weight_grad = time; });
   add_duration(app, options, {"--b", "full backward (default: i + w)"},
                [](UniformCost& cost, Nanos time) { cost.backward = time; });
+  add_duration(app, options, {"--r", "recomputation of everything (default: f)"},
+               [](UniformCost& cost, Nanos time) { cost.recompute = time; });
+  add_duration(app, options, {"--r-selective", "recomputation of attention (default: 0.027 f)"},
+               [](UniformCost& cost, Nanos time) { cost.selective_recompute = time; });
+  add_duration(app, options,
+               {"--copy", "what a forward keeps, to another memory or back (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.copy = time; });
   add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.message = time; });
+  add_update_options(app, options);
   using Per = UniformCost::Per;
   add_choice<Per>(app,
                   {"--costs-per", "what the times are of: a rank's whole share, a chunk, a slice"},
@@ -168,6 +256,9 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
   add_choice<Lowering>(app, {"--lowering", "where receives are posted (default asap)"},
                        {{"asap", Lowering::kAsap}, {"deferred", Lowering::kDeferred}},
                        [&options](Lowering posting) { options.lower.posting = posting; });
+  app.add_option("--ranks-per-host-link", options.lower.ranks_per_host_link,
+                 "neighbouring ranks whose copies to the host take turns, and back (default 1)")
+      ->check(CLI::Range(1, kMaxRanks));
 }
 
 void add_memory_options(CLI::App& app, MemoryOptions& options) {
@@ -183,12 +274,29 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
       app, {"--release", "when activations are given back (default w)"},
       {{"w", Release::kWeightGrad}, {"i", Release::kInputGrad}, {"half", Release::kHalf}},
       [&options](Release release) { options.release = release; });
+  add_parsed(app,
+             {"--kept", "share of its activations that a recomputed forward keeps (default 0,0.3)",
+              "FULL[,SELECTIVE]"},
+             [&options](const std::string& text) { options.kept = parse_kept(text); });
+}
+
+void add_moves_options(CLI::App& app, MovesOptions& options) {
+  add_parsed(app,
+             {"--recompute", "what stages make again before a backward (commas: per stage)",
+              "none|selective|full"},
+             [&options](const std::string& text) { options.recompute = parse_recompute(text); });
+  add_parsed(app,
+             {"--offload",
+              "share of forwards whose activations wait in host memory, and ops beside each copy",
+              "SHARE[,OPS]"},
+             [&options](const std::string& text) { options.offload = parse_offload(text); });
 }
 
 void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
+  add_moves_options(app, options.moves);
   app.add_option_function<std::vector<std::string>>(
          "--inject",
          [&options](const std::vector<std::string>& texts) {

@@ -9,9 +9,11 @@
 
 #include "exec/injection.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
 
@@ -30,6 +32,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> slices;
   bool moe_overlap = false;
   std::vector<std::int32_t> replicas;
+  std::optional<std::int32_t> in_flight;
+  bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
 };
 void add_shape_options(CLI::App& app, ShapeOptions& options);
@@ -50,16 +54,26 @@ struct MemoryOptions {
   MemoryDelta unit{1'000'000, 0, -1'000'000};
   std::vector<std::int64_t> cap;  ///< one for all ranks, or one per rank; empty: none
   Release release = Release::kWeightGrad;
+  KeptShares kept;  ///< where activations are made again
 };
 void add_memory_options(CLI::App& app, MemoryOptions& options);
+
+/// What a schedule's ranks do not keep until the backward.
+struct MovesOptions {
+  std::vector<Recompute> recompute;  ///< one for all stages, or one per stage; empty: none
+  std::optional<OffloadPlan> offload;
+};
+void add_moves_options(CLI::App& app, MovesOptions& options);
 
 /// Everything that a prediction needs, in one piece.
 struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
   MemoryOptions memory;
+  MovesOptions moves;
   Injections injections;  ///< faults of ranks, predicted or made
   NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
+  ModelOptions model;     ///< where given, instead of the cost flags
 };
 void add_predict_options(CLI::App& app, PredictOptions& options);
 

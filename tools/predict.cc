@@ -16,6 +16,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_batch.h"
 #include "sim/engine/simulate_shared.h"
+#include "sim/ir/lower_collectives.h"
+#include "sim/ir/recompute.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
@@ -29,8 +32,9 @@ constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
   if (value) return *value;
-  throw Error(fmt::format("{} needs {}; for example 'bubblescope simulate {} --pp 4 -m 8'",
-                          schedule, flag, schedule));
+  const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
+  throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
+                          example));
 }
 
 /// A cost file's stages, for a schedule that has no order yet.
@@ -104,6 +108,7 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   MemoryModel memory;
   memory.release = options.release;
   memory.unit = options.unit;
+  memory.kept = options.kept;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
@@ -125,24 +130,8 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
   if (!def.cuts_sequences) options.shape.slices.reset();
   if (!def.overlaps_experts) options.shape.moe_overlap = false;
   if (!def.replicates_stages) options.shape.replicas.clear();
+  if (!def.limits_in_flight) options.shape.in_flight.reset();
   return options;
-}
-
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options) {
-  using Per = UniformCost::Per;
-  const Per per = options.cost.uniform.per;
-  MemoryModel memory;
-  memory.release = options.memory.release;
-  memory.unit = options.memory.unit;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.memory.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
 }
 
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
@@ -155,11 +144,14 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options);
-  if (def.reads_costs && !options.cost.file.empty())
+  request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  if (def.reads_costs && options.model.given())
+    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
+  else if (def.reads_costs && !options.cost.file.empty())
     request.stage_costs = stage_costs(request.shape, options.cost.file);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
+  request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
   if (ops > kMaxOps)
@@ -171,18 +163,40 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
 }
 
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  if (!is_schedule_file(name_or_path)) {
+  Schedule schedule;
+  if (is_schedule_file(name_or_path)) {
+    schedule = read_schedule(name_or_path);
+    expect_agreement(schedule, options.shape, name_or_path);
+  } else {
     const ScheduleDef& def = find_schedule(name_or_path);
-    return build_schedule(def, request_of(def, options));
+    schedule = build_schedule(def, request_of(def, options));
   }
-  Schedule schedule = read_schedule(name_or_path);
-  expect_agreement(schedule, options.shape, name_or_path);
-  return schedule;
+  const MovesOptions& moves = options.moves;
+  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
+  if (!options.shape.sharded) return schedule;
+  if (posts_messages(schedule) || posts_collectives(schedule))
+    throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
+  return shard_stages(std::move(schedule));
+}
+
+void set_bytes(MemoryModel& memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
 }
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  if (options.model.given()) {
+    if (options.cost.any_uniform || !options.cost.file.empty())
+      throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
+    ModelStep step = model_step(resolve(options.model), schedule);
+    models.costs = std::move(step.costs);
+    set_bytes(models.memory, step);
+    return models;
+  }
   if (options.cost.file.empty()) {
     warn_of_unequal_backwards(schedule, options.cost.uniform);
     models.costs = spread(options.cost.uniform, schedule);
@@ -196,18 +210,23 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   if (options.cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options.cost.any_uniform)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b and --p2p out");
+    throw Error(
+        "--costs gives all costs; leave --f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, "
+        "--reduce-grad, --unshard and --norm out");
   const CostFile file = read_cost_file(options.cost.file);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.weight_bytes = bytes.weight_bytes;
+  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
   return models;
 }
 
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
+  if (problems.empty()) problems = validate_collectives(schedule);
   if (problems.empty()) problems = validate_messages(schedule);
   if (!problems.empty()) refuse(schedule, problems);
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
@@ -222,8 +241,12 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) 
 }
 
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
+  return predict(load_schedule(name_or_path, options), options);
+}
+
+Step predict(Schedule schedule, const PredictOptions& options) {
   Step step;
-  step.schedule = load_schedule(name_or_path, options);
+  step.schedule = std::move(schedule);
   step.program = lower_or_explain(step.schedule, options.cost.lower);
   step.models = load_models(step.schedule, options);
   step.durations =

@@ -8,6 +8,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/model/model_step.h"
 #include "sim/model/traffic.h"
 #include "tools/options.h"
 #include "traces/format.h"
@@ -44,20 +45,21 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def);
 /// more ops than fit.
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options);
 
-/// What the memory flags say for any schedule of this shape.
-MemoryModel uniform_memory(const Shape& shape, const PredictOptions& options);
+/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
+/// neither one entry nor one per rank.
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
+                           UniformCost::Per per = UniformCost::Per::kRank);
 
 /// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
 /// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
 
-/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
-/// neither one entry nor one per rank.
-MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
-                           UniformCost::Per per = UniformCost::Per::kRank);
+/// The activations and states of a model, in bytes.
+void set_bytes(MemoryModel& memory, const ModelStep& step);
 
-/// From the cost file, which is read once, or from the flags spread over the schedule's stages.
+/// From the model, the cost file, which is read once, or from the flags spread over the schedule's
+/// stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);
 
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
@@ -66,6 +68,9 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
 
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);
+
+/// The walk from a schedule on.
+Step predict(Schedule schedule, const PredictOptions& options);
 
 /// Throws Error for a file name that is empty, is given twice, or has another format's ending.
 /// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.

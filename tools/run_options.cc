@@ -27,7 +27,7 @@ void add_model_options(CLI::App& app, TrainingOptions& options) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "of the transformer's weights and data");
   using Kind = OptimizerOptions::Kind;
-  add_choice<Kind>(app, {"--optimizer", "what makes weights of gradients"},
+  add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
                    [&options](Kind kind) { options.optimizer.kind = kind; });
 }

@@ -39,6 +39,8 @@ int run_simulate(const Arguments& arguments) {
       ->required();
   add_predict_options(app, options);
   add_noise_options(app, options.noise);
+  add_model_options(app, options.model);
+  add_parallel_options(app, options.model);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
@@ -49,6 +51,7 @@ int run_simulate(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
+  if (options.model.explain && options.model.given()) print_assumptions(resolve(options.model));
   const Step step = predict(schedule, options);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);

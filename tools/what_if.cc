@@ -131,10 +131,12 @@ Outcome WhatIf::evaluate(const Configuration& configuration) const {
     const auto [schedule, program] = lower_plan(configuration);
     const CostModel costs =
         file_ ? cost_model(*file_, schedule) : spread(cost_of(configuration), schedule);
-    MemoryModel memory = uniform_memory(schedule.shape, options_of(configuration));
+    const PredictOptions options = options_of(configuration);
+    MemoryModel memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
     if (file_) {
       const MemoryModel bytes = memory_model(*file_, schedule);
       memory.activation_bytes = bytes.activation_bytes;
+      memory.checkpoint_bytes = bytes.checkpoint_bytes;
       memory.static_bytes = bytes.static_bytes;
     }
     const BubbleReport report = analyze(schedule, program, simulate(program, costs), memory);

@@ -125,6 +125,13 @@ Cell parse_op(std::string_view text, CellGrammar grammar) {
   if (!kind) return refuse(unknown_kind(name));
   if (*kind == OpKind::kRecompute && grammar == CellGrammar::kPytorch)
     return refuse("recomputes, which PyTorch's grammar has no word for; use a native schedule");
+  if (*kind == OpKind::kNorm || *kind == OpKind::kOptimizer) {
+    if (grammar == CellGrammar::kPytorch)
+      return refuse("belongs to the optimizer, of which PyTorch's lists know nothing; remove it");
+  }
+  if (is_copy(*kind) && grammar == CellGrammar::kPytorch)
+    return refuse(
+        "moves activations, which PyTorch's grammar has no word for; use a native schedule");
   Op op;
   op.stage = *stage;
   op.kind = *kind;

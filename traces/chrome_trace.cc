@@ -36,9 +36,13 @@ std::string_view category(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return "p2p";
+    case OpKind::kEvict: return "evict";
+    case OpKind::kLoad: return "load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return "collective";
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return "collective";
+    case OpKind::kOptimizer: return "optimizer";
     case OpKind::kIdle: return "idle";
   }
   return "";
@@ -56,9 +60,13 @@ std::string_view reserved_colour(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return "generic_work";
+    case OpKind::kEvict: return "olive";
+    case OpKind::kLoad: return "rail_load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad: return "terrible";
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return "terrible";
+    case OpKind::kOptimizer: return "vsync_highlight_color";
     case OpKind::kIdle: return "white";
   }
   return "";
@@ -81,38 +89,29 @@ class ChromeTrace {
         timeline_(recording.timeline),
         palette_(recording.schedule),
         threads_(assign_threads(recording.program, recording.timeline)),
-        held_(held_half_chunks(recording.program, Release::kWeightGrad)),
         critical_(recording.program.size(), false),
         consumer_(recording.program.size()) {
     for (const InstructionId id : recording.report.critical_path) critical_[id] = true;
     find_consumers();
-    find_memory_changes();
+    find_memory_points();
     out_.reserve(kBytesPerInstruction * recording.program.size());
   }
 
   std::string write() && {
     print("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[", other_data());
     write_names();
-    auto change = changes_.begin();
+    auto point = points_.begin();
     for (const TraceSlice& slice : threads_.slices) {
-      for (; change != changes_.end() && change->time <= slice.start; ++change)
-        write_counter(*change);
+      for (; point != points_.end() && point->time <= slice.start; ++point) write_counter(*point);
       write_slice(slice);
       write_flows(slice);
     }
-    for (; change != changes_.end(); ++change) write_counter(*change);
+    for (; point != points_.end(); ++point) write_counter(*point);
     print("\n]}}\n");
     return fmt::to_string(out_);
   }
 
  private:
-  /// What a rank holds from some time on.
-  struct MemoryChange {
-    Nanos time;
-    std::int32_t rank;
-    double chunks;
-  };
-
   template <class... Values>
   void print(fmt::format_string<Values...> format, Values&&... values) {
     fmt::format_to(fmt::appender(out_), format, std::forward<Values>(values)...);
@@ -134,21 +133,19 @@ class ChromeTrace {
       }
   }
 
-  /// What an op takes, it takes when it starts; what it gives back, it gives back when it ends.
-  void find_memory_changes() {
+  /// The points at which what a rank holds changes, in time order.
+  void find_memory_points() {
     std::vector<std::int64_t> before(static_cast<std::size_t>(program_.ranks), 0);
-    const double halves = 2.0 * recording_.schedule.shape.slices;
-    for (InstructionId id = 0; id < program_.size(); ++id) {
-      const Instruction& instruction = program_.instructions[id];
-      std::int64_t& now = before[static_cast<std::size_t>(instruction.rank)];
-      if (!is_compute(instruction.op.kind) || held_[id] == now) continue;
-      const Nanos time = held_[id] > now ? timeline_.start[id] : timeline_.end[id];
-      changes_.push_back({time, instruction.rank, static_cast<double>(held_[id]) / halves});
-      now = held_[id];
+    for (const MemoryPoint& point :
+         memory_curve(recording_.schedule, program_, timeline_, recording_.report.memory)) {
+      std::int64_t& now = before[static_cast<std::size_t>(point.rank)];
+      if (point.held.chunk_millionths == now) continue;
+      now = point.held.chunk_millionths;
+      points_.push_back(point);
     }
     std::stable_sort(
-        changes_.begin(), changes_.end(),
-        [](const MemoryChange& left, const MemoryChange& right) { return left.time < right.time; });
+        points_.begin(), points_.end(),
+        [](const MemoryPoint& left, const MemoryPoint& right) { return left.time < right.time; });
   }
 
   std::string other_data() const {
@@ -234,12 +231,14 @@ class ChromeTrace {
         phase, message, thread(at).rank, thread(at).tid, time.whole, time.thousandths);
   }
 
-  void write_counter(const MemoryChange& change) {
-    const Micros time(change.time);
+  void write_counter(const MemoryPoint& point) {
+    const Micros time(point.time);
+    const double chunks =
+        static_cast<double>(point.held.chunk_millionths) / (1e6 * recording_.schedule.shape.slices);
     print(
         ",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held "
         "activations\",\"args\":{{\"chunks\":{}}}}}",
-        change.rank, time.whole, time.thousandths, change.chunks);
+        point.rank, time.whole, time.thousandths, chunks);
   }
 
   const Recording& recording_;
@@ -247,11 +246,10 @@ class ChromeTrace {
   const Timeline& timeline_;
   Palette palette_;
   TraceThreads threads_;
-  std::vector<std::int64_t> held_;
   std::vector<bool> critical_;
   std::vector<std::optional<InstructionId>>
       consumer_;  ///< per message; none for other instructions
-  std::vector<MemoryChange> changes_;
+  std::vector<MemoryPoint> points_;
   fmt::memory_buffer out_;
 };
 

@@ -2,6 +2,8 @@
 #include "traces/columns.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace bubblescope {
 
@@ -68,13 +70,29 @@ std::vector<std::vector<InstructionId>> compute_lanes(const Program& program) {
   return lanes;
 }
 
+std::vector<CopyLane> copy_lanes(const Program& program) {
+  std::map<std::pair<std::int32_t, OpKind>, CopyLane> lanes;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const auto& [op, lane, rank, peer, role] = program.instructions[id];
+    if (!is_copy(op.kind)) continue;
+    CopyLane& copies = lanes[{rank, op.kind}];
+    copies.rank = rank;
+    copies.kind = op.kind;
+    copies.instructions.push_back(id);
+  }
+  std::vector<CopyLane> sorted;
+  for (auto& [place, lane] : lanes) sorted.push_back(std::move(lane));
+  return sorted;
+}
+
 TimeGrid whole_step(const Recording& recording, int columns) {
   const Program& program = recording.program;
   const Timeline& timeline = recording.timeline;
   std::optional<Nanos> first;
   Nanos last = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
-    if (program.instructions[id].lane >= static_cast<std::uint32_t>(program.ranks)) continue;
+    const bool computes = program.instructions[id].lane < static_cast<std::uint32_t>(program.ranks);
+    if (!computes && !is_collective(program.instructions[id].op.kind)) continue;
     first = std::min(first.value_or(timeline.start[id]), timeline.start[id]);
     last = std::max(last, timeline.end[id]);
   }

@@ -28,7 +28,17 @@ using PaintedRow = std::vector<std::optional<InstructionId>>;
 /// The instructions of each rank's compute lane, in order.
 std::vector<std::vector<InstructionId>> compute_lanes(const Program& program);
 
-/// First start to last end of everything on the compute lanes, cut into `columns`.
+/// A lane in which a rank's activations are copied out of its memory, or back.
+struct CopyLane {
+  std::int32_t rank = 0;
+  OpKind kind = OpKind::kEvict;  ///< of all its instructions
+  std::vector<InstructionId> instructions;
+};
+
+/// The lanes with copies, by rank, evictions first.
+std::vector<CopyLane> copy_lanes(const Program& program);
+
+/// First start to last end of all compute ops, optimizer steps and collectives, in `columns`.
 TimeGrid whole_step(const Recording& recording, int columns);
 
 enum class Paint : std::uint8_t {

@@ -20,8 +20,15 @@ std::optional<Nanos> read_duration(const JsonNode& node, const char* key) {
   return member->duration();
 }
 
+std::optional<Bytes> read_checkpoint(const JsonNode& node, const char* key, Bytes kept) {
+  const auto member = node.find(key);
+  if (!member) return {};
+  if (member->bytes() > kept) member->refuse("must not exceed /kept: it is a part of that");
+  return member->bytes();
+}
+
 MemoryDelta read_activation_bytes(const JsonNode& node) {
-  node.expect_keys({"kept", "released_by_input_grad"});
+  node.expect_keys({"kept", "released_by_input_grad", "checkpoint", "selective_checkpoint"});
   const Bytes kept = node.at("kept").bytes();
   const auto member = node.find("released_by_input_grad");
   const Bytes released = member ? member->bytes() : 0;
@@ -31,20 +38,32 @@ MemoryDelta read_activation_bytes(const JsonNode& node) {
 
 StageEntry read_stage(const JsonNode& node) {
   node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
-                    "overlapped_pair", "activation_bytes"});
+                    "selective_recompute", "overlapped_pair", "evict", "load", "activation_bytes",
+                    "optimizer", "reduce_grad", "unshard", "weight_bytes"});
   StageEntry stage;
   stage.forward = node.at("forward").duration();
   stage.backward = read_duration(node, "backward");
   stage.input_grad = read_duration(node, "input_grad");
   stage.weight_grad = read_duration(node, "weight_grad");
   stage.recompute = read_duration(node, "recompute");
+  stage.selective_recompute = read_duration(node, "selective_recompute");
   stage.overlapped_pair = read_duration(node, "overlapped_pair");
+  stage.evict = read_duration(node, "evict");
+  stage.load = read_duration(node, "load");
   if (stage.input_grad.has_value() != stage.weight_grad.has_value())
     node.refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
   if (stage.overlapped_pair && *stage.overlapped_pair < stage.forward)
     node.at("overlapped_pair").refuse("must be at least 'forward', which is a part of it");
-  if (const auto bytes = node.find("activation_bytes"))
+  if (const auto bytes = node.find("activation_bytes")) {
     stage.activation_bytes = read_activation_bytes(*bytes);
+    const Bytes kept = stage.activation_bytes->forward;
+    stage.checkpoint = read_checkpoint(*bytes, "checkpoint", kept);
+    stage.selective_checkpoint = read_checkpoint(*bytes, "selective_checkpoint", kept);
+  }
+  stage.update.optimizer = read_duration(node, "optimizer").value_or(0);
+  stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
+  stage.update.unshard = read_duration(node, "unshard").value_or(0);
+  if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
   return stage;
 }
 
@@ -85,6 +104,15 @@ void read_messages(const JsonNode& root, CostFile& costs) {
       costs.links.push_back(read_link((*links)[at], message));
 }
 
+void read_copy(const JsonNode& root, CostFile& costs) {
+  const auto node = root.find("copy");
+  if (!node) return;
+  node->expect_keys({"latency", "bandwidth_gbps"});
+  if (const auto latency = node->find("latency")) costs.copy.latency = latency->duration();
+  if (const auto bandwidth = node->find("bandwidth_gbps"))
+    costs.copy.bandwidth_gbps = bandwidth->positive_number();
+}
+
 void read_memory(const JsonNode& root, CostFile& costs) {
   const auto memory = root.find("memory");
   if (!memory) return;
@@ -116,7 +144,8 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys({"format", "stages", "message", "links", "memory", "cluster", "measured"});
+  root.expect_keys(
+      {"format", "stages", "message", "norm", "copy", "links", "memory", "cluster", "measured"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
@@ -124,6 +153,8 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
     costs.stages.push_back(read_stage(stages[stage]));
   if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
   read_messages(root, costs);
+  costs.norm = read_duration(root, "norm").value_or(0);
+  read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);
   return costs;

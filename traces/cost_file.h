@@ -4,9 +4,12 @@
 //   {"format": "bubblescope-costs/1",
 //    "stages": [
 //      {"forward": "10.5ms", "input_grad": "10.1ms", "weight_grad": "9.3ms",
-//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"}},
+//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"},
+//       "optimizer": "3ms", "reduce_grad": "8ms", "unshard": "4ms", "weight_bytes": "2GiB"},
 //      {"forward": 12, "backward": 21.5}],
+//    "copy": {"latency": "5us", "bandwidth_gbps": 200},
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
+//    "norm": "150us",
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
 //    "cluster": {...},                      nodes, and what messages share: cluster_entry.h
@@ -31,9 +34,22 @@ struct StageEntry {
   std::optional<Nanos> backward;  ///< the full backward; input_grad + weight_grad unless given
   std::optional<Nanos> input_grad;
   std::optional<Nanos> weight_grad;
-  std::optional<Nanos> recompute;  ///< forward unless given
+  std::optional<Nanos> recompute;            ///< forward unless given
+  std::optional<Nanos> selective_recompute;  ///< of the core of attention
   std::optional<Nanos> overlapped_pair;
+  std::optional<Nanos> evict;  ///< of what its forward keeps; CostFile::copy says unless given
+  std::optional<Nanos> load;   ///< evict unless given
   std::optional<MemoryDelta> activation_bytes;
+  UpdateCost update;                          ///< 0 unless given
+  std::optional<Bytes> weight_bytes;          ///< one copy of the weights
+  std::optional<Bytes> checkpoint;            ///< kept where everything is recomputed
+  std::optional<Bytes> selective_checkpoint;  ///< kept where attention is
+};
+
+/// What a copy between two memories takes: latency, and the bytes that are kept over the bandwidth.
+struct CopyEntry {
+  Nanos latency = 0;
+  std::optional<double> bandwidth_gbps;
 };
 
 /// What a message takes: latency, and its bytes over the bandwidth where both are given.
@@ -56,8 +72,10 @@ struct CostFile {
   std::string file;  ///< for messages
   std::vector<StageEntry> stages;
   Transfer message;
+  Nanos norm = 0;
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
+  CopyEntry copy;
   std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
 };
 

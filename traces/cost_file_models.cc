@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -36,6 +37,7 @@ void expect_durations(const CostFile& file, const Schedule& schedule) {
   const std::array<bool, kOpKinds> has = find_kinds(schedule);
   const bool full = has[static_cast<std::size_t>(OpKind::kBackward)];
   const bool split = has[static_cast<std::size_t>(OpKind::kInputGrad)];
+  const bool moves = has[static_cast<std::size_t>(OpKind::kEvict)];
   for (std::size_t stage = 0; stage < file.stages.size(); ++stage) {
     const StageEntry& entry = file.stages[stage];
     if (split && !entry.input_grad)
@@ -48,10 +50,55 @@ void expect_durations(const CostFile& file, const Schedule& schedule) {
           fmt::format("{}: /stages/{}: lacks 'backward'; add it, or 'input_grad' and "
                       "'weight_grad'",
                       file.file, stage));
+    const bool by_bandwidth = file.copy.bandwidth_gbps.has_value() && !entry.evict;
+    if (moves && by_bandwidth && !entry.activation_bytes)
+      throw Error(
+          fmt::format("{}: /stages/{}: lacks 'activation_bytes', which /copy/bandwidth_gbps needs; "
+                      "add it, or give 'evict' and 'load'",
+                      file.file, stage));
   }
+  for (std::size_t stage = 0; stage < schedule.recompute_of_stage.size(); ++stage)
+    if (schedule.recompute_of_stage[stage] == Recompute::kSelective &&
+        !file.stages[stage % file.stages.size()].selective_recompute)
+      throw Error(
+          fmt::format("{}: /stages/{}: lacks 'selective_recompute', but {} recomputes attention "
+                      "there; add it",
+                      file.file, stage % file.stages.size(), schedule.name));
 }
 
-StageCost slice_of(const StageEntry& entry, std::int32_t slices, std::int32_t slice) {
+/// What a forward keeps: all, or what the recomputation starts from.
+Bytes kept_bytes(const StageEntry& entry, Recompute recompute) {
+  const Bytes all = entry.activation_bytes ? entry.activation_bytes->forward : 0;
+  switch (recompute) {
+    case Recompute::kNone: return all;
+    case Recompute::kSelective: {
+      const KeptShares shares;
+      return entry.selective_checkpoint.value_or(all * shares.selective / kWhole);
+    }
+    case Recompute::kFull: return entry.checkpoint.value_or(0);
+  }
+  return all;
+}
+
+/// A bit takes 1 / bandwidth_gbps nanoseconds.
+Nanos copy_time(const CopyEntry& copy, Bytes bytes) {
+  constexpr double kLongest = 1e15;
+  if (!copy.bandwidth_gbps) return copy.latency;
+  const double transfer = std::ceil(8.0 * static_cast<double>(bytes) / *copy.bandwidth_gbps);
+  if (transfer > kLongest)
+    throw Error("/copy/bandwidth_gbps: a copy takes longer than 10 days; correct it, or the bytes");
+  return copy.latency + static_cast<Nanos>(transfer);
+}
+
+/// How a stage is run, beyond what its entry says.
+struct StageUse {
+  Recompute recompute = Recompute::kFull;
+  bool recomputes = false;
+  CopyEntry copy;
+};
+
+StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t slices,
+                   std::int32_t slice) {
   const Nanos input_grad = entry.input_grad.value_or(0);
   const Nanos weight_grad = entry.weight_grad.value_or(0);
   StageCost cost;
@@ -59,7 +106,14 @@ StageCost slice_of(const StageEntry& entry, std::int32_t slices, std::int32_t sl
   cost.backward = part_of(entry.backward.value_or(input_grad + weight_grad), slices, slice);
   cost.input_grad = part_of(input_grad, slices, slice);
   cost.weight_grad = part_of(weight_grad, slices, slice);
-  cost.recompute = part_of(entry.recompute.value_or(entry.forward), slices, slice);
+  const bool selective = use.recompute == Recompute::kSelective;
+  const Nanos again =
+      selective ? entry.selective_recompute.value_or(0) : entry.recompute.value_or(entry.forward);
+  cost.recompute = part_of(again, slices, slice);
+  const Bytes moved = kept_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
+  const Nanos evict = entry.evict.value_or(copy_time(use.copy, moved));
+  cost.evict = part_of(evict, slices, slice);
+  cost.load = part_of(entry.load.value_or(evict), slices, slice);
   if (entry.overlapped_pair) cost.overlapped_pair = part_of(*entry.overlapped_pair, slices, slice);
   return cost;
 }
@@ -94,11 +148,15 @@ CostModel cost_model(const CostFile& file, const Schedule& schedule) {
   CostModel model;
   model.slices = schedule.shape.slices;
   model.message = static_cast<Nanos>(file.message.nanos());
+  const bool recomputes = find_kinds(schedule)[static_cast<std::size_t>(OpKind::kRecompute)];
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
+    const StageUse use{schedule.recompute(stage), recomputes, file.copy};
     for (std::int32_t slice = 0; slice < model.slices; ++slice)
-      model.stages.push_back(slice_of(entry, model.slices, slice));
+      model.stages.push_back(slice_of(entry, use, model.slices, slice));
+    model.updates.push_back(entry.update);
   }
+  model.norm = file.norm;
   set_links(model, file, schedule.shape.ranks);
   const std::optional<Cluster> placed = cluster(file, schedule);
   return placed ? with_messages_alone(std::move(model), *placed, schedule) : model;
@@ -113,13 +171,33 @@ std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
   return cluster;
 }
 
+namespace {
+
+/// For all stages or for none.
+std::vector<Bytes> weight_bytes(const CostFile& file, const Schedule& schedule) {
+  std::vector<Bytes> bytes;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
+    if (entry.weight_bytes) bytes.push_back(*entry.weight_bytes);
+  }
+  if (bytes.empty() || bytes.size() == static_cast<std::size_t>(schedule.stages())) return bytes;
+  throw Error(
+      fmt::format("{}: /stages: some entries have 'weight_bytes' and some have not; give them for "
+                  "all stages or for none",
+                  file.file));
+}
+
+}  // namespace
+
 MemoryModel memory_model(const CostFile& file, const Schedule& schedule) {
   expect_stages(file, schedule);
   MemoryModel model;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
-    if (entry.activation_bytes)
-      model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
+    if (!entry.activation_bytes) continue;
+    model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
+    model.checkpoint_bytes.push_back(kept_bytes(entry, schedule.recompute(stage)) /
+                                     schedule.shape.slices);
   }
   const auto given = static_cast<std::int32_t>(model.activation_bytes.size());
   if (given != 0 && given != schedule.stages())
@@ -127,6 +205,7 @@ MemoryModel memory_model(const CostFile& file, const Schedule& schedule) {
         fmt::format("{}: /stages: some entries have 'activation_bytes' and some have not; "
                     "give them for all stages or for none",
                     file.file));
+  model.weight_bytes = weight_bytes(file, schedule);
   model.static_bytes = file.static_bytes;
   if (!file.static_bytes.empty() &&
       file.static_bytes.size() != static_cast<std::size_t>(schedule.shape.ranks))

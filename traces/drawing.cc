@@ -99,7 +99,7 @@ std::vector<Run> runs_of(const PaintedRow& row, int begin, int end) {
 
 /// "12", "12.1" with slices; the last digits where that does not fit, unless a band's end cut it.
 std::string microbatch_text(const Op& op, int slices, const Run& run, int room) {
-  if (!run.begins) return {};
+  if (!run.begins || !has_microbatch(op.kind)) return {};
   std::string text = std::to_string(op.microbatch);
   const std::string sliced = text + "." + std::to_string(op.slice);
   if (slices > 1 && static_cast<int>(sliced.size()) <= room) return sliced;
@@ -124,14 +124,17 @@ class TimelineDrawing {
         static_cast<int>(fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
     const auto name_length = static_cast<int>(fmt::formatted_size(
         "{}{}", options.colour ? "" : "F", recording.schedule.shape.microbatches - 1));
+    const std::vector<CopyLane> copies = shown_copies();
     const Room room{std::max(options.width, kLeastWidth) - label_width,
-                    static_cast<int>(ranks_.size()), name_length};
+                    static_cast<int>(ranks_.size() + copies.size()), name_length};
     layout_ = choose_layout(whole_step(recording, 1), shortest_op(recording, lanes), room);
     layout_.label_width = label_width;
     unit_ = unit_for(layout_.grid.span);
-    for (const std::int32_t rank : ranks_)
-      rows_.push_back(paint(recording, lanes[rank], layout_.grid,
-                            layout_.labelled ? Paint::kMostTime : Paint::kInProportion));
+    for (const std::int32_t rank : ranks_) {
+      add_row(fmt::format("rank {}", rank), lanes[rank]);
+      for (const CopyLane& lane : copies)
+        if (lane.rank == rank) add_row(fmt::format(" {}", meaning(lane.kind)), lane.instructions);
+    }
   }
 
   std::string draw() const {
@@ -140,7 +143,7 @@ class TimelineDrawing {
       const int end = std::min(begin + layout_.columns_per_band, layout_.grid.columns);
       if (begin > 0) text += "\n";
       text += axis(begin, end);
-      for (std::size_t at = 0; at < ranks_.size(); ++at) text += row(at, begin, end);
+      for (std::size_t at = 0; at < rows_.size(); ++at) text += row(at, begin, end);
     }
     return text + legend();
   }
@@ -176,9 +179,23 @@ class TimelineDrawing {
     return text + "\n";
   }
 
+  /// Under a rank's row there is one for each direction in which it copies activations.
+  std::vector<CopyLane> shown_copies() const {
+    std::vector<CopyLane> lanes = copy_lanes(recording_.program);
+    std::erase_if(lanes, [&](const CopyLane& lane) {
+      return std::find(ranks_.begin(), ranks_.end(), lane.rank) == ranks_.end();
+    });
+    return lanes;
+  }
+
+  void add_row(std::string label, const std::vector<InstructionId>& lane) {
+    labels_.push_back(std::move(label));
+    rows_.push_back(paint(recording_, lane, layout_.grid,
+                          layout_.labelled ? Paint::kMostTime : Paint::kInProportion));
+  }
+
   std::string row(std::size_t at, int begin, int end) const {
-    std::string text =
-        fmt::format("{:<{}}", fmt::format("rank {}", ranks_[at]), layout_.label_width);
+    std::string text = fmt::format("{:<{}}", labels_[at], layout_.label_width);
     for (const Run& run : runs_of(rows_[at], begin, end))
       text += options_.colour ? coloured_cell(run) : plain_cell(run);
     return text + "\n";
@@ -265,7 +282,8 @@ class TimelineDrawing {
   std::vector<std::int32_t> ranks_;
   Layout layout_;
   TimeUnit unit_;
-  std::vector<PaintedRow> rows_;
+  std::vector<std::string> labels_;
+  std::vector<PaintedRow> rows_;  ///< parallel to the labels
 };
 
 }  // namespace

@@ -149,18 +149,23 @@ Schedule infer_schedule(std::string name, std::vector<RankOrder> lists, const Pl
 }
 
 Schedule schedule_of_lists(std::vector<RankOrder> lists) {
-  const auto compute = [](const Op& op) { return is_compute(op.kind); };
-  const bool compute_only = std::all_of(lists.begin(), lists.end(), [&](const RankOrder& list) {
-    return std::all_of(list.begin(), list.end(), compute);
-  });
+  const auto ordered = [](const Op& op) { return stands_in_order(op.kind); };
+  const auto copies = [](const Op& op) { return is_copy(op.kind); };
+  bool all_ordered = true;
+  bool any_copies = false;
+  for (const RankOrder& list : lists) {
+    all_ordered = all_ordered && std::all_of(list.begin(), list.end(), ordered);
+    any_copies = any_copies || std::any_of(list.begin(), list.end(), copies);
+  }
   Schedule schedule;
-  if (compute_only) {
+  if (any_copies) schedule.keeper_of_rank = kept_by_host(static_cast<std::int32_t>(lists.size()));
+  if (all_ordered) {
     schedule.order = std::move(lists);
     return schedule;
   }
   for (const RankOrder& list : lists)
     std::copy_if(list.begin(), list.end(), std::back_inserter(schedule.order.emplace_back()),
-                 compute);
+                 ordered);
   schedule.posted = std::move(lists);
   return schedule;
 }

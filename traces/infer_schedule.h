@@ -16,8 +16,8 @@ namespace bubblescope {
 /// Where the file has a cell, for messages: (rank, cell) -> "zb.csv:1:4".
 using PlaceOfCell = std::function<std::string(std::int32_t rank, std::size_t cell)>;
 
-/// Splits the lists as a file has them into `order` (the compute ops) and `posted` (all cells,
-/// where there is anything but compute ops), and infers
+/// Splits the lists as a file has them into `order` (compute ops and copies, which go to the host)
+/// and `posted` (all cells, where there is anything else), and infers
 ///   the placement   from who runs a stage
 ///   the shape       ranks are lists; micro-batches and slices are the largest, plus one; chunks
 ///                   are a pipeline's stages per rank, rounded up

@@ -1,7 +1,9 @@
-// Escaping for json.
+// Escaping for json, and its numbers.
 #include "traces/json_string.h"
 
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace bubblescope {
 
@@ -23,6 +25,13 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 }  // namespace
+
+std::string json_number(double value) {
+  if (!std::isfinite(value)) return "null";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return text;
+}
 
 std::string json_string(std::string_view text) {
   std::string quoted = "\"";

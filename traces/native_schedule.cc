@@ -12,6 +12,7 @@
 #include "traces/infer_schedule.h"
 #include "traces/json_string.h"
 #include "traces/native_json.h"
+#include "traces/native_moves.h"
 #include "traces/native_weights.h"
 
 namespace bubblescope {
@@ -97,7 +98,7 @@ const Registrar<ScheduleFormat> registrar{{"native",
 Schedule read_schedule_object(const JsonNode& node) {
   node.expect_format(kFormat);
   node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
-                    "replicas", "weights"});
+                    "joint_forwards", "replicas", "weights", "recompute", "keepers"});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();
@@ -106,8 +107,11 @@ Schedule read_schedule_object(const JsonNode& node) {
     schedule.pipelines = pipelines->integer32(1, 2);
   if (const auto forward_only = node.find("forward_only"))
     schedule.forward_only = forward_only->boolean();
+  if (const auto joint = node.find("joint_forwards"))
+    schedule.joint_forwards = joint->integer32(1, kMaxMicrobatch + 1);
   read_placement(node.at("placement"), schedule);
   read_asynchronous(node, schedule);
+  read_moves(node, schedule);
   if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);
   return schedule;
 }
@@ -126,7 +130,10 @@ std::string write_schedule_object(const Schedule& schedule) {
       std::back_inserter(out),
       "}},\n \"pipelines\":{},\n \"forward_only\":{},\n \"placement\":[{}],\n \"order\":",
       schedule.pipelines, schedule.forward_only, fmt::join(schedule.rank_of_stage, ","));
-  return out + write_lists(lists_of(schedule)) + write_asynchronous(schedule) + '}';
+  out += write_lists(lists_of(schedule));
+  if (schedule.joint_forwards > 1)
+    fmt::format_to(std::back_inserter(out), ",\n \"joint_forwards\":{}", schedule.joint_forwards);
+  return out + write_asynchronous(schedule) + write_moves(schedule) + '}';
 }
 
 Schedule read_native_schedule(std::string_view text, const std::string& file) {

@@ -11,6 +11,7 @@
 //
 // placement has the rank of every stage; order has one string per rank, in the text form's words.
 // Where a schedule has them, there follow
+//   "joint_forwards":2             how many forwards of a stage run as one
 //   "replicas":[2,1]               ranks that share each stage, from its placement on
 //   "weights":["0 0 0>1 1>2",...]  per compute op, the version of the weights that it reads, and
 //   the

@@ -30,7 +30,7 @@ class RowReader {
       : program_(file.program),
         timeline_(file.timeline),
         schedule_(file.schedule),
-        next_(file.schedule.order.size(), 0) {}
+        next_(file.schedule.order.size()) {}
 
   void read(const JsonNode& row) {
     if (row.size() != kColumns.size() && row.size() != kColumns.size() + 1)
@@ -44,7 +44,7 @@ class RowReader {
     if (timeline_.end.back() < timeline_.start.back()) row.refuse("ends before it starts");
     instruction.lane = read_lane(row[4], instruction.rank);
     instruction.peer = row[5].integer32(0, program_.ranks - 1);
-    if (is_compute(instruction.op.kind)) match_order(row, instruction);
+    if (stands_in_order(instruction.op.kind)) match_order(row, instruction);
     read_waits(row[6]);
     if (row.size() > kColumns.size()) instruction.role = read_role(row[kColumns.size()]);
     program_.instructions.push_back(instruction);
@@ -59,9 +59,10 @@ class RowReader {
   /// Every op of the schedule must have had its row.
   void finish(const JsonNode& rows) {
     for (std::size_t rank = 0; rank < next_.size(); ++rank)
-      if (next_[rank] < schedule_.order[rank].size())
-        rows.refuse(fmt::format("has no row for {} of rank {}; add it",
-                                to_string(schedule_.order[rank][next_[rank]]), rank));
+      for (const Queue queue : {kCompute, kEvict, kLoad})
+        if (const Op* const missing = advance(rank, queue))
+          rows.refuse(
+              fmt::format("has no row for {} of rank {}; add it", to_string(*missing), rank));
     program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
   }
 
@@ -93,18 +94,33 @@ class RowReader {
     return static_cast<std::uint32_t>(lane);
   }
 
-  /// Compute ops stand in their rank's lane in the order of the schedule, which knows the pairs.
+  /// Ops stand in their lane in the order of the schedule, which knows the pairs: compute ops in
+  /// their rank's, copies in that of their direction.
   void match_order(const JsonNode& row, Instruction& instruction) {
     const auto rank = static_cast<std::size_t>(instruction.rank);
-    if (instruction.lane != rank)
+    if (is_compute(instruction.op.kind) && instruction.lane != rank)
       row[4].refuse(fmt::format("must be {}, the compute lane of its rank", rank));
-    const RankOrder& order = schedule_.order[rank];
-    if (next_[rank] == order.size()) row[1].refuse("is one op more than its rank has in /schedule");
-    const Op& expected = order[next_[rank]++];
-    const std::string wanted = to_string(expected);
+    const Op* const expected = advance(rank, queue_of(instruction.op.kind));
+    if (expected == nullptr) row[1].refuse("is one op more than its rank has in /schedule");
+    const std::string wanted = to_string(*expected);
     if (to_string(instruction.op) != wanted)
       row[1].refuse(fmt::format("must be {}, which is next on rank {} in /schedule", wanted, rank));
-    instruction.op = expected;
+    instruction.op = *expected;
+  }
+
+  enum Queue : std::size_t { kCompute, kEvict, kLoad, kQueues };
+
+  static Queue queue_of(OpKind kind) {
+    if (kind == OpKind::kEvict) return kEvict;
+    return kind == OpKind::kLoad ? kLoad : kCompute;
+  }
+
+  /// The next op of a rank's order that goes into this queue; null at its end.
+  const Op* advance(std::size_t rank, Queue queue) {
+    const RankOrder& order = schedule_.order[rank];
+    std::size_t& next = next_[rank][queue];
+    while (next < order.size() && queue_of(order[next].kind) != queue) ++next;
+    return next == order.size() ? nullptr : &order[next++];
   }
 
   void read_waits(const JsonNode& node) {
@@ -121,7 +137,7 @@ class RowReader {
   Program& program_;
   Timeline& timeline_;
   const Schedule& schedule_;
-  std::vector<std::size_t> next_;  ///< per rank, index into its order
+  std::vector<std::array<std::size_t, kQueues>> next_;  ///< per rank and queue, into its order
 };
 
 std::vector<Lane> read_lanes(const JsonNode& node, std::int32_t ranks) {

@@ -1,5 +1,6 @@
 // The letters and colours of op kinds, the same in every picture: F blue, B and I green, W orange,
-// R purple. A rank's further chunks (or its second pipeline's stages) are lighter.
+// R purple, the optimizer step pink. A rank's further chunks (or its second pipeline's stages) are
+// lighter.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Rgb {
   bool operator==(const Rgb&) const = default;
 };
 
-/// 'F', 'B', 'I', 'W', 'R'; 'S' for a message that occupies a rank, 'C' for a collective.
+/// 'F', 'B', 'I', 'W', 'R'; 'S' for a message that occupies a rank, 'C' for a collective, 'O' for
+/// the optimizer step.
 char letter(OpKind kind);
 
 /// "forward", "input gradient": for legends.

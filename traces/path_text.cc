@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <vector>
 
@@ -30,7 +29,7 @@ struct Segment {
 struct PathSummary {
   std::vector<Segment> segments;
   std::int64_t ops = 0;
-  std::array<Nanos, kOpKinds> by_kind{};
+  std::map<OpKind, Nanos> by_letter;  ///< under the first kind of those that share a letter
   std::map<std::int32_t, Nanos> by_rank;
   Nanos messages = 0;
   Nanos waiting = 0;
@@ -52,7 +51,8 @@ PathSummary summarize(const Recording& recording) {
       summary.segments.push_back({instruction.rank, {}, 0});
     summary.segments.back().ops.push_back(id);
     summary.segments.back().time += time;
-    summary.by_kind[static_cast<std::size_t>(instruction.op.kind)] += time;
+    const bool shares = is_collective(instruction.op.kind);
+    summary.by_letter[shares ? OpKind::kUnshard : instruction.op.kind] += time;
     summary.by_rank[instruction.rank] += time;
     ++summary.ops;
   }
@@ -63,10 +63,8 @@ std::vector<std::string> headline(const PathSummary& summary) {
   const auto hops = static_cast<std::int64_t>(summary.segments.size()) - 1;
   std::vector<std::string> entries{
       fmt::format("critical path: {}, {}:", counted(summary.ops, "op"), counted(hops, "hop"))};
-  for (std::size_t kind = 0; kind < kOpKinds; ++kind)
-    if (summary.by_kind[kind] > 0)
-      entries.push_back(fmt::format("{} {}", letter(static_cast<OpKind>(kind)),
-                                    short_text(summary.by_kind[kind])));
+  for (const auto& [kind, time] : summary.by_letter)
+    if (time > 0) entries.push_back(fmt::format("{} {}", letter(kind), short_text(time)));
   entries.push_back("messages " + short_text(summary.messages));
   if (summary.waiting > 0) entries.push_back("waiting " + short_text(summary.waiting));
   const auto most = std::max_element(

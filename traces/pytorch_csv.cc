@@ -128,6 +128,11 @@ void expect_expressible(const Schedule& schedule) {
         fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "
                     "for; convert it to native or text",
                     schedule.name, schedule.shape.slices));
+  if (schedule.joint_forwards > 1)
+    throw Error(
+        fmt::format("{} runs {} forwards as one, which PyTorch's CSV has no words for; convert it "
+                    "to native",
+                    schedule.name, schedule.joint_forwards));
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.replicas(stage) > 1)
       throw Error(
@@ -136,11 +141,11 @@ void expect_expressible(const Schedule& schedule) {
                       schedule.name, stage, schedule.replicas(stage)));
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute)
-        throw Error(
-            fmt::format("{} recomputes ({}), which PyTorch's CSV has no words for; convert "
-                        "it to native or text",
-                        schedule.name, to_string(op)));
+      if (op.kind == OpKind::kRecompute || is_copy(op.kind))
+        throw Error(fmt::format(
+            "{} {} ({}), which PyTorch's CSV has no words for; convert "
+            "it to native or text",
+            schedule.name, is_copy(op.kind) ? "moves activations" : "recomputes", to_string(op)));
 }
 
 /// The lists without what lowering adds to them.

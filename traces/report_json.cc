@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -12,14 +11,6 @@
 namespace bubblescope {
 
 namespace {
-
-/// The shortest form that reads back as the same double, always with a point; json has no infinity.
-std::string json_number(double value) {
-  if (!std::isfinite(value)) return "null";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == text.npos) text += ".0";
-  return text;
-}
 
 template <class Enum, std::size_t kCount>
 void append_by_name(std::string& out, const std::array<Nanos, kCount>& values) {
@@ -69,6 +60,8 @@ void append_ranks(std::string& out, const BubbleReport& report, const Program& p
       fmt::format_to(std::back_inserter(out),
                      ",\n  \"warmup\":{},\"staleness\":{},\"weight_versions\":{}",
                      row.weights->warmup, row.weights->staleness, row.weights->versions);
+    if (row.weights && row.weights->bytes)
+      fmt::format_to(std::back_inserter(out), ",\"weight_bytes\":{}", *row.weights->bytes);
     if (!max_slack.empty())
       fmt::format_to(std::back_inserter(out), ",\"max_slack_ns\":{}", max_slack[rank]);
     out += '}';
@@ -124,7 +117,7 @@ void append_sensitivity(std::string& out, const Sensitivity& sensitivity) {
 }  // namespace
 
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline) {
+                              const Timeline& timeline, const ReportFields& more) {
   std::string out;
   fmt::format_to(std::back_inserter(out),
                  "{{\"format\":\"bubblescope-report/1\",\"source\":{},\"schedule\":{},\"pp\":{},"
@@ -147,7 +140,10 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   if (!report.links.empty()) append_links(out, report.links);
   if (report.noise) append_noise(out, *report.noise);
   if (report.sensitivity) append_sensitivity(out, *report.sensitivity);
-  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}}}\n", report.lower_bound);
+  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}", report.lower_bound);
+  for (const auto& [name, value] : more)
+    fmt::format_to(std::back_inserter(out), ",\n {}:{}", json_string(name), value);
+  out += "}\n";
   return out;
 }
 

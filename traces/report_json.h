@@ -18,7 +18,8 @@
 //
 // Beyond the contract: `peak_at`, the op at which peak_chunks is first reached; `max_slack_ns`, the
 // most that any of the rank's instructions could end later for free; without flushes, per rank
-// "weights":{"warmup":3,"staleness":3,"versions":4} and, before lower_bound_ns, `period_ns`; where
+// "warmup":3,"staleness":3,"weight_versions":4 and, where the cost file gives them, "weight_bytes"
+// of all these versions; before lower_bound_ns, `period_ns`; where
 // messages share links, before lower_bound_ns, the most utilized first,
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
@@ -28,6 +29,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/ir/program.h"
@@ -36,8 +39,11 @@
 
 namespace bubblescope {
 
+/// What a command adds of its own: a field's name, and its value as json.
+using ReportFields = std::vector<std::pair<std::string, std::string>>;
+
 /// The whole report, with a line end behind it. Linear in ranks and critical path.
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline);
+                              const Timeline& timeline, const ReportFields& more = {});
 
 }  // namespace bubblescope

@@ -85,6 +85,9 @@ class SvgTimeline {
         palette_(recording.schedule) {
     for (const std::vector<InstructionId>& lane : layout_.lanes)
       for (const InstructionId id : lane) note_colour(program_.instructions[id].op);
+    if (layout_.strip > 0)
+      for (const CopyLane& lane : layout_.copies)
+        for (const InstructionId id : lane.instructions) note_colour(program_.instructions[id].op);
   }
 
   std::string draw() && {

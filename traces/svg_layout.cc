@@ -56,6 +56,11 @@ SvgLayout choose_svg_layout(const Recording& recording) {
       static_cast<double>(layout.step.span) / static_cast<double>(typical_duration(durations));
   layout.chart = std::clamp(ops_wide * kCell, kLeastChart, kMostChart);
   layout.by_columns = layout.chart / ops_wide < kLeastCell || durations.size() > kMostCells;
+  layout.copies = copy_lanes(recording.program);
+  if (!layout.copies.empty() && !layout.by_columns) {
+    layout.strip = layout.pitch / 4;
+    layout.pitch += 2 * layout.strip;
+  }
   layout.tips = durations.size() <= kMostTips;
   return layout;
 }

@@ -11,10 +11,12 @@ namespace bubblescope {
 
 struct SvgLayout {
   std::vector<std::vector<InstructionId>> lanes;  ///< [rank], compute ops in order
+  std::vector<CopyLane> copies;                   ///< drawn as strips below their rank's row
   TimeGrid step;                                  ///< the time that is drawn
   double left = 0;                                ///< where the rows begin
   double chart = 0;                               ///< how wide they are
   double pitch = 0;                               ///< from one row to the next
+  double strip = 0;         ///< the height of copies in one direction; 0 where none are drawn
   bool by_columns = false;  ///< too many ops to draw one by one: columns of a pixel instead
   bool tips = false;        ///< every op has a text to point at
 
@@ -23,8 +25,15 @@ struct SvgLayout {
   }
   double top(std::int32_t rank) const;
   double middle(std::int32_t rank) const { return top(rank) + height() / 2; }
-  /// Of a row, without the gap to the next.
-  double height() const { return pitch > 20 ? pitch - 4 : pitch - 1; }
+  /// Of a row, without its strips and the gap to the next.
+  double height() const {
+    const double row = pitch - 2 * strip;
+    return row > 20 ? row - 4 : row - 1;
+  }
+  /// The strip of a rank's evictions, or below it that of its loads.
+  double strip_top(const CopyLane& lane) const {
+    return top(lane.rank) + height() + (lane.kind == OpKind::kLoad ? strip : 0);
+  }
 };
 
 /// Gives a typical op a width that shows its micro-batch, as far as the picture does not grow too

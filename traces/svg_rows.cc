@@ -49,6 +49,7 @@ class Rows {
     } else {
       for (const InstructionId id : lane(rank)) draw_cell(id);
       draw_pairs(rank);
+      draw_copies(rank);
     }
     draw_peak(rank);
   }
@@ -89,6 +90,20 @@ class Rows {
     const bool dark = ink_on(palette_.colour(op(id))) == Rgb{};
     canvas_.text({box.x + box.width / 2, box.y + box.height / 2 + kTextDrop},
                  dark ? "class=\"number dark\"" : "class=\"number\"", number);
+  }
+
+  void draw_copies(std::int32_t rank) {
+    for (const CopyLane& copies : layout_.copies) {
+      if (copies.rank != rank) continue;
+      for (const InstructionId id : copies.instructions) {
+        Box box = box_of(id);
+        box.y = layout_.strip_top(copies) + 1;
+        box.height = layout_.strip - 1;
+        if (layout_.tips) canvas_.begin_group(tip(id));
+        canvas_.rect(box, fmt::format("class=\"cell {}\"", colour_class(palette_, op(id))));
+        if (layout_.tips) canvas_.end_group();
+      }
+    }
   }
 
   void draw_pairs(std::int32_t rank) {

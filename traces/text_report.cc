@@ -201,10 +201,12 @@ std::string asynchronous(const BubbleReport& report) {
     if (!rank.weights) continue;
     most.staleness = std::max(most.staleness, rank.weights->staleness);
     most.versions = std::max(most.versions, rank.weights->versions);
+    if (rank.weights->bytes) most.bytes = std::max(most.bytes.value_or(0), *rank.weights->bytes);
   }
   if (most.versions > 0)
-    text += fmt::format("weights      up to {} version(s) on a rank, up to {} update(s) stale\n",
-                        most.versions, most.staleness);
+    text += fmt::format("weights      up to {} version(s) on a rank, up to {} update(s) stale{}\n",
+                        most.versions, most.staleness,
+                        most.bytes ? "; up to " + bytes_text(*most.bytes) + " of them" : "");
   return text;
 }
 

@@ -20,13 +20,12 @@ Columns columns_of_block(const TransformerShape& shape) {
 
 }  // namespace
 
-std::vector<MemoryDelta> device_training_memory(const Schedule& schedule,
-                                                const TrainingOptions& options,
-                                                Precision precision) {
+MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
+                                   Precision precision) {
   const TransformerShape& shape = options.model;
   const std::int64_t number = precision == Precision::kBfloat16 ? 2 : 4;
   const auto gain = static_cast<std::int64_t>(sizeof(float)) * shape.width;
-  std::vector<MemoryDelta> deltas;
+  MemoryModel memory;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const Columns block = columns_of_block(shape);
     Columns all{shape.blocks_per_stage * block.kept, shape.blocks_per_stage * block.left};
@@ -39,9 +38,11 @@ std::vector<MemoryDelta> device_training_memory(const Schedule& schedule,
     if (schedule.is_first(stage)) all.left += shape.width;
     const Bytes kept = all.kept * shape.rows() * number;
     const Bytes left = all.left * shape.rows() * number + gains * gain;
-    deltas.push_back({kept, left - kept, -left});
+    memory.activation_bytes.push_back({kept, left - kept, -left});
+    memory.checkpoint_bytes.push_back(
+        schedule.is_first(stage) ? 0 : Bytes{shape.rows()} * shape.width * number);
   }
-  return deltas;
+  return memory;
 }
 
 }  // namespace bubblescope

@@ -26,6 +26,11 @@ void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& o
     throw Error(schedule.name +
                 " trains without flushes, on weights of several versions, which is not done on "
                 "GPUs yet; use --backend cpu, or --work spin");
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    if (schedule.recompute(stage) == Recompute::kSelective)
+      throw Error(
+          "on GPUs a forward is made again as a whole; take --recompute full, or --backend "
+          "cpu");
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (is_copy(op.kind))
@@ -113,6 +118,8 @@ void GpuTraining::run(const Op& op) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:  // weights are updated after the step
     case OpKind::kIdle: return;
   }
 }

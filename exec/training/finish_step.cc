@@ -61,7 +61,7 @@ void Training::finish_step() {
   const bool asynchronous = !schedule_.weights.empty();
   for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
     if (stages_[stage].microbatches.empty()) continue;
-    if (!schedule_.forward_only && !asynchronous) update(stage);
+    if (!schedule_.forward_only && !asynchronous && !updates_inside_) update(stage);
     stages_[stage].weights.begin_step();
   }
 }

@@ -1,5 +1,7 @@
 // Training on one rank, in the order in which the micro-batches are numbered. Every version of the
 // weights that a micro-batch may read was made by backwards of earlier ones.
+#include "exec/training/serial_training.h"
+
 #include <utility>
 
 #include "exec/training/held_bytes.h"
@@ -103,19 +105,24 @@ TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& o
   return training.take();
 }
 
-std::vector<MemoryDelta> training_memory(const Schedule& schedule, const TrainingOptions& options) {
+MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   const Tokens tokens = make_tokens(options, 0, 0);
-  std::vector<MemoryDelta> deltas;
+  MemoryModel memory;
   for (std::int32_t at = 0; at < schedule.stages(); ++at) {
     const Stage stage = make_stage({options.model, at % stages, stages, options.seed});
     const Matrix between(options.model.rows(), options.model.width);
     Activations saved = run_forward(stage, between, tokens).saved;
     const Bytes kept = held_bytes(saved);
+    Activations without = saved;
+    drop_attention(without);
+    const bool selective = schedule.recompute(at) == Recompute::kSelective;
+    const Bytes input = stage.first ? 0 : between.bytes();
+    memory.checkpoint_bytes.push_back(selective ? held_bytes(without) : input);
     const Bytes left = held_bytes(run_input_grad(stage, std::move(saved), between, 1).work);
-    deltas.push_back({kept, left - kept, -left});
+    memory.activation_bytes.push_back({kept, left - kept, -left});
   }
-  return deltas;
+  return memory;
 }
 
 }  // namespace bubblescope

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/training/held_bytes.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -18,7 +17,7 @@ std::uint64_t scramble(std::uint64_t value) {
 }
 
 [[noreturn]] void refuse(const Op& op, const char* lack) {
-  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
+  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack);
 }
 
 Direction direction_of(const Op& message) {
@@ -90,7 +89,15 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
   }
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute && runs_stage(op.stage)) state_of(op).recomputes = true;
+      if (op.kind == OpKind::kRecompute && runs_stage(op.stage))
+        state_of(op).recompute = schedule.recompute(op.stage);
+  // Replicas are summed over all processes, at the end; asynchronous backwards update by
+  // themselves.
+  const bool alone = schedule.pipelines == 1 && schedule.weights.empty();
+  updates_inside_ = alone && std::any_of(program.instructions.begin(), program.instructions.end(),
+                                         [](const Instruction& instruction) {
+                                           return instruction.op.kind == OpKind::kOptimizer;
+                                         });
 }
 
 bool Training::runs_stage(std::int32_t stage) const {
@@ -106,13 +113,13 @@ Work Training::work() {
 
 Cargo Training::cargo() {
   return {[this](InstructionId message) {
+            if (!is_message(program_.instructions[message])) return Blob();
             const Op& op = program_.instructions[message].op;
             const auto parcel = outbox_.take({direction_of(op), op.stage, op.microbatch});
             return parcel ? pack(*parcel) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
             const Op& op = program_.instructions[message].op;
-            if (bytes.empty()) return;  // nothing was there to be sent
             inbox_.put({direction_of(op), reader_of(op), op.microbatch}, unpack(bytes));
           }};
 }
@@ -128,6 +135,8 @@ void Training::run(const Turn& turn) {
     case OpKind::kBackward:
       compute_input_grad(instruction.op);
       return compute_weight_grad(instruction.op);
+    case OpKind::kEvict: return move_out(instruction);
+    case OpKind::kLoad: return move_back(instruction);
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
@@ -135,7 +144,11 @@ void Training::run(const Turn& turn) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
     case OpKind::kIdle: return;
+    case OpKind::kOptimizer:
+      if (updates_inside_) update(static_cast<std::size_t>(instruction.op.stage));
+      return;
   }
 }
 
@@ -181,28 +194,61 @@ void Training::compute_forward(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
   Matrix input = stage.first ? Matrix() : read(Direction::kForward, op);
-  if (state.recomputes) state.input = input;
+  Kept kept;
+  if (state.recompute == Recompute::kFull) kept.input = input;
   StageOutput made = run_forward(stage, std::move(input), tokens_of(op));
   state.loss = made.loss;
   if (!stage.last) write(Direction::kForward, op, std::move(made.output));
   if (schedule_.forward_only) return;
-  if (!state.recomputes) state.saved = std::move(made.saved);
-  hold(op, state.recomputes ? state.input.bytes() : held_bytes(*state.saved));
+  if (state.recompute == Recompute::kSelective) drop_attention(made.saved);
+  if (state.recompute != Recompute::kFull) kept.saved = std::move(made.saved);
+  state.complete = state.recompute == Recompute::kNone;
+  state.kept = std::move(kept);
+  hold(op, held_bytes(*state.kept));
 }
 
 void Training::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
-  state.saved = run_forward(weights_of(op), std::move(state.input), tokens_of(op)).saved;
-  hold(op, held_bytes(*state.saved));
+  if (!state.kept) refuse(op, "what it starts from is here");
+  const Stage& stage = weights_of(op);
+  if (state.recompute == Recompute::kSelective)
+    recompute_attention(stage, state.kept->saved);
+  else
+    state.kept->saved = run_forward(stage, std::move(state.kept->input), tokens_of(op)).saved;
+  state.kept->input = Matrix();
+  state.complete = true;
+  hold(op, held_bytes(*state.kept));
+}
+
+/// The copy is there before its original goes.
+void Training::move_out(const Instruction& evict) {
+  MicrobatchState& state = state_of(evict.op);
+  if (!state.kept) refuse(evict.op, "its forward was made");
+  const bool host = evict.peer == evict.rank;
+  if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(state.held);
+  state.elsewhere = *state.kept;
+  state.kept.reset();
+  hold(evict.op, 0);
+}
+
+void Training::move_back(const Instruction& load) {
+  MicrobatchState& state = state_of(load.op);
+  if (!state.elsewhere) refuse(load.op, "what it brings back has left");
+  state.kept = *state.elsewhere;
+  hold(load.op, held_bytes(*state.kept));
+  state.elsewhere.reset();
+  const bool host = load.peer == load.rank;
+  if (!host) memory_[static_cast<std::size_t>(load.peer)].add(-state.held);
 }
 
 void Training::compute_input_grad(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
-  if (!state.saved) refuse(op, "its forward");
+  if (!state.kept || !state.complete) refuse(op, "what its forward keeps is here, whole");
   Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
-  StageGrad made = run_input_grad(stage, std::move(*state.saved), std::move(output_grad), scale_);
-  state.saved.reset();
+  StageGrad made =
+      run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad), scale_);
+  state.kept.reset();
   state.work = std::move(made.work);
   if (!stage.first) write(Direction::kBackward, op, std::move(made.input_grad));
   hold(op, held_bytes(*state.work));
@@ -210,7 +256,7 @@ void Training::compute_input_grad(const Op& op) {
 
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
-  if (!state.work) refuse(op, "its input gradient");
+  if (!state.work) refuse(op, "its input gradient was made");
   const auto at = static_cast<std::size_t>(op.stage);
   run_weight_grad(*state.work, stages_[at].gradients);
   state.work.reset();
@@ -228,12 +274,16 @@ void Training::update(std::size_t stage) {
   state.last_gradients = std::exchange(state.gradients, std::move(zeros));
 }
 
+void Training::RankMemory::add(Bytes bytes) {
+  const std::lock_guard lock(mutex);
+  held += bytes;
+  peak = std::max(peak, held);
+}
+
 /// The micro-batch now holds so many bytes on its rank.
 void Training::hold(const Op& op, Bytes bytes) {
   const std::int32_t rank = schedule_.rank_of_stage[static_cast<std::size_t>(op.stage)];
-  RankMemory& memory = memory_[static_cast<std::size_t>(rank)];
-  memory.held += bytes - std::exchange(state_of(op).held, bytes);
-  memory.peak = std::max(memory.peak, memory.held);
+  memory_[static_cast<std::size_t>(rank)].add(bytes - std::exchange(state_of(op).held, bytes));
 }
 
 Training::MicrobatchState& Training::state_of(const Op& op) {

@@ -3,37 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "exec/backend.h"
 #include "exec/processes.h"
+#include "exec/training/held_bytes.h"
 #include "exec/training/mailbox.h"
-#include "exec/training/optimizer.h"
-#include "exec/training/transformer.h"
+#include "exec/training/serial_training.h"
 #include "exec/training/weight_versions.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope {
-
-struct TrainingOptions {
-  TransformerShape model;
-  OptimizerOptions optimizer;
-  std::uint64_t seed = 1;  ///< of weights and data
-};
-
-/// What some steps of training leave behind. The stages are those of the model: a replica of a
-/// bidirectional schedule has its original's gradients and weights.
-struct TrainingResult {
-  std::vector<double> losses;                  ///< per step, the mean over its micro-batches
-  std::vector<std::vector<Matrix>> gradients;  ///< [stage], of the last update
-  std::vector<Stage> stages;                   ///< [stage], after the last step
-};
-
-/// Data that can be learnt: each token follows from the one before it by a fixed rule.
-Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
-/// Throws Error for sliced sequences, ranks that share a stage, heads that do not divide the width.
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
 
 class Training {
  public:
@@ -49,7 +32,8 @@ class Training {
   /// How its messages cross processes. The Training must outlive it.
   Cargo cargo();
 
-  /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights.
+  /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights, unless
+  /// the program's own optimizer steps have.
   void finish_step();
 
   /// Of all processes, each of which must call this.
@@ -60,11 +44,12 @@ class Training {
 
  private:
   struct MicrobatchState {
-    std::optional<Activations> saved;
-    Matrix input;  ///< where the forward will be recomputed
+    std::optional<Kept> kept;       ///< by the forward, in its rank's memory
+    std::optional<Kept> elsewhere;  ///< in the keeper's memory
+    bool complete = false;          ///< nothing is left to be made again
     std::optional<WeightWork> work;
     double loss = 0;
-    bool recomputes = false;
+    Recompute recompute = Recompute::kNone;
     Bytes held = 0;
   };
 
@@ -75,9 +60,13 @@ class Training {
     std::vector<MicrobatchState> microbatches;
   };
 
+  /// Its rank's lanes take and give back, and those of ranks that evict to it.
   struct RankMemory {
+    std::mutex mutex;
     Bytes held = 0;
     Bytes peak = 0;
+
+    void add(Bytes bytes);
   };
 
   void run(const Turn& turn);
@@ -89,6 +78,8 @@ class Training {
   void compute_weight_grad(const Op& op);
   Matrix read(Direction direction, const Op& op);
   void write(Direction direction, const Op& op, Matrix matrix);
+  void move_out(const Instruction& evict);
+  void move_back(const Instruction& load);
   void hold(const Op& op, Bytes bytes);
   MicrobatchState& state_of(const Op& op);
   const Stage& weights_of(const Op& op) const;
@@ -103,18 +94,15 @@ class Training {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<StageState> stages_;
-  std::vector<RankMemory> memory_;  ///< [rank]; each is touched by its rank's lane only
+  std::vector<RankMemory> memory_;  ///< [rank]
   Mailbox inbox_;                   ///< at the stage that reads
   Mailbox outbox_;                  ///< at the stage that made it
+  bool updates_inside_ = false;     ///< by the program's own optimizer steps
   std::vector<double> losses_;
 };
 
-/// The same steps on one rank, micro-batch after micro-batch, each on the versions of the weights
-/// that the schedule prescribes: the judge.
-TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
-                              std::int32_t steps);
-
-/// What each op adds to its rank's memory, in bytes, for one schedule's stages.
-std::vector<MemoryDelta> training_memory(const Schedule& schedule, const TrainingOptions& options);
+/// What each op adds to its rank's memory, in bytes, for one schedule's stages; and what a forward
+/// keeps where the rest is made again.
+MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options);
 
 }  // namespace bubblescope

@@ -140,6 +140,21 @@ StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens) 
   return result;
 }
 
+void drop_attention(Activations& saved) {
+  for (BlockActivations& block : saved.blocks) {
+    block.attention = Matrix();
+    block.mixed = Matrix();
+  }
+}
+
+void recompute_attention(const Stage& stage, Activations& saved) {
+  const AttentionShape shape = attention_shape(stage.shape);
+  for (BlockActivations& block : saved.blocks) {
+    block.attention = attention_weights(block.qkv, shape);
+    block.mixed = mix_values(block.qkv, block.attention, shape);
+  }
+}
+
 StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale) {
   StageGrad result;
   StageBack back(stage, result.work);

@@ -80,6 +80,13 @@ struct StageGrad {
 /// `input` is what the stage before made; the first stage reads the tokens alone.
 StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens);
 
+/// Forgets the core of attention, which is large and quick to make again: the softmax rows and what
+/// they mix.
+void drop_attention(Activations& saved);
+
+/// Makes it again, from queries, keys and values.
+void recompute_attention(const Stage& stage, Activations& saved);
+
 /// `output_grad` comes from the next stage; the last stage starts from its loss, times `scale`.
 StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale);
 

@@ -61,7 +61,7 @@ bool AsapClock::advance(const TokenOrder& order, std::int32_t rank) {
 Score AsapClock::score() {
   Score score;
   for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) {
-    const Nanos span = free_[rank] - start_[index(rank, 0)];
+    const Nanos span = free_[rank] - (problem_.from_step_start ? 0 : start_[index(rank, 0)]);
     score.sum += span;
     if (span > score.span) {
       score.span = span;

@@ -9,8 +9,9 @@
 
 namespace bubblescope {
 
-/// How good an order is: the longest span (own last end minus own first start) over the ranks, then
-/// the sum of all spans, so that plateaus have a slope.
+/// How good an order is: the longest span (own last end minus own first start, or minus the step's
+/// start where the problem says so) over the ranks, then the sum of all spans, so that plateaus
+/// have a slope.
 struct Score {
   Nanos span = 0;
   Nanos sum = 0;

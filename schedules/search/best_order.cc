@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "schedules/search/block_packing.h"
 #include "schedules/search/block_ranking.h"
 #include "schedules/search/dispatch.h"
 #include "schedules/search/linear_skeletons.h"
@@ -19,7 +20,6 @@ namespace {
 // Efforts in timed ops; one takes about ten nanoseconds.
 constexpr std::int64_t kBlockOps = 600'000;
 constexpr std::int64_t kFollowOps = 250'000;
-constexpr std::int64_t kClimbOps = 6'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
@@ -35,26 +35,33 @@ Nanos work(const SearchProblem& problem, std::int32_t rank) {
 
 class OrderSearch {
  public:
-  explicit OrderSearch(const SearchProblem& problem)
-      : problem_(problem), pool_(problem), bound_(least_span(problem)) {
+  OrderSearch(const SearchProblem& problem, const SearchPlan& plan)
+      : problem_(problem),
+        plan_(plan),
+        pool_(problem),
+        bound_(least_span(problem)),
+        goal_(std::max(bound_, plan.bound)) {
     least_work_ = work(problem, 0);
     for (std::int32_t rank = 1; rank < problem.ranks; ++rank)
       least_work_ = std::min(least_work_, work(problem, rank));
   }
 
   /// Longer V's repeat what short ones do, where everything can be tried.
-  const OrderPool& run() {
-    const bool long_v = problem_.chunks == 2 && problem_.microbatches > brief_microbatches();
+  OrderPool run() && {
+    const bool v = lies_in_v(problem_);
+    const bool long_v = v && problem_.microbatches > brief_microbatches();
     dispatch_freely();
+    for (const TokenOrder& order : plan_.known) pool_.offer(order);
     if (problem_.chunks == 1) fill(linear_skeletons(problem_));
+    if (v && !problem_.fused) pack_published_blocks();
     if (long_v) stretch_brief_orders();
-    if (problem_.chunks == 2 && !long_v) {
+    if (v && !long_v) {
       if (!problem_.fused) fill(v_skeletons(problem_));
       follow_building_blocks();
     }
-    const auto climbs = static_cast<std::int64_t>(orders_for(kClimbOps));
-    pool_.improve_all(bound_, long_v ? climbs / 8 : climbs);
-    return pool_;
+    const auto climbs = static_cast<std::int64_t>(orders_for(plan_.effort.climb_ops));
+    pool_.improve_all({goal_, long_v ? climbs / 8 : climbs, plan_.effort.seed, plan_.effort.stop});
+    return std::move(pool_);
   }
 
  private:
@@ -65,17 +72,23 @@ class OrderSearch {
     constexpr int kMoments = 16;
     SearchProblem brief = problem_;
     brief.microbatches = brief_microbatches();
-    OrderSearch search(brief);
+    SearchPlan plan;
+    plan.effort = plan_.effort;
+    plan.effort.climb_ops /= 2;
     AsapClock clock(brief);
-    for (const TimedOrder& kept : search.run().kept()) {
+    const OrderPool pool = OrderSearch(brief, plan).run();
+    for (const TimedOrder& kept : pool.kept()) {
       clock.time(kept.order);
       for (int moment = 1; moment < kMoments; ++moment)
         pool_.offer(
-            stretch(problem_, brief, kept.order, clock, kept.score.span / kMoments * moment));
+            stretch(problem_, {brief, kept.order, clock}, kept.score.span / kMoments * moment));
     }
   }
 
-  bool done() const { return !pool_.empty() && pool_.best().score.span <= bound_; }
+  bool done() const {
+    if (pool_.empty()) return false;
+    return pool_.best().score.span <= goal_ || stopped(plan_.effort.stop);
+  }
   Nanos best_idle() const { return pool_.best().score.span - least_work_; }
 
   /// Every gradient before every forward or the other way round, the chunk that is nearer to the
@@ -130,17 +143,31 @@ class OrderSearch {
     for (const BuildingBlock& block : best_blocks(problem_, followed, kBlockOps)) {
       if (done()) return;
       offer_block(pool_, block);
-      follow(block);
+      if (!problem_.fused) offer_packed(block);
+      follow(turns(problem_, unroll(problem_, block)));
     }
+  }
+
+  void pack_published_blocks() {
+    for (const BlockShape& shape : published_block_shapes(problem_.ranks))
+      if (!done()) offer_packed(v_block(shape));
+  }
+
+  /// Packed as they are, and with the W where they delay nothing.
+  void offer_packed(const BuildingBlock& block) {
+    const TokenOrder packed = packed_order(problem_, block);
+    pool_.offer(packed);
+    const Skeleton skeleton = without_weights(packed);
+    for (const Nanos budget : idle_budgets()) pool_.offer(fill_weights(problem_, skeleton, budget));
   }
 
   /// Lets ranks run ahead of the block, a little or a lot: that packs the warm-up and the
   /// cool-down, where a block leaves slots empty.
-  void follow(const BuildingBlock& block) {
+  void follow(std::vector<std::int32_t> turns) {
     DispatchRule rule;
     rule.preference = preference(false);
     rule.most_in_flight = problem_.microbatches;
-    rule.turn = turns(problem_, unroll(problem_, block));
+    rule.turn = std::move(turns);
     for (const std::int32_t window : {1, 2, 3, 6, 12, 4 * problem_.microbatches})
       for (const bool patient : {false, true})
         for (const Nanos budget : {Nanos{0}, best_idle() / 2, kAnyIdle}) {
@@ -153,8 +180,10 @@ class OrderSearch {
   }
 
   const SearchProblem& problem_;
+  const SearchPlan& plan_;
   OrderPool pool_;
   Nanos bound_;
+  Nanos goal_;
   Nanos least_work_ = 0;
 };
 
@@ -178,8 +207,12 @@ Nanos least_span(const SearchProblem& problem) {
   return bound;
 }
 
+OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
+  return OrderSearch(problem, plan).run();
+}
+
 TokenOrder best_order(const SearchProblem& problem) {
-  return OrderSearch(problem).run().best().order;
+  return search_orders(problem, {}).best().order;
 }
 
 }  // namespace bubblescope

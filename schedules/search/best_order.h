@@ -1,7 +1,7 @@
-// The best order that the heuristics find for a search problem.
+// The best orders that the heuristics find for a search problem.
 #pragma once
 
-#include "schedules/search/search_problem.h"
+#include "schedules/search/order_pool.h"
 
 namespace bubblescope {
 
@@ -9,10 +9,19 @@ namespace bubblescope {
 /// for its first gradient that its forwards cannot fill.
 Nanos least_span(const SearchProblem& problem);
 
-/// For linear placements of one chunk and V placements of two: tries families of orders (list
-/// scheduling, warm-ups of all lengths, V-shaped building blocks), then climbs from the best. The
-/// effort is bounded by a number of timed ops, not by a clock: the result is always the same.
-/// Every cap must be at least least_cap(); then there is always an order.
+/// Where a search starts and when it may end.
+struct SearchPlan {
+  SearchEffort effort = {};
+  Nanos bound = 0;                     ///< an order that is this short is good enough
+  std::vector<TokenOrder> known = {};  ///< orders to start from, besides the heuristics' own
+};
+
+/// The best orders found, the best first. Tries families of orders (list scheduling for any
+/// placement, warm-ups of all lengths for linear ones, V-shaped building blocks), then climbs from
+/// the best. Every cap must be at least least_cap(); then there is always an order.
+OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan);
+
+/// The best order of a search with the plan's defaults.
 TokenOrder best_order(const SearchProblem& problem);
 
 }  // namespace bubblescope

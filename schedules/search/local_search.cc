@@ -11,6 +11,9 @@ namespace {
 /// xorshift64: the same sequence everywhere.
 class Dice {
  public:
+  /// Seed 1 gives the constant itself; no odd multiple of it is 0, where the sequence would stay.
+  explicit Dice(std::uint64_t seed) : state_((2 * seed - 1) * 0x9e3779b97f4a7c15u) {}
+
   std::size_t below(std::size_t bound) {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
@@ -19,7 +22,7 @@ class Dice {
   }
 
  private:
-  std::uint64_t state_ = 0x9e3779b97f4a7c15u;
+  std::uint64_t state_;
 };
 
 /// Takes the token at `from` out and puts it back at `to`; positions count over all ranks.
@@ -40,15 +43,18 @@ void apply(TokenOrder& order, Move move) {
 
 class Climber {
  public:
-  Climber(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from)
-      : problem_(problem), clock_(clock), current_(from), best_(from) {
+  Climber(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
+          std::uint64_t seed)
+      : problem_(problem), clock_(clock), current_(from), best_(from), dice_(seed) {
     history_.fill(from.score);
     clock_.time(current_.order);
     trace();
   }
 
-  TimedOrder climb(Nanos bound, std::int64_t evaluations) {
-    for (std::int64_t turn = 0; turn < evaluations && best_.score.span > bound; ++turn) {
+  TimedOrder climb(const Climb& climb) {
+    for (std::int64_t turn = 0; turn < climb.evaluations && best_.score.span > climb.bound;
+         ++turn) {
+      if (stopped(climb.stop)) break;
       const Move move = pick();
       if (changes(move)) try_move(move, history_[static_cast<std::size_t>(turn) % history_.size()]);
     }
@@ -130,8 +136,8 @@ class Climber {
 }  // namespace
 
 TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
-                   Nanos bound, std::int64_t evaluations) {
-  return Climber(problem, clock, from).climb(bound, evaluations);
+                   const Climb& climb) {
+  return Climber(problem, clock, from, climb.seed).climb(climb);
 }
 
 }  // namespace bubblescope

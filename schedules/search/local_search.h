@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "schedules/search/asap_clock.h"
+#include "schedules/search/search_effort.h"
 
 namespace bubblescope {
 
@@ -12,9 +13,17 @@ struct TimedOrder {
   Score score;
 };
 
+/// How far to climb.
+struct Climb {
+  Nanos bound = 0;               ///< the search ends when a span is this short
+  std::int64_t evaluations = 0;  ///< or after this many timed orders
+  std::uint64_t seed = 1;
+  StopRequest stop = {};
+};
+
 /// Late acceptance hill climbing with critical-path moves; the best order met, never worse than
-/// `from`. Deterministic. Stops at `bound`, or after `evaluations` timed orders.
+/// `from`. The same seed finds the same, unless it is told to stop.
 TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
-                   Nanos bound, std::int64_t evaluations);
+                   const Climb& climb);
 
 }  // namespace bubblescope

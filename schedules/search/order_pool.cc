@@ -14,21 +14,18 @@ constexpr std::size_t kKept = 6;
 
 std::optional<Score> OrderPool::offer(const std::optional<TokenOrder>& order) {
   if (!order) return std::nullopt;
-  const auto per_rank = static_cast<std::size_t>(problem_.ops_per_rank());
-  for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
-    if (!fits(problem_, rank, order->data() + static_cast<std::size_t>(rank) * per_rank))
-      return std::nullopt;
+  if (!fits_everywhere(problem_, *order)) return std::nullopt;
   const std::optional<Score> score = clock_.time(*order);
   if (score && (kept_.size() < kKept || *score < kept_.back().score)) keep({*order, *score});
   return score;
 }
 
-void OrderPool::improve_all(Nanos bound, std::int64_t evaluations) {
+void OrderPool::improve_all(Climb climb) {
   const std::vector<TimedOrder> starts = kept_;
+  climb.evaluations /= static_cast<std::int64_t>(starts.size());
   for (const TimedOrder& start : starts)
-    if (best().score.span > bound)
-      keep(improve(problem_, clock_, start, bound,
-                   evaluations / static_cast<std::int64_t>(starts.size())));
+    if (best().score.span > climb.bound && !stopped(climb.stop))
+      keep(improve(problem_, clock_, start, climb));
 }
 
 void OrderPool::keep(TimedOrder candidate) {

@@ -21,8 +21,8 @@ class OrderPool {
   const TimedOrder& best() const { return kept_.front(); }
   const std::vector<TimedOrder>& kept() const { return kept_; }
 
-  /// Climbs from each of the kept orders; `evaluations` are shared among them.
-  void improve_all(Nanos bound, std::int64_t evaluations);
+  /// Climbs from each of the kept orders, which share the climb's evaluations.
+  void improve_all(Climb climb);
 
  private:
   void keep(TimedOrder candidate);

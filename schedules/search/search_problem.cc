@@ -44,6 +44,16 @@ void set_costs(SearchProblem& problem, const CostModel& costs, const MemoryDelta
   }
 }
 
+/// Millionths of a unit as text: "2", "1.5".
+std::string unit_text(std::int64_t millionths) {
+  constexpr std::int64_t kMillionths = 1'000'000;
+  std::string text = std::to_string(millionths / kMillionths);
+  std::string part = std::to_string(millionths % kMillionths);
+  part.insert(0, 6 - part.size(), '0');
+  part.erase(part.find_last_not_of('0') + 1);
+  return part.empty() ? text : text + '.' + part;
+}
+
 }  // namespace
 
 SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
@@ -74,6 +84,10 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
   return problem;
 }
 
+bool lies_in_v(const SearchProblem& problem) {
+  return problem.chunks == 2 && problem.rank_of_stage == zigzag_placement(problem.ranks, 2);
+}
+
 std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t first) {
   std::int64_t held = 0;
   std::int64_t most = 0;
@@ -97,6 +111,26 @@ bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens) 
     if (held > cap) return false;
   }
   return true;
+}
+
+bool fits_everywhere(const SearchProblem& problem, const TokenOrder& order) {
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
+    if (!fits(problem, rank, order.data() + std::int64_t{rank} * problem.ops_per_rank()))
+      return false;
+  return true;
+}
+
+std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t unit_parts) {
+  std::vector<std::string> reasons;
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
+    const std::int64_t cap = problem.cap[static_cast<std::size_t>(rank)];
+    const std::int64_t needed = least_cap(problem, rank);
+    if (cap < needed)
+      reasons.push_back("rank " + std::to_string(rank) + " may hold " +
+                        unit_text(cap / unit_parts) + ", but one micro-batch alone needs " +
+                        unit_text((needed + unit_parts - 1) / unit_parts) + "; raise --cap");
+  }
+  return reasons;
 }
 
 Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/ir/schedule.h"
@@ -32,7 +33,8 @@ struct SearchProblem {
   std::int32_t ranks = 1;
   std::int32_t chunks = 1;
   std::int32_t microbatches = 1;
-  bool fused = false;  ///< the backward is one op; there are no W
+  bool fused = false;            ///< the backward is one op; there are no W
+  bool from_step_start = false;  ///< orders are as good as the step is short, not as the spans are
   std::vector<std::int32_t> rank_of_stage;
   std::vector<std::int32_t> stage_of;                    ///< [rank * chunks + chunk]
   std::vector<std::array<Nanos, kSteps>> duration;       ///< [stage][step]
@@ -60,6 +62,9 @@ struct SearchProblem {
 SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
                              bool fused = false);
 
+/// True for two chunks per rank that lie down the ranks and up again.
+bool lies_in_v(const SearchProblem& problem);
+
 /// What a rank must hold to get one micro-batch from the F of `chunk` on through all that is left
 /// of it, while nothing else runs.
 std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t chunk);
@@ -71,6 +76,13 @@ inline std::int64_t least_cap(const SearchProblem& problem, std::int32_t rank) {
 
 /// True if a rank's tokens never hold more than its cap.
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);
+
+/// The same for all ranks.
+bool fits_everywhere(const SearchProblem& problem, const TokenOrder& order);
+
+/// Every rank whose cap is below what one micro-batch needs, each in one sentence with the remedy:
+/// without that there is no schedule. `unit_parts` as in MemoryModel.
+std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t unit_parts);
 
 /// Writes the ops that the tokens stand for.
 Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order);

@@ -10,9 +10,9 @@ namespace {
 
 /// True if the `length` tokens from `first` on are all different.
 bool is_period(const Token* first, std::int32_t length) {
-  std::uint32_t seen = 0;
+  std::uint64_t seen = 0;
   for (std::int32_t at = 0; at < length; ++at) {
-    const std::uint32_t bit = 1u << first[at];
+    const std::uint64_t bit = std::uint64_t{1} << first[at];
     if (seen & bit) return false;
     seen |= bit;
   }
@@ -20,13 +20,14 @@ bool is_period(const Token* first, std::int32_t length) {
 }
 
 /// Where the rank's period starts whose first op starts nearest to a moment.
-std::optional<std::int32_t> period_near(const SearchProblem& brief, const Token* tokens,
-                                        const AsapClock& clock, std::int32_t rank, Nanos moment) {
-  const std::int32_t length = brief.ops_per_rank() / brief.microbatches;
+std::optional<std::int32_t> period_near(const BriefStep& brief, std::int32_t rank, Nanos moment) {
+  const std::int32_t ops = brief.problem.ops_per_rank();
+  const std::int32_t length = ops / brief.problem.microbatches;
+  const Token* tokens = brief.order.data() + std::int64_t{rank} * ops;
   std::optional<std::int32_t> nearest;
   Nanos least = std::numeric_limits<Nanos>::max();
-  for (std::int32_t at = 0; at + length <= brief.ops_per_rank(); ++at) {
-    const Nanos start = clock.start(rank, at);
+  for (std::int32_t at = 0; at + length <= ops; ++at) {
+    const Nanos start = brief.clock.start(rank, at);
     const Nanos distance = std::max(start - moment, moment - start);
     if (distance >= least || !is_period(tokens + at, length)) continue;
     least = distance;
@@ -37,20 +38,21 @@ std::optional<std::int32_t> period_near(const SearchProblem& brief, const Token*
 
 }  // namespace
 
-std::optional<TokenOrder> stretch(const SearchProblem& problem, const SearchProblem& brief,
-                                  const TokenOrder& order, const AsapClock& clock, Nanos moment) {
-  const std::int32_t length = brief.ops_per_rank() / brief.microbatches;
+std::optional<TokenOrder> stretch(const SearchProblem& problem, const BriefStep& brief,
+                                  Nanos moment) {
+  const std::int32_t ops = brief.problem.ops_per_rank();
+  const std::int32_t length = ops / brief.problem.microbatches;
   TokenOrder longer;
   longer.reserve(static_cast<std::size_t>(problem.ops()));
-  for (std::int32_t rank = 0; rank < brief.ranks; ++rank) {
-    const Token* tokens = order.data() + std::int64_t{rank} * brief.ops_per_rank();
-    const auto first = period_near(brief, tokens, clock, rank, moment);
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
+    const Token* tokens = brief.order.data() + std::int64_t{rank} * ops;
+    const auto first = period_near(brief, rank, moment);
     if (!first) return std::nullopt;
     const Token* after = tokens + *first + length;
     longer.insert(longer.end(), tokens, after);
-    for (std::int32_t more = brief.microbatches; more < problem.microbatches; ++more)
+    for (std::int32_t more = brief.problem.microbatches; more < problem.microbatches; ++more)
       longer.insert(longer.end(), after - length, after);
-    longer.insert(longer.end(), after, tokens + brief.ops_per_rank());
+    longer.insert(longer.end(), after, tokens + ops);
   }
   return longer;
 }

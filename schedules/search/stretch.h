@@ -7,11 +7,17 @@
 
 namespace bubblescope {
 
-/// `order` is one of `brief`, the same problem as `problem` with fewer micro-batches, and the one
-/// that `clock` timed last. On every rank, the ops around `moment` that take each token once are
-/// repeated for the missing micro-batches. Empty where a rank has no such ops. The result may
-/// block: whoever uses it times it.
-std::optional<TokenOrder> stretch(const SearchProblem& problem, const SearchProblem& brief,
-                                  const TokenOrder& order, const AsapClock& clock, Nanos moment);
+/// A step to be repeated, with the clock that timed its order last.
+struct BriefStep {
+  const SearchProblem& problem;
+  const TokenOrder& order;
+  const AsapClock& clock;
+};
+
+/// `brief` is a step of the same problem with fewer micro-batches. On every rank, the ops around
+/// `moment` that take each token once are repeated for the missing micro-batches. Empty where a
+/// rank has no such ops. The result may block: whoever uses it times it.
+std::optional<TokenOrder> stretch(const SearchProblem& problem, const BriefStep& brief,
+                                  Nanos moment);
 
 }  // namespace bubblescope

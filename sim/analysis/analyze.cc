@@ -43,10 +43,11 @@ BubbleReport analyze(const Schedule& schedule, const Program& program, const Tim
     report.ideal = std::max(report.ideal, rank.busy);
   }
   report.bubble = measure_bubble(report);
-  const std::vector<Peak> peaks = find_peaks(schedule, program, memory);
+  const std::vector<Peak> peaks = find_peaks(schedule, program, timeline, memory);
+  report.memory = memory;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
   report.period = find_period(schedule, program, timeline);
-  const std::vector<WeightReport> weights = account_for_weights(schedule);
+  const std::vector<WeightReport> weights = account_for_weights(schedule, memory);
   for (std::size_t rank = 0; rank < weights.size(); ++rank)
     report.ranks[rank].weights = weights[rank];
   report.critical_path = find_critical_path(program, timeline);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 namespace bubblescope {
 
@@ -29,36 +31,36 @@ FirstStage watch_first_stage(const Schedule& schedule, const Program& program,
   return first;
 }
 
-/// The versions that a rank holds: the newest, and those that backwards still have to read.
-class HeldVersions {
- public:
-  void add(const Op& op, const WeightUse& use) {
-    if (op.kind == OpKind::kForward) ++readers_[use.read];
-    if (op.kind == OpKind::kBackward && --readers_[use.read] == 0) readers_.erase(use.read);
-    newest_ = use.written.value_or(newest_);
-    const bool newest_is_read = readers_.contains(newest_);
-    most_ = std::max(most_, readers_.size() + (newest_is_read ? 0 : 1));
+/// The most versions that are held at once after any op: the newest, and those still to be read.
+std::int32_t most_versions(const std::vector<WeightUse>& uses) {
+  std::map<std::int32_t, std::size_t> last_read;
+  for (std::size_t at = 0; at < uses.size(); ++at) last_read[uses[at].read] = at;
+  std::set<std::int32_t> held{0};
+  std::int32_t newest = 0;
+  std::size_t most = 1;
+  for (std::size_t at = 0; at < uses.size(); ++at) {
+    const std::int32_t before = std::exchange(newest, uses[at].written.value_or(newest));
+    held.insert(newest);
+    for (const std::int32_t version : {before, uses[at].read})
+      if (version != newest && (!last_read.contains(version) || last_read[version] <= at))
+        held.erase(version);
+    most = std::max(most, held.size());
   }
-  std::int32_t most() const { return static_cast<std::int32_t>(most_); }
-
- private:
-  std::map<std::int32_t, std::int32_t> readers_;  ///< version -> micro-batches on their way
-  std::int32_t newest_ = 0;
-  std::size_t most_ = 0;
-};
+  return static_cast<std::int32_t>(most);
+}
 
 WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>& uses) {
   WeightReport report;
-  HeldVersions held;
   const auto first_backward = std::find_if(
       ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::kBackward; });
-  report.warmup = std::max(0, static_cast<std::int32_t>(first_backward - ops.begin()) - 1);
+  const auto forwards = std::count_if(ops.begin(), first_backward,
+                                      [](const Op& op) { return op.kind == OpKind::kForward; });
+  report.warmup = std::max(0, static_cast<std::int32_t>(forwards) - 1);
   for (std::size_t at = 0; at < ops.size(); ++at) {
-    held.add(ops[at], uses[at]);
     if (uses[at].written)
       report.staleness = std::max(report.staleness, *uses[at].written - 1 - uses[at].read);
   }
-  report.versions = held.most();
+  report.versions = most_versions(uses);
   return report;
 }
 
@@ -78,10 +80,18 @@ std::optional<Nanos> find_period(const Schedule& schedule, const Program& progra
   return (time + microbatches / 2) / microbatches;
 }
 
-std::vector<WeightReport> account_for_weights(const Schedule& schedule) {
+std::vector<WeightReport> account_for_weights(const Schedule& schedule, const MemoryModel& memory) {
   std::vector<WeightReport> reports;
   for (std::size_t rank = 0; rank < schedule.weights.size(); ++rank)
     reports.push_back(account_for_rank(schedule.order[rank], schedule.weights[rank]));
+  if (memory.weight_bytes.empty()) return reports;
+  for (WeightReport& report : reports) report.bytes = 0;
+  if (!reports.empty())
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+      for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
+        WeightReport& report = reports[schedule.rank_of_stage[stage] + replica];
+        *report.bytes += report.versions * memory.weight_bytes[stage];
+      }
   return reports;
 }
 

@@ -7,6 +7,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
@@ -15,7 +16,8 @@ namespace bubblescope {
 std::optional<Nanos> find_period(const Schedule& schedule, const Program& program,
                                  const Timeline& timeline);
 
-/// Per rank; empty for schedules that name no weight versions.
-std::vector<WeightReport> account_for_weights(const Schedule& schedule);
+/// Per rank; empty for schedules that name no weight versions. A version is held from when it is
+/// made until a newer one is there and no op reads it any more.
+std::vector<WeightReport> account_for_weights(const Schedule& schedule, const MemoryModel& memory);
 
 }  // namespace bubblescope

@@ -45,9 +45,13 @@ BusyKind busy_kind(OpKind kind) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward: return BusyKind::kSend;
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:
     case OpKind::kIdle: return BusyKind::kOptimizer;
   }
   return BusyKind::kOptimizer;
@@ -68,23 +72,49 @@ struct Gap {
   Nanos start = 0;
 };
 
-/// How much of the gap before an instruction messages were on their way: those that ended the gap,
-/// back to the compute op that let them go, through whatever posts and waits stood between.
-Nanos time_on_the_way(const Program& program, const Timeline& timeline, const Holders& holders,
-                      const Gap& gap) {
-  Nanos on_the_way = 0;
+/// What kept a rank waiting in a gap, beside the ops of others.
+struct Waited {
+  Nanos messages = 0;
+  Nanos copies = 0;  ///< of activations out of a memory, or back
+  Nanos collectives = 0;
+};
+
+/// How much of the gap before an instruction messages and copies were on their way, and collectives
+/// ran: those that ended the gap, back to the compute op that let them go, through whatever posts
+/// and waits stood between. Before an optimizer step all waiting is for the others, and counts as
+/// collective.
+Waited explain_gap(const Program& program, const Timeline& timeline, const Holders& holders,
+                   const Gap& gap) {
+  if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
+    return {0, 0, timeline.start[gap.before] - gap.start};
+  Waited waited;
   Nanos until = timeline.start[gap.before];
   std::optional<InstructionId> at = holders.last_dependency(gap.before);
   while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];
     const Nanos from = std::max(gap.start, timeline.start[*at]);
     if (is_compute(instruction.op.kind)) break;
-    if (is_message(instruction))
-      on_the_way += std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
+    const Nanos overlap = std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
+    if (is_message(instruction)) waited.messages += overlap;
+    if (is_copy(instruction.op.kind)) waited.copies += overlap;
+    if (is_collective(instruction.op.kind)) waited.collectives += overlap;
     until = std::min(until, from);
     at = holders.holder(*at);
   }
-  return on_the_way;
+  return waited;
+}
+
+/// A collective that ends behind a rank's last op keeps the rank until then.
+void keep_until_collectives_end(const Program& program, const Timeline& timeline,
+                                std::vector<RankReport>& ranks) {
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (!is_collective(instruction.op.kind) || instruction.role != Role::kWork) continue;
+    RankReport& rank = ranks[instruction.rank];
+    if (timeline.end[id] <= rank.last_end) continue;
+    at(rank, IdleCause::kSync) += timeline.end[id] - rank.last_end;
+    rank.last_end = timeline.end[id];
+  }
 }
 
 void move_imbalance(RankReport& rank, Nanos busiest) {
@@ -110,17 +140,23 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     if (!started[instruction.rank]) {
       started[instruction.rank] = true;
       rank.first_start = timeline.start[id];
-      at(rank, IdleCause::kWarmup) = gap;
+      const Waited waited = explain_gap(program, timeline, holders, {id, rank.last_end});
+      at(rank, IdleCause::kSync) = waited.collectives;
+      at(rank, IdleCause::kWarmup) = gap - waited.collectives;
     } else if (gap > 0) {
-      const Nanos communication = time_on_the_way(program, timeline, holders, {id, rank.last_end});
-      at(rank, IdleCause::kCommunication) += communication;
-      at(rank, IdleCause::kDependency) += gap - communication;
+      const Waited waited = explain_gap(program, timeline, holders, {id, rank.last_end});
+      at(rank, IdleCause::kCommunication) += waited.messages;
+      at(rank, IdleCause::kMemory) += waited.copies;
+      at(rank, IdleCause::kSync) += waited.collectives;
+      at(rank, IdleCause::kDependency) +=
+          gap - waited.messages - waited.copies - waited.collectives;
     }
     rank.last_end = timeline.end[id];
     const Nanos duration = timeline.end[id] - timeline.start[id];
     rank.busy += duration;
     at(rank, busy_kind(instruction.op.kind)) += duration;
   }
+  keep_until_collectives_end(program, timeline, ranks);
   Nanos busiest = 0;
   for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
   for (RankReport& rank : ranks) {

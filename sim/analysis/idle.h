@@ -12,8 +12,8 @@ namespace bubblescope {
 BusyKind busy_kind(OpKind kind);
 
 /// One entry per rank with everything but its peak. A gap between two ops is communication while
-/// the message that ended it was on its way, and dependency before; of the dependency, as much is
-/// imbalance as the rank has less work than the busiest one.
+/// the message that ended it was on its way, memory while a copy was, and dependency before; of
+/// that, as much is imbalance as the rank has less work than the busiest one.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope

@@ -20,10 +20,14 @@ bool is_gradient(OpKind kind) { return gives_input_grad(kind) || kind == OpKind:
 bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpKind::kSendForward; }
 
 /// Whether one op or message needs what another made or brings; true for whatever is neither.
+/// Copies also wait so that memory is enough, which another order would do otherwise: only what
+/// moves the same activations is data.
 bool needs(const Op& op, const Op& made) {
-  if (!is_compute(op.kind) && !is_send(op.kind)) return true;
+  const bool copies = is_copy(op.kind) || is_copy(made.kind);
+  if (!copies && !is_compute(op.kind) && !is_send(op.kind)) return true;
   if (op.microbatch != made.microbatch) return false;
   const bool same = made.stage == op.stage && made.slice == op.slice;
+  if (copies) return same;
   switch (op.kind) {
     case OpKind::kForward:
       return is_activation(made.kind) &&
@@ -41,6 +45,10 @@ bool needs(const Op& op, const Op& made) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:
+    case OpKind::kEvict:
+    case OpKind::kLoad:
     case OpKind::kIdle: return true;
   }
   return true;
@@ -66,7 +74,7 @@ class DataEdges {
   std::optional<InstructionId> source(InstructionId to, InstructionId from) const {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
-    if (waiting.role != Role::kWork || awaited.role != Role::kWork) return {};
+    if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
     if (needs(waiting.op, awaited.op)) return from;
     const InstructionId first = first_of_pair_[from];
     if (first != kNone && needs(waiting.op, program_.instructions[first].op)) return first;
@@ -74,6 +82,10 @@ class DataEdges {
   }
 
  private:
+  static bool is_end_of_message(const Instruction& instruction) {
+    return instruction.role != Role::kWork && is_message(instruction.op.kind);
+  }
+
   static constexpr InstructionId kNone = 0xffffffffu;
 
   const Program& program_;
@@ -97,7 +109,7 @@ Chains longest_chains(const Program& program, const Timeline& timeline) {
   return chains;
 }
 
-/// All ops of one kind on one stage of a rank.
+/// All ops of one kind on one stage of a rank: what its compute lane runs one at a time.
 struct OpClass {
   Nanos head = std::numeric_limits<Nanos>::max();
   Nanos tail = std::numeric_limits<Nanos>::max();
@@ -159,25 +171,24 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
 Nanos lower_bound(const Program& program, const Timeline& timeline) {
   const Chains chains = longest_chains(program, timeline);
   const Homes homes(program);
-  std::vector<OpClass> classes(homes.size() * kComputeKinds);
+  std::vector<OpClass> classes(homes.size() * kOpKinds);
   std::vector<std::int32_t> rank_of_home(homes.size(), 0);
   Nanos bound = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const Nanos duration = timeline.least_duration(id);
     bound = std::max(bound, chains.head[id] + duration + chains.tail[id]);
-    if (!is_compute(instruction.op.kind)) continue;
+    if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
     const std::size_t home = homes(instruction);
     rank_of_home[home] = instruction.rank;
-    OpClass& op_class =
-        classes[home * kComputeKinds + static_cast<std::size_t>(instruction.op.kind)];
+    OpClass& op_class = classes[home * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     op_class.head = std::min(op_class.head, chains.head[id]);
     op_class.tail = std::min(op_class.tail, chains.tail[id]);
     op_class.work += duration;
   }
   std::vector<std::vector<OpClass>> of_rank(program.ranks);
   for (std::size_t at = 0; at < classes.size(); ++at)
-    if (classes[at].work > 0) of_rank[rank_of_home[at / kComputeKinds]].push_back(classes[at]);
+    if (classes[at].work > 0) of_rank[rank_of_home[at / kOpKinds]].push_back(classes[at]);
   for (std::vector<OpClass>& rank_classes : of_rank)
     bound = std::max(bound, bound_of_rank(std::move(rank_classes)));
   return bound;

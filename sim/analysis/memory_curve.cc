@@ -1,73 +1,186 @@
-// Prefix sums over every rank's order.
+// Sums over every rank's changes, in time order.
 #include "sim/analysis/memory_curve.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "sim/ir/depend.h"
 
 namespace bubblescope {
 
 namespace {
 
-/// A running sum and the highest it has been.
-struct Level {
-  std::int64_t now = 0;
-  std::int64_t highest = 0;
+Held negative(const Held& held) {
+  return {-held.chunk_millionths, -held.unit_millionths, -held.bytes};
+}
 
-  bool add(std::int64_t delta) {
-    now += delta;
-    if (now <= highest) return false;
-    highest = now;
-    return true;
+bool takes(const Held& change) {
+  return change.chunk_millionths > 0 || change.unit_millionths > 0 || change.bytes > 0;
+}
+
+/// What ops add, with regard to what their stages recompute.
+class Amounts {
+ public:
+  Amounts(const Schedule& schedule, const Program& program, const MemoryModel& memory)
+      : schedule_(schedule),
+        memory_(memory),
+        chunk_(chunk_millionths(memory.release)),
+        index_(schedule) {
+    for (const Instruction& instruction : program.instructions) {
+      if (instruction.op.kind != OpKind::kRecompute) continue;
+      if (recomputed_.empty()) recomputed_.resize(index_.size(), false);
+      recomputed_[forward_of(instruction.op)] = true;
+    }
   }
+
+  /// What a compute op adds to its rank's memory.
+  Held of(const Op& op) const {
+    if (op.kind == OpKind::kForward) return kept(op);
+    if (op.kind == OpKind::kRecompute) {
+      Held rest = whole(op.stage, OpKind::kForward);
+      return rest += negative(kept(op));
+    }
+    return whole(op.stage, op.kind);
+  }
+
+  /// What the forward of an op's stage and micro-batch keeps.
+  Held kept(const Op& op) const {
+    Held held = whole(op.stage, OpKind::kForward);
+    if (recomputed_.empty() || !recomputed_[forward_of(op)]) return held;
+    const Millionths share = share_of(op.stage);
+    const auto stage = static_cast<std::size_t>(op.stage);
+    held.chunk_millionths = held.chunk_millionths * share / kWhole;
+    held.unit_millionths = held.unit_millionths * share / kWhole;
+    held.bytes = memory_.checkpoint_bytes.empty() ? held.bytes * share / kWhole
+                                                  : memory_.checkpoint_bytes[stage];
+    return held;
+  }
+
+ private:
+  std::size_t forward_of(const Op& op) const {
+    return index_(Made{Product::kActivation, op.stage, op.microbatch, op.slice});
+  }
+
+  Held whole(std::int32_t stage, OpKind kind) const {
+    const auto at = static_cast<std::size_t>(stage);
+    return {chunk_(kind), memory_.unit(kind),
+            memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[at](kind)};
+  }
+
+  /// Bytes that a cost file gives say the share, too.
+  Millionths share_of(std::int32_t stage) const {
+    const auto at = static_cast<std::size_t>(stage);
+    if (memory_.checkpoint_bytes.empty() || memory_.activation_bytes[at].forward == 0)
+      return memory_.kept.of(schedule_.recompute(stage));
+    const double share = static_cast<double>(memory_.checkpoint_bytes[at]) /
+                         static_cast<double>(memory_.activation_bytes[at].forward);
+    return static_cast<Millionths>(share * kWhole + 0.5);
+  }
+
+  const Schedule& schedule_;
+  const MemoryModel& memory_;
+  MemoryDelta chunk_;
+  MadeIndex index_;
+  std::vector<bool> recomputed_;  ///< by a forward's index; empty: none is
 };
 
-struct RankLevels {
-  Level half_chunks;
-  Level unit;
-  Level bytes;
-  std::optional<InstructionId> at;
+/// Where a change stands among those of the same time.
+enum class Turn : std::uint8_t { kCopyGivesBack, kCompute, kCopyTakes };
+
+struct Change {
+  Nanos time = 0;
+  Turn turn = Turn::kCompute;
+  InstructionId by = 0;
+  Held amount;
 };
+
+/// A copy takes where it goes and gives back where it comes from. Nobody counts the host's memory.
+void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy,
+              const Timeline& timeline, const Change& kept) {
+  Change taken = kept;
+  Change given = kept;
+  taken.time = timeline.start[kept.by];
+  taken.turn = Turn::kCopyTakes;
+  given.time = timeline.end[kept.by];
+  given.turn = Turn::kCopyGivesBack;
+  given.amount = negative(kept.amount);
+  const bool evicts = copy.op.kind == OpKind::kEvict;
+  const bool by_host = copy.peer == copy.rank;
+  const auto own = static_cast<std::size_t>(copy.rank);
+  const auto keeper = static_cast<std::size_t>(copy.peer);
+  if (!evicts || !by_host) changes[evicts ? keeper : own].push_back(taken);
+  if (evicts || !by_host) changes[evicts ? own : keeper].push_back(given);
+}
+
+/// Calls visit(rank, change) for every change, each rank's in time order.
+template <class Visit>
+void for_each_change(const Schedule& schedule, const Program& program, const Timeline& timeline,
+                     const MemoryModel& memory, Visit visit) {
+  const Amounts amounts(schedule, program, memory);
+  const auto compute_change = [&](InstructionId id) {
+    const Held amount = amounts.of(program.instructions[id].op);
+    const Nanos time = takes(amount) ? timeline.start[id] : timeline.end[id];
+    return Change{time, Turn::kCompute, id, amount};
+  };
+  // Without copies a rank's changes are those of its lane, which stand in time order.
+  const bool copies = !schedule.keeper_of_rank.empty();
+  std::vector<std::vector<Change>> changes(copies ? static_cast<std::size_t>(program.ranks) : 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const auto rank = static_cast<std::size_t>(instruction.rank);
+    if (is_copy(instruction.op.kind))
+      add_copy(changes, instruction, timeline, {0, {}, id, amounts.kept(instruction.op)});
+    else if (is_compute(instruction.op.kind) && copies)
+      changes[rank].push_back(compute_change(id));
+    else if (is_compute(instruction.op.kind))
+      visit(rank, compute_change(id));
+  }
+  for (std::size_t rank = 0; rank < changes.size(); ++rank) {
+    std::stable_sort(changes[rank].begin(), changes[rank].end(),
+                     [](const Change& left, const Change& right) {
+                       return std::pair(left.time, left.turn) < std::pair(right.time, right.turn);
+                     });
+    for (const Change& change : changes[rank]) visit(rank, change);
+  }
+}
 
 }  // namespace
 
-std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
-                             const MemoryModel& memory) {
-  const MemoryDelta half_chunk = half_chunks(memory.release);
-  std::vector<RankLevels> levels(program.ranks);
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (!is_compute(instruction.op.kind)) continue;
-    RankLevels& rank = levels[instruction.rank];
-    if (rank.half_chunks.add(half_chunk(instruction.op.kind))) rank.at = id;
-    rank.unit.add(memory.unit(instruction.op.kind));
-    if (!memory.activation_bytes.empty())
-      rank.bytes.add(memory.activation_bytes[instruction.op.stage](instruction.op.kind));
-  }
-  std::vector<Peak> peaks(program.ranks);
-  const double slices = schedule.shape.slices;
-  for (std::int32_t rank = 0; rank < program.ranks; ++rank) {
-    const RankLevels& level = levels[rank];
-    Peak& peak = peaks[rank];
-    peak.chunks = static_cast<double>(level.half_chunks.highest) / (2 * slices);
-    peak.activations = peak.chunks / schedule.shape.chunks;
-    peak.units = static_cast<double>(level.unit.highest) / (1e6 * memory.unit_parts);
-    peak.at = level.at;
-    if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
-      peak.bytes =
-          level.bytes.highest + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
-  }
-  return peaks;
+std::vector<MemoryPoint> memory_curve(const Schedule& schedule, const Program& program,
+                                      const Timeline& timeline, const MemoryModel& memory) {
+  std::vector<Held> held(static_cast<std::size_t>(program.ranks));
+  std::vector<MemoryPoint> curve;
+  for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
+    held[rank] += change.amount;
+    curve.push_back({change.time, static_cast<std::int32_t>(rank), change.by, held[rank]});
+  });
+  return curve;
 }
 
-std::vector<std::int64_t> held_half_chunks(const Program& program, Release release) {
-  const MemoryDelta half_chunk = half_chunks(release);
-  std::vector<std::int64_t> now(program.ranks, 0);
-  std::vector<std::int64_t> held(program.size(), 0);
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (is_compute(instruction.op.kind))
-      held[id] = now[instruction.rank] += half_chunk(instruction.op.kind);
+std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
+                             const Timeline& timeline, const MemoryModel& memory) {
+  std::vector<Held> held(static_cast<std::size_t>(program.ranks));
+  std::vector<Held> highest(held.size());
+  std::vector<Peak> peaks(held.size());
+  for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
+    const Held& now = held[rank] += change.amount;
+    Held& high = highest[rank];
+    if (now.chunk_millionths > high.chunk_millionths) peaks[rank].at = change.by;
+    high.chunk_millionths = std::max(high.chunk_millionths, now.chunk_millionths);
+    high.unit_millionths = std::max(high.unit_millionths, now.unit_millionths);
+    high.bytes = std::max(high.bytes, now.bytes);
+  });
+  const double slices = schedule.shape.slices;
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    Peak& peak = peaks[rank];
+    peak.chunks = static_cast<double>(highest[rank].chunk_millionths) / (1e6 * slices);
+    peak.activations = peak.chunks / schedule.shape.chunks;
+    peak.units = static_cast<double>(highest[rank].unit_millionths) / (1e6 * memory.unit_parts);
+    if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
+      peak.bytes =
+          highest[rank].bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
   }
-  return held;
+  return peaks;
 }
 
 }  // namespace bubblescope

@@ -5,17 +5,42 @@
 
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
+#include "sim/ir/timeline.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
-/// The peak of every rank, from the order of its ops: what an op takes, it takes when it starts;
-/// what it gives back, it gives back when it ends.
-std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
-                             const MemoryModel& memory);
+/// Activations in every unit in which they are counted.
+struct Held {
+  std::int64_t chunk_millionths = 0;
+  std::int64_t unit_millionths = 0;  ///< times MemoryModel::unit_parts
+  Bytes bytes = 0;
 
-/// Half chunks held on each rank right after each instruction's change (0 for messages): the curve
-/// that traces draw. Parallel to Program::instructions.
-std::vector<std::int64_t> held_half_chunks(const Program& program, Release release);
+  Held& operator+=(const Held& other) {
+    chunk_millionths += other.chunk_millionths;
+    unit_millionths += other.unit_millionths;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+/// A rank's memory from some time on: one point of its curve.
+struct MemoryPoint {
+  Nanos time = 0;
+  std::int32_t rank = 0;
+  InstructionId by = 0;  ///< what took or gave back
+  Held held;
+};
+
+/// Every change of every rank's memory, each rank's in time order. What an op takes, it takes when
+/// it starts; what it gives back, it gives back when it ends. Of changes at one time, copies that
+/// give back come first, then the compute ops in their order, then copies that take. What is
+/// evicted to another rank's memory counts there from the copy's start to the end of the load.
+std::vector<MemoryPoint> memory_curve(const Schedule& schedule, const Program& program,
+                                      const Timeline& timeline, const MemoryModel& memory);
+
+/// The peak of every rank.
+std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
+                             const Timeline& timeline, const MemoryModel& memory);
 
 }  // namespace bubblescope

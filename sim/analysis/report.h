@@ -10,6 +10,7 @@
 
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
+#include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
@@ -19,7 +20,7 @@ enum class IdleCause : std::uint8_t {
   kImbalance,      ///< waiting that no order removes: the busiest rank has that much more work
   kDependency,     ///< waiting for an op of another rank
   kCommunication,  ///< waiting while the awaited message is on its way
-  kMemory,         ///< waiting for memory to be free
+  kMemory,         ///< waiting for memory to be free, or for activations to be back
   kDrain,          ///< after the rank's last op: the pipeline empties
   kSync,           ///< waiting for a collective or the optimizer's barrier
 };
@@ -47,6 +48,7 @@ struct WeightReport {
   std::int32_t warmup = 0;     ///< forwards before the first pair of a forward and a backward
   std::int32_t staleness = 0;  ///< most updates between reading weights and applying the gradient
   std::int32_t versions = 0;   ///< most copies of the weights that are held at once
+  std::optional<Bytes> bytes;  ///< of all these copies, where the cost file gives a stage's
 };
 
 struct RankReport {
@@ -106,6 +108,7 @@ struct BubbleReport {
   /// flushes, and where there are too few micro-batches to tell.
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;
+  MemoryModel memory;                        ///< by which the peaks were counted
   std::vector<InstructionId> critical_path;  ///< in time order
   std::vector<Nanos> slack;        ///< per instruction: how much later it could end for free
   std::vector<LinkUse> links;      ///< busiest first; empty without a cluster

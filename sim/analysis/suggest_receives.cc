@@ -47,6 +47,29 @@ std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, con
   return moves;
 }
 
+/// The cells of `from` that are no compute op and no message, put into `to` before the op or send
+/// before which they stood.
+RankOrder keep_cells(const RankOrder& from, const RankOrder& to) {
+  RankOrder kept;
+  auto next = from.begin();
+  const auto take_cells = [&] {
+    for (; next != from.end() && !is_compute(next->kind) && !is_send(next->kind); ++next)
+      if (!is_message(next->kind)) kept.push_back(*next);
+  };
+  for (const Op& op : to) {
+    if (!is_recv(op.kind)) take_cells();
+    kept.push_back(op);
+    if (!is_recv(op.kind) && next != from.end()) ++next;
+  }
+  take_cells();
+  return kept;
+}
+
+std::vector<RankOrder> keep_cells(const std::vector<RankOrder>& from, std::vector<RankOrder> to) {
+  for (std::size_t rank = 0; rank < to.size(); ++rank) to[rank] = keep_cells(from[rank], to[rank]);
+  return to;
+}
+
 /// Suggests orders for the messages of one dataflow Program.
 class Suggesting {
  public:
@@ -81,7 +104,7 @@ class Suggesting {
     std::vector<std::vector<RankOrder>> lists;
     for (const ReceiveTiming timing :
          {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived})
-      lists.push_back(order_receives(dataflow_, timeline_, steps, timing));
+      lists.push_back(keep_cells(posted_, order_receives(dataflow_, timeline_, steps, timing)));
     lists.push_back(posted_lists(schedule_, Lowering::kAsap));
     return lists;
   }

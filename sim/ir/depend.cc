@@ -3,10 +3,12 @@
 
 namespace bubblescope {
 
-Product product_of(OpKind compute_kind) {
-  if (compute_kind == OpKind::kForward) return Product::kActivation;
-  if (compute_kind == OpKind::kWeightGrad) return Product::kWeightGradient;
-  if (compute_kind == OpKind::kRecompute) return Product::kRecomputed;
+Product product_of(OpKind kind) {
+  if (kind == OpKind::kForward) return Product::kActivation;
+  if (kind == OpKind::kWeightGrad) return Product::kWeightGradient;
+  if (kind == OpKind::kRecompute) return Product::kRecomputed;
+  if (kind == OpKind::kEvict) return Product::kEvicted;
+  if (kind == OpKind::kLoad) return Product::kLoaded;
   return Product::kGradient;
 }
 
@@ -38,8 +40,10 @@ Needs needs_of_gradient(const Schedule& schedule, const Op& op) {
 Needs needs_of(const Schedule& schedule, const Op& op) {
   if (op.kind == OpKind::kForward) return needs_of_forward(schedule, op);
   if (gives_input_grad(op.kind)) return needs_of_gradient(schedule, op);
+  Product own = Product::kActivation;
+  if (op.kind == OpKind::kWeightGrad) own = Product::kGradient;
+  if (op.kind == OpKind::kLoad) own = Product::kEvicted;
   Needs needs;
-  const Product own = op.kind == OpKind::kWeightGrad ? Product::kGradient : Product::kActivation;
   needs.add({own, op.stage, op.microbatch, op.slice});
   return needs;
 }
@@ -56,6 +60,14 @@ Op receive_of(const Made& made, std::int32_t receiving_stage) {
   const bool forward = made.product == Product::kActivation;
   return {receiving_stage, made.microbatch, made.slice,
           forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
+}
+
+bool are_joint(const Schedule& schedule, const Made& made, const Op& op) {
+  if (schedule.joint_forwards == 1 || op.kind != OpKind::kForward || made.stage != op.stage)
+    return false;
+  const Op maker{made.stage, made.microbatch, made.slice};
+  return schedule.forward_index(maker) / schedule.joint_forwards ==
+         schedule.forward_index(op) / schedule.joint_forwards;
 }
 
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {

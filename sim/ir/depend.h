@@ -14,10 +14,18 @@ namespace bubblescope {
 
 /// What an op makes. A full backward and an input gradient make the same thing: the gradient that
 /// the previous stage waits for.
-enum class Product : std::uint8_t { kActivation, kGradient, kWeightGradient, kRecomputed };
-inline constexpr int kProducts = 4;
+enum class Product : std::uint8_t {
+  kActivation,
+  kGradient,
+  kWeightGradient,
+  kRecomputed,
+  kEvicted,
+  kLoaded,
+};
+inline constexpr int kProducts = 6;
 
-Product product_of(OpKind compute_kind);
+/// Of a kind that stands in orders.
+Product product_of(OpKind kind);
 
 /// One thing that was made, and where in the model.
 struct Made {
@@ -39,13 +47,18 @@ class Needs {
   std::size_t count_ = 0;
 };
 
-/// What a compute op needs before it can run:
+/// What an op of a rank's order needs before it can run:
 ///   F(s,i,q)  the activations of F(s-1,i,q) and, for attention, of F(s,i,q-1)
-///   B, I      its own F, the gradient of stage s+1 and of slice q+1; a recomputation, where one is
+///   B, I      its own F, the gradient of stage s+1 and of slice q+1; its R or LOAD, where one is
 ///   W         its own gradient
-///   R         its own F
-/// The recomputation is left to the caller, who knows whether the schedule has one.
+///   R         its own F; its LOAD, where one is
+///   EVICT     its own F
+///   LOAD      its own EVICT
+/// R and LOAD are left to the caller, who knows whether the schedule has them.
 Needs needs_of(const Schedule& schedule, const Op& op);
+
+/// Whether an op runs as one with the forward that makes what it needs (Schedule::joint_forwards).
+bool are_joint(const Schedule& schedule, const Made& made, const Op& op);
 
 /// What a posted SEND or RECV carries; nothing if no such message can be. A SEND_F of stage s and a
 /// RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a RECV_B of stage

@@ -1,4 +1,5 @@
-// The dataflow lowering: compute ops in their rank's lane, messages in no lane.
+// The dataflow lowering: compute ops in their rank's lane, messages in no lane, copies in two lanes
+// of their rank's, one for each direction.
 #include "sim/ir/lower.h"
 
 #include <string>
@@ -7,9 +8,12 @@
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/lower_messages.h"
+#include "sim/ir/lower_update.h"
 #include "sim/ir/post_messages.h"
 #include "sim/ir/program_draft.h"
+#include "sim/ir/share_links.h"
 
 namespace bubblescope {
 
@@ -29,8 +33,7 @@ class DataflowLowering {
 
   std::variant<Program, Deadlock> run() && {
     find_makers();
-    for (const RankOrder& ops : schedule_.order)
-      for (std::size_t at = 0; at < ops.size(); ++at) add_compute(ops, at);
+    for (const RankOrder& ops : schedule_.order) add_rank(ops);
     for (const Message& message : messages_) add_message(message);
     maker_ = {};
     return std::move(draft_).finish();
@@ -43,17 +46,54 @@ class DataflowLowering {
     InstructionId consumer;
   };
 
+  /// What the copies of the rank that is being added wait for, and who waits for them.
+  struct Copies {
+    std::uint32_t evict_lane = kNoLane;
+    std::uint32_t load_lane = kNoLane;
+    InstructionId first_id = 0;  ///< of the rank
+    InstructionId last_compute = kNoInstruction;
+    InstructionId last_load = kNoInstruction;
+    std::vector<InstructionId> evicted;      ///< since the last compute op
+    std::vector<InstructionId> load_before;  ///< by position of a compute op: the last load
+  };
+
   /// In a fused pair the second op's end makes both results.
   void find_makers() {
     InstructionId id = 0;
     const bool fused = options_.overlap == Overlap::kFused;
     for (const RankOrder& ops : schedule_.order)
       for (const Op& op : ops) {
-        maker_[made_index_(op)] = fused && op.pairing == Pairing::kFirst ? id + 1 : id;
+        if (is_copy(op.kind)) expect_keeper(op);
+        maker_[made_index_(op)] = fused && op.pairing == Pairing::kFirst ? id + 1 : last_of(op, id);
         has_recompute_ = has_recompute_ || op.kind == OpKind::kRecompute;
         ++id;
       }
-    computes_ = id;
+    ordered_ = id;
+  }
+
+  void expect_keeper(const Op& op) const {
+    if (schedule_.keeper_of_rank.size() == schedule_.order.size()) return;
+    throw Error(Fault::kProblem, to_string(op) + " has nowhere to go: " + schedule_.name +
+                                     " names no keeper for each rank; name them");
+  }
+
+  void add_rank(const RankOrder& ops) {
+    copies_ = {};
+    if (!schedule_.keeper_of_rank.empty()) copies_.load_before.resize(ops.size(), kNoInstruction);
+    copies_.first_id = draft_.size();
+    for (std::size_t at = 0; at < ops.size(); ++at) {
+      if (is_copy(ops[at].kind))
+        add_copy(ops[at]);
+      else
+        add_compute(ops, at);
+    }
+  }
+
+  /// Of the forwards that run as one, the last.
+  InstructionId last_of(const Op& op, InstructionId id) const {
+    const std::int64_t joint = schedule_.joint_forwards;
+    if (joint == 1 || op.kind != OpKind::kForward) return id;
+    return id + static_cast<InstructionId>(joint - 1 - schedule_.forward_index(op) % joint);
   }
 
   void add_compute(const RankOrder& ops, std::size_t at) {
@@ -63,18 +103,59 @@ class DataflowLowering {
     const bool joint = op.pairing == Pairing::kFirst && options_.overlap != Overlap::kSerial;
     wait_for_inputs(op, id, id);
     if (joint) wait_for_inputs(ops[at + 1], id + 1, id);
+    for (const InstructionId evicted : copies_.evicted) draft_.wait_for(evicted);
+    copies_.evicted.clear();
+    copies_.last_compute = id;
+    if (!copies_.load_before.empty()) copies_.load_before[at] = copies_.last_load;
+  }
+
+  /// An EVICT begins when its forward has ended. Where another rank keeps what is evicted, the
+  /// loads that stand before that forward have ended, too: so that rank never keeps more than the
+  /// order says. A LOAD begins when the compute op before it and the EVICTs between have ended.
+  void add_copy(const Op& op) {
+    const bool evicts = op.kind == OpKind::kEvict;
+    const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
+    const std::int32_t keeper = schedule_.keeper_of_rank[rank];
+    const InstructionId id = draft_.add({op, lane_of_copies(rank, keeper, evicts), rank, keeper});
+    wait_for_inputs(op, id, id);
+    if (!evicts) {
+      if (copies_.last_compute != kNoInstruction) draft_.wait_for(copies_.last_compute);
+      for (const InstructionId evicted : copies_.evicted) draft_.wait_for(evicted);
+      copies_.last_load = id;
+      return;
+    }
+    copies_.evicted.push_back(id);
+    if (keeper == rank) return;
+    const Made kept{Product::kActivation, op.stage, op.microbatch, op.slice};
+    const InstructionId forward = maker_[made_index_(kept)];
+    const InstructionId load = copies_.load_before.at(forward - copies_.first_id);
+    if (load != kNoInstruction) draft_.wait_for(load);
+  }
+
+  std::uint32_t lane_of_copies(std::int32_t rank, std::int32_t keeper, bool evicts) {
+    std::uint32_t& lane = evicts ? copies_.evict_lane : copies_.load_lane;
+    if (lane != kNoLane) return lane;
+    const std::string other = keeper == rank ? "host" : "rank " + std::to_string(keeper);
+    return lane = draft_.add_lane({rank, (evicts ? "evict → " : "load ← ") + other});
   }
 
   /// `waiter` waits for what `op` needs: itself, or the first half of its pair for the second.
   void wait_for_inputs(const Op& op, InstructionId id, InstructionId waiter) {
     for (const Made& made : needs_of(schedule_, op)) wait_for(made, op, id, waiter);
-    if (has_recompute_ && gives_input_grad(op.kind)) {
-      const Made recomputed{Product::kRecomputed, op.stage, op.microbatch, op.slice};
-      if (maker_[made_index_(recomputed)] != kNoInstruction) wait_for(recomputed, op, id, waiter);
-    }
+    const bool uses_kept = gives_input_grad(op.kind) || op.kind == OpKind::kRecompute;
+    if (has_recompute_ && gives_input_grad(op.kind))
+      wait_if_made(Product::kRecomputed, op, id, waiter);
+    if (!schedule_.keeper_of_rank.empty() && uses_kept)
+      wait_if_made(Product::kLoaded, op, id, waiter);
+  }
+
+  void wait_if_made(Product product, const Op& op, InstructionId id, InstructionId waiter) {
+    const Made made{product, op.stage, op.microbatch, op.slice};
+    if (maker_[made_index_(made)] != kNoInstruction) wait_for(made, op, id, waiter);
   }
 
   void wait_for(const Made& made, const Op& op, InstructionId id, InstructionId waiter) {
+    if (are_joint(schedule_, made, op)) return;
     const InstructionId maker = maker_[made_index_(made)];
     if (maker == kNoInstruction)
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
@@ -95,7 +176,7 @@ class DataflowLowering {
     const bool known = !messages_.empty() && messages_.back().consumer == consumer &&
                        messages_.back().maker == maker;
     if (!known) messages_.push_back({maker, consumer});
-    return computes_ + static_cast<InstructionId>(messages_.size()) - 1;
+    return ordered_ + static_cast<InstructionId>(messages_.size()) - 1;
   }
 
   void add_message(const Message& message) {
@@ -114,8 +195,9 @@ class DataflowLowering {
   MadeIndex made_index_;
   std::vector<InstructionId> maker_;
   std::vector<Message> messages_;
-  InstructionId computes_ = 0;
+  InstructionId ordered_ = 0;  ///< compute ops and copies; messages have the draft ids from here on
   bool has_recompute_ = false;
+  Copies copies_;
   ProgramDraft draft_;
 };
 
@@ -148,11 +230,21 @@ std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
 }
 
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options) {
-  std::variant<Program, Deadlock> dataflow = DataflowLowering(schedule, options).run();
-  const auto* program = std::get_if<Program>(&dataflow);
-  if (options.mode == P2pMode::kDataflow || !program) return dataflow;
-  const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
-  return lower_messages(*program, find_steps(schedule, *program, posted), options);
+  std::variant<Program, Deadlock> lowered = DataflowLowering(schedule, options).run();
+  if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(lowered))
+    lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);
+  if (options.mode != P2pMode::kDataflow)
+    if (const auto* dataflow = std::get_if<Program>(&lowered)) {
+      const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
+      lowered = lower_messages(*dataflow, find_steps(schedule, *dataflow, posted), options);
+    }
+  if (posts_collectives(schedule))
+    if (const auto* program = std::get_if<Program>(&lowered))
+      lowered = lower_collectives(schedule, *program);
+  if (options.update.any())
+    if (const auto* program = std::get_if<Program>(&lowered))
+      lowered = lower_update(schedule, *program, options.update);
+  return lowered;
 }
 
 }  // namespace bubblescope

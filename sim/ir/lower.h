@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ir/program.h"
+#include "sim/ir/update.h"
 
 namespace bubblescope {
 
@@ -58,15 +59,20 @@ struct LowerOptions {
   P2pMode mode = P2pMode::kDataflow;
   std::int32_t eager_slots = 1;  ///< only for kEager; 0 is kRendezvous
   Lowering posting = Lowering::kAsap;
+  UpdateOptions update = {};
+  /// Neighbouring ranks whose copies to the host take turns on one link; as many take turns back.
+  std::int32_t ranks_per_host_link = 1;
 };
 
 /// "eager:2", "host-send": a mode as --p2p-mode takes it.
 std::string to_string(P2pMode mode, std::int32_t eager_slots);
 
 /// Adds the messages that the data flow asks for: one per activation or gradient that crosses
-/// ranks, leaving when its producer ends; then, in every mode but dataflow, the posts and waits of
-/// the posted lists. Throws Error when an op waits for one that no rank runs, or a message was not
-/// posted at both ends: validate() tells that, and more, without throwing.
+/// ranks, leaving when its producer ends; the edges of copies, which run beside the compute ops;
+/// then, in every mode but dataflow, the posts and waits of the posted lists; then the collectives
+/// of `posted`, and the reductions and optimizer steps of `update`. Throws Error when an op
+/// waits for one that no rank runs, or a message was not posted at both ends: validate() tells
+/// that, and more, without throwing.
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options = {});
 
 /// The posted lists that lower() follows: those of the schedule where it has messages, else those

@@ -14,9 +14,13 @@ std::string_view code(OpKind kind) {
     case OpKind::kRecvForward: return "RECV_F";
     case OpKind::kSendBackward: return "SEND_B";
     case OpKind::kRecvBackward: return "RECV_B";
+    case OpKind::kEvict: return "EVICT";
+    case OpKind::kLoad: return "LOAD";
     case OpKind::kUnshard: return "UNSHARD";
     case OpKind::kReshard: return "RESHARD";
     case OpKind::kReduceGrad: return "REDUCE_GRAD";
+    case OpKind::kNorm: return "NORM";
+    case OpKind::kOptimizer: return "OPT";
     case OpKind::kIdle: return "";
   }
   return "?";

@@ -8,8 +8,8 @@
 
 namespace bubblescope {
 
-/// What an op does. The first five compute; the next four move messages; the last four only stand
-/// in the lists that frameworks write.
+/// What an op does. The first five compute; the next four move messages, and two more activations;
+/// then come those of a whole stage or rank, and the empty cell of the grids that frameworks write.
 enum class OpKind : std::uint8_t {
   kForward,       ///< F
   kBackward,      ///< B: the full backward, input and weight gradient in one
@@ -20,12 +20,16 @@ enum class OpKind : std::uint8_t {
   kRecvForward,   ///< RECV_F: an activation arrives from the previous stage
   kSendBackward,  ///< SEND_B: a gradient leaves for the previous stage
   kRecvBackward,  ///< RECV_B: a gradient arrives from the next stage
+  kEvict,         ///< EVICT: kept activations leave for another memory
+  kLoad,          ///< LOAD: they come back
   kUnshard,       ///< UNSHARD: gather the stage's parameters (no micro-batch)
   kReshard,       ///< RESHARD: drop the gathered parameters (no micro-batch)
   kReduceGrad,    ///< REDUCE_GRAD: reduce the stage's gradients (no micro-batch)
+  kNorm,          ///< NORM: sum the gradient norm over ranks, of which this is a stage
+  kOptimizer,     ///< OPT: update the stage's weights (no micro-batch)
   kIdle,          ///< an empty cell of a written grid
 };
-inline constexpr int kOpKinds = 13;
+inline constexpr int kOpKinds = 17;
 inline constexpr int kComputeKinds = 5;
 
 /// Whether an op runs alone or as half of an overlapped forward-backward pair.
@@ -61,10 +65,21 @@ inline bool is_recv(OpKind kind) {
   return kind == OpKind::kRecvForward || kind == OpKind::kRecvBackward;
 }
 inline bool is_message(OpKind kind) { return is_send(kind) || is_recv(kind); }
-inline bool has_microbatch(OpKind kind) { return kind <= OpKind::kRecvBackward; }
+/// True for what a rank does together with others, beside its compute ops.
+inline bool is_collective(OpKind kind) { return kind >= OpKind::kUnshard && kind <= OpKind::kNorm; }
+/// True for copies of activations from and to a rank's memory.
+inline bool is_copy(OpKind kind) { return kind == OpKind::kEvict || kind == OpKind::kLoad; }
+/// Whether ops of this kind stand in a rank's order, not only in the lists that frameworks write.
+inline bool stands_in_order(OpKind kind) { return is_compute(kind) || is_copy(kind); }
+inline bool has_microbatch(OpKind kind) { return kind <= OpKind::kLoad; }
 /// True for B and I: the ops whose end lets the previous stage go on backward.
 inline bool gives_input_grad(OpKind kind) {
   return kind == OpKind::kBackward || kind == OpKind::kInputGrad;
+}
+
+/// True for B and W: the ops that add to their stage's weight gradients.
+inline bool makes_weight_grad(OpKind kind) {
+  return kind == OpKind::kBackward || kind == OpKind::kWeightGrad;
 }
 
 /// The letters of the text form: "F", "I", "SEND_F".

@@ -52,7 +52,7 @@ class Posting {
     const RankOrder& cells = cells_[rank];
     const std::size_t begin = next_[rank];
     if (begin == cells.size()) return false;
-    const std::size_t end = begin + (cells[begin].pairing == Pairing::kFirst ? 2 : 1);
+    const std::size_t end = std::min(begin + count_as_one(cells[begin]), cells.size());
     for (std::size_t at = begin; at < end; ++at)
       if (!is_ready(cells[at])) return false;
     next_[rank] = end;
@@ -62,10 +62,16 @@ class Posting {
     return true;
   }
 
+  /// A pair, or the forwards that run as one, are put down together.
+  std::size_t count_as_one(const Op& op) const {
+    if (op.pairing == Pairing::kFirst) return 2;
+    return op.kind == OpKind::kForward ? static_cast<std::size_t>(schedule_.joint_forwards) : 1;
+  }
+
   bool is_ready(const Op& op) const {
     if (!is_compute(op.kind)) return true;
     for (const Made& made : needs_of(schedule_, op))
-      if (!made_[index_(made)]) return false;
+      if (!made_[index_(made)] && !are_joint(schedule_, made, op)) return false;
     return true;
   }
 

@@ -19,7 +19,8 @@ struct LaneQueues {
   std::uint32_t size() const { return static_cast<std::uint32_t>(begin.size() - 1); }
 };
 
-LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t lanes) {
+LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t lanes,
+                     const std::map<InstructionId, InstructionId>& behind) {
   LaneQueues queues;
   queues.begin.assign(lanes + 1, 0);
   for (const Instruction& instruction : instructions)
@@ -27,8 +28,15 @@ LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t l
   for (std::size_t lane = 0; lane < lanes; ++lane) queues.begin[lane + 1] += queues.begin[lane];
   queues.items.resize(queues.begin.back());
   std::vector<std::uint32_t> next(queues.begin.begin(), queues.begin.end() - 1);
-  for (InstructionId id = 0; id < instructions.size(); ++id)
-    if (instructions[id].lane != kNoLane) queues.items[next[instructions[id].lane]++] = id;
+  std::vector<bool> is_inserted(behind.empty() ? 0 : instructions.size(), false);
+  for (const auto& [previous, inserted] : behind) is_inserted[inserted] = true;
+  for (InstructionId id = 0; id < instructions.size(); ++id) {
+    const std::uint32_t lane = instructions[id].lane;
+    if (lane == kNoLane || (!behind.empty() && is_inserted[id])) continue;
+    queues.items[next[lane]++] = id;
+    for (auto at = behind.find(id); at != behind.end(); at = behind.find(at->second))
+      queues.items[next[lane]++] = at->second;
+  }
   return queues;
 }
 
@@ -36,15 +44,15 @@ LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t l
 /// lane w, or instruction w - lanes.
 class Sorter {
  public:
-  Sorter(const std::vector<Instruction>& instructions, std::size_t lanes,
+  Sorter(const std::vector<Instruction>& instructions, LaneQueues queues,
          const std::vector<std::uint32_t>& dependency_begin,
          const std::vector<InstructionId>& dependencies)
       : instructions_(instructions),
         dependency_begin_(dependency_begin),
         dependencies_(dependencies),
-        queues_(queues_of(instructions, lanes)),
+        queues_(std::move(queues)),
         head_(queues_.begin.begin(), queues_.begin.end() - 1),
-        next_waiting_(lanes + instructions.size(), kNone),
+        next_waiting_(queues_.size() + instructions.size(), kNone),
         first_waiting_(instructions.size(), kNone),
         place_(instructions.size(), kNone) {}
 
@@ -189,6 +197,14 @@ InstructionId ProgramDraft::add(const Instruction& instruction) {
   return size() - 1;
 }
 
+InstructionId ProgramDraft::add_behind(InstructionId previous, const Instruction& instruction) {
+  const InstructionId id = add(instruction);
+  const auto next = behind_.find(previous);
+  if (next != behind_.end()) behind_[id] = next->second;
+  behind_[previous] = id;
+  return id;
+}
+
 void ProgramDraft::merge_added() {
   std::vector<std::uint32_t> begin(instructions_.size() + 1, 0);
   for (const auto& [waiter, awaited] : added_) ++begin[waiter + 1];
@@ -207,7 +223,8 @@ void ProgramDraft::merge_added() {
 std::variant<Program, Deadlock> ProgramDraft::finish() && {
   dependency_begin_.push_back(static_cast<std::uint32_t>(dependencies_.size()));
   if (!added_.empty()) merge_added();
-  Sorter sorter(instructions_, lanes_.size(), dependency_begin_, dependencies_);
+  Sorter sorter(instructions_, queues_of(instructions_, lanes_.size(), behind_), dependency_begin_,
+                dependencies_);
   sorter.run();
   if (!sorter.complete()) return deadlock_of(sorter.find_cycle(), instructions_);
   Program program;

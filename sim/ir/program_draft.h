@@ -2,6 +2,7 @@
 // Program, or says in which cycle they would wait for ever.
 #pragma once
 
+#include <map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,6 +24,10 @@ class ProgramDraft {
   /// Adds an instruction at the end of its lane and returns its draft id: 0, 1, 2, ...
   InstructionId add(const Instruction& instruction);
 
+  /// Adds an instruction directly behind another one, in its lane, before what stands behind that
+  /// one now; returns its draft id.
+  InstructionId add_behind(InstructionId previous, const Instruction& instruction);
+
   /// The last added instruction waits for this one, which may be added later.
   void wait_for(InstructionId draft_id) { dependencies_.push_back(draft_id); }
 
@@ -31,6 +36,8 @@ class ProgramDraft {
   void add_dependency(InstructionId waiter, InstructionId awaited) {
     added_.push_back({waiter, awaited});
   }
+
+  const std::vector<Lane>& lanes() const { return lanes_; }
 
   /// What was added under a draft id. The reference holds until the next add().
   const Instruction& instruction(InstructionId draft_id) const { return instructions_[draft_id]; }
@@ -49,6 +56,7 @@ class ProgramDraft {
   std::vector<std::uint32_t> dependency_begin_;
   std::vector<InstructionId> dependencies_;
   std::vector<std::pair<InstructionId, InstructionId>> added_;  ///< waiter, awaited
+  std::map<InstructionId, InstructionId> behind_;               ///< what was put behind what
 };
 
 }  // namespace bubblescope

@@ -2,8 +2,18 @@
 #include "sim/ir/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace bubblescope {
+
+std::string_view name(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone: return "none";
+    case Recompute::kSelective: return "selective";
+    case Recompute::kFull: return "full";
+  }
+  return "?";
+}
 
 std::int64_t Schedule::op_count() const {
   std::int64_t count = 0;
@@ -16,27 +26,6 @@ bool posts_messages(const Schedule& schedule) {
     return std::any_of(cells.begin(), cells.end(),
                        [](const Op& op) { return is_message(op.kind); });
   });
-}
-
-std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks) {
-  std::vector<std::int32_t> rank_of_stage;
-  for (std::int32_t stage = 0; stage < ranks * chunks; ++stage)
-    rank_of_stage.push_back(stage % ranks);
-  return rank_of_stage;
-}
-
-std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chunks) {
-  std::vector<std::int32_t> rank_of_stage;
-  for (std::int32_t stage = 0; stage < ranks * chunks; ++stage) {
-    const std::int32_t step = stage % ranks;
-    const bool downward = (stage / ranks) % 2 == 0;
-    rank_of_stage.push_back(downward ? step : ranks - 1 - step);
-  }
-  return rank_of_stage;
-}
-
-std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks) {
-  return zigzag_placement(ranks, 2);
 }
 
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule) {

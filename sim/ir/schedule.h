@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/ir/op.h"
+#include "sim/ir/placement.h"
 
 namespace bubblescope {
 
@@ -37,6 +39,16 @@ struct WeightUse {
   bool operator==(const WeightUse&) const = default;
 };
 
+/// What a stage makes again before its backward instead of keeping it.
+enum class Recompute : std::uint8_t {
+  kNone,       ///< nothing: the forward keeps its activations
+  kSelective,  ///< the core of attention, which is large and cheap to make again
+  kFull,       ///< everything, from the stage's input
+};
+
+/// "none", "selective", "full".
+std::string_view name(Recompute recompute);
+
 /// Stages are numbered along the model; where a schedule runs several pipelines (a bidirectional
 /// one has two), the second pipeline's replicas of the stages follow the first's.
 struct Schedule {
@@ -48,10 +60,20 @@ struct Schedule {
   /// How many consecutive ranks, from rank_of_stage on, share a stage: micro-batch i is replica
   /// i mod r's, forward and backward. Empty: every stage is on one rank.
   std::vector<std::int32_t> replicas_of_stage;
-  std::vector<RankOrder> order;  ///< [rank], compute ops only
+  /// How many forwards of a stage run as one, counted over micro-batches and their slices: they
+  /// stand side by side, and what they make is there when the last of them ends.
+  std::int32_t joint_forwards = 1;
+  /// [rank], compute ops and copies. A copy takes no place among the compute ops: an EVICT stands
+  /// where its memory must be free (the ops behind it wait for its end), a LOAD where it may begin.
+  std::vector<RankOrder> order;
+  /// [rank]: the rank whose memory keeps what this one evicts; itself: the host's memory. Empty:
+  /// nothing is evicted.
+  std::vector<std::int32_t> keeper_of_rank;
   /// [rank], parallel to `order`, where training is asynchronous. Empty: all ops of a step read the
   /// same weights.
   std::vector<std::vector<WeightUse>> weights;
+  /// [stage]: what R makes again. Empty: wherever an R stands, it makes everything again.
+  std::vector<Recompute> recompute_of_stage;
   /// [rank], the cells as a file wrote them: computes, messages, idle slots. Empty where `order`
   /// says all there is.
   std::vector<RankOrder> posted;
@@ -65,12 +87,19 @@ struct Schedule {
     if (replicas_of_stage.empty()) return rank_of_stage[stage];
     return rank_of_stage[stage] + microbatch % replicas_of_stage[stage];
   }
+  Recompute recompute(std::int32_t stage) const {
+    return recompute_of_stage.empty() ? Recompute::kFull : recompute_of_stage[stage];
+  }
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
   bool is_first(std::int32_t stage) const { return stage % stages_per_pipeline() == 0; }
   bool is_last(std::int32_t stage) const { return is_first(stage + 1); }
   /// Micro-batches are dealt to pipelines in equal runs: the first half goes through the first.
   std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {
     return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
+  }
+  /// Which forward of its stage an op's is, counted over micro-batches and their slices.
+  std::int64_t forward_index(const Op& op) const {
+    return std::int64_t{op.microbatch} * shape.slices + op.slice;
   }
   std::int64_t op_count() const;
 
@@ -79,15 +108,6 @@ struct Schedule {
 
 /// Whether `posted` says where messages are sent and received, not only where a rank idles.
 bool posts_messages(const Schedule& schedule);
-
-/// Stage s on rank s mod p: one pass around the ranks per chunk.
-std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks);
-
-/// Down the ranks, up again, and so on: chunk c turns where chunk c-1 ended.
-std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chunks);
-
-/// Two replicas in opposite directions: stage s on rank s, stage p+s on rank p-1-s.
-std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
 
 /// Which of its rank's stages a stage is, counted in stage order from 0.
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);

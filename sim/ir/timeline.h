@@ -19,7 +19,7 @@ struct Timeline {
   std::string breakdown = {};
   /// What each takes where no other is in its way; empty: as long as it took here. Messages that
   /// share a link take longer than that.
-  std::vector<Nanos> alone;
+  std::vector<Nanos> alone = {};
 
   Nanos least_duration(InstructionId id) const {
     return alone.empty() ? end[id] - start[id] : alone[id];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/depend.h"
@@ -43,6 +44,7 @@ class OpChecks {
       const RankOrder& ops = schedule_.order[rank];
       for (std::int32_t at = 0; at < static_cast<std::int32_t>(ops.size()); ++at) {
         check_pairing(rank, at);
+        check_joint(rank, at);
         if (check_alone(rank, at)) record(rank, at);
       }
     }
@@ -71,12 +73,24 @@ class OpChecks {
              "the shape says " + std::to_string(shape.ranks) + " rank(s) and " +
                  std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
                  std::to_string(rows) + " row(s); they must agree and be at least 1");
+    if (schedule_.joint_forwards < 1 ||
+        std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.joint_forwards, 1) !=
+            0)
+      report({}, {},
+             "forwards run " + std::to_string(schedule_.joint_forwards) +
+                 " at a time, which does not divide their number; correct one");
     if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
         schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
       report({}, {},
              "the placement has " + std::to_string(schedule_.stages()) + " stage(s) for " +
                  std::to_string(schedule_.pipelines) +
                  " pipeline(s); each needs the same number, at least 1");
+    const std::size_t policies = schedule_.recompute_of_stage.size();
+    if (policies != 0 && policies != static_cast<std::size_t>(schedule_.stages()))
+      report({}, {},
+             "the recomputation names " + std::to_string(policies) + " stage(s) of " +
+                 std::to_string(schedule_.stages()) + "; name each, or none");
+    check_keepers(rows);
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage) {
       const std::int32_t rank = schedule_.rank_of_stage[stage];
       if (rank < 0 || rank + schedule_.replicas(stage) > rows)
@@ -85,6 +99,19 @@ class OpChecks {
                    std::to_string(rank) + ", ranks are " + range_text(rows));
     }
     return problems_.empty();
+  }
+
+  void check_keepers(std::int32_t ranks) {
+    const std::vector<std::int32_t>& keepers = schedule_.keeper_of_rank;
+    if (!keepers.empty() && keepers.size() != static_cast<std::size_t>(ranks))
+      report({}, {},
+             "there are " + std::to_string(keepers.size()) + " keeper(s) for " +
+                 std::to_string(ranks) + " rank(s); name one for each, or none");
+    for (std::size_t rank = 0; rank < keepers.size(); ++rank)
+      if (keepers[rank] < 0 || keepers[rank] >= ranks)
+        report({}, {},
+               "rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keepers[rank]) +
+                   "; ranks are " + range_text(ranks));
   }
 
   void check_pairing(std::int32_t rank, std::int32_t at) {
@@ -105,12 +132,31 @@ class OpChecks {
                  "one after the other");
   }
 
+  /// Forwards that run as one stand side by side, in order.
+  void check_joint(std::int32_t rank, std::int32_t at) {
+    const RankOrder& ops = schedule_.order[rank];
+    const std::int64_t joint = schedule_.joint_forwards;
+    if (joint == 1 || ops[at].kind != OpKind::kForward) return;
+    const std::int64_t index = schedule_.forward_index(ops[at]);
+    if (index % joint == 0) return;
+    const bool behind = at > 0 && ops[at - 1].kind == OpKind::kForward &&
+                        ops[at - 1].stage == ops[at].stage &&
+                        schedule_.forward_index(ops[at - 1]) == index - 1;
+    if (!behind)
+      report(rank, at,
+             to_string(ops[at]) + " must stand right behind the forward before it, with which it " +
+                 "runs as one (" + std::to_string(joint) + " at a time)");
+  }
+
   /// What can be said of an op without the others; false if it must not be recorded.
   bool check_alone(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.order[rank][at];
     const Shape& shape = schedule_.shape;
-    if (!is_compute(op.kind)) {
+    if (!stands_in_order(op.kind)) {
       report(rank, at, to_string(op) + " is no compute op; messages belong to the posted lists");
+    } else if (is_copy(op.kind) && schedule_.keeper_of_rank.empty()) {
+      report(rank, at,
+             to_string(op) + " has nowhere to go: no memory keeps what a rank evicts; name one");
     } else if (op.stage < 0 || op.stage >= schedule_.stages()) {
       report(rank, at,
              to_string(op) + " is on stage " + std::to_string(op.stage) + ", stages are " +
@@ -173,6 +219,7 @@ class OpChecks {
       if (schedule_.forward_only) continue;
       check_backward(rank, op, gradient, weights);
       check_recompute(rank, op, forward, gradient);
+      check_copies(rank, op, forward, gradient);
       if (forward.made && gradient.made && gradient.position < forward.position)
         report(
             rank, position_of(gradient),
@@ -211,13 +258,45 @@ class OpChecks {
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
                        const Place& gradient) {
     const Place& again = place(Product::kRecomputed, op.stage, op.microbatch, op.slice);
-    if (!again.made) return;
     const std::string again_text = text(op, OpKind::kRecompute);
+    const bool planned = schedule_.recompute(op.stage) != Recompute::kNone;
+    if (again.made && !planned)
+      report(rank, position_of(again),
+             again_text + " stands on stage " + std::to_string(op.stage) +
+                 ", which does not recompute; remove it, or let the stage recompute");
+    if (!again.made && planned && !schedule_.recompute_of_stage.empty())
+      report(rank, {},
+             again_text + " is missing, for stage " + std::to_string(op.stage) +
+                 " recomputes; add it before the backward");
+    if (!again.made) return;
     if (forward.made && again.position < forward.position)
       report(rank, position_of(again), again_text + " runs before its forward; move it behind");
     if (gradient.made && gradient.position < again.position)
       report(rank, position_of(again),
              again_text + " runs after its backward, which needs it; move it before");
+  }
+
+  /// Out behind the forward, back behind that, used behind that.
+  void check_copies(std::int32_t rank, const Op& op, const Place& forward, const Place& gradient) {
+    const Place& out = place(Product::kEvicted, op.stage, op.microbatch, op.slice);
+    const Place& back = place(Product::kLoaded, op.stage, op.microbatch, op.slice);
+    const Place& again = place(Product::kRecomputed, op.stage, op.microbatch, op.slice);
+    const std::string out_text = text(op, OpKind::kEvict);
+    const std::string back_text = text(op, OpKind::kLoad);
+    if (out.made && !back.made)
+      report(rank, position_of(out), out_text + " never comes back; add " + back_text);
+    if (back.made && !out.made)
+      report(rank, position_of(back), back_text + " brings back what never left; remove it");
+    if (out.made && forward.made && out.position < forward.position)
+      report(rank, position_of(out), out_text + " runs before its forward; move it behind");
+    if (out.made && back.made && back.position < out.position)
+      report(rank, position_of(back), back_text + " runs before " + out_text + "; move it behind");
+    const Place& user = again.made ? again : gradient;
+    if (back.made && user.made && user.position < back.position)
+      report(rank, position_of(back),
+             back_text + " runs after " +
+                 (again.made ? text(op, OpKind::kRecompute) : text(op, gradient)) +
+                 ", which needs it; move it before");
   }
 
   const Schedule& schedule_;
@@ -249,7 +328,8 @@ Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
 Problems validate(const Schedule& schedule) {
   Problems problems = validate_ops(schedule);
   if (!problems.empty()) return problems;
-  problems = validate_messages(schedule);
+  problems = validate_collectives(schedule);
+  for (Problem& problem : validate_messages(schedule)) problems.push_back(std::move(problem));
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     problems.push_back(deadlock_problem(schedule, *deadlock));

@@ -8,7 +8,8 @@
 namespace bubblescope {
 
 /// Looks for: stages without rank; ops out of range, on the wrong rank, duplicate or missing; W
-/// before I, B or I before F; B mixed with I and W; broken pairs; orders that wait for each other
+/// before I, B or I before F; B mixed with I and W; R or copies that are missing, or stand where
+/// they cannot; broken pairs; orders that wait for each other
 /// across ranks (a deadlock); and, where a file posts messages, SEND and RECV without partner, too
 /// early, too late or in another order than the peer's; and, where training is asynchronous, a
 /// backward that reads other weights than its forward.
@@ -20,6 +21,10 @@ Problems validate_ops(const Schedule& schedule);
 
 /// The messages of `posted` alone; none posted is no problem. Needs a schedule whose ops are sound.
 Problems validate_messages(const Schedule& schedule);
+
+/// The UNSHARD, RESHARD and REDUCE_GRAD of `posted` alone: on a rank that holds their stage; where
+/// a stage is gathered at all, all its ops between UNSHARD and RESHARD. Needs sound ops.
+Problems validate_collectives(const Schedule& schedule);
 
 /// The weights of an asynchronous schedule alone: a forward reads a version that is there, its
 /// backward the same one, and versions are written one after the other. Needs sound ops.

@@ -27,10 +27,11 @@ class WeightChecks {
     if (use.read < 0 || use.read > newest)
       report(at, to_string(op) + reads(use.read) + "; the newest is " + std::to_string(newest));
     if (op.kind == OpKind::kForward)
-      forward_read[op.microbatch] = use.read;
-    else if (use.read != forward_read[op.microbatch])
+      forward_read[schedule_.forward_index(op)] = use.read;
+    else if (use.read != forward_read[schedule_.forward_index(op)])
       report(at, to_string(op) + reads(use.read) + ", its forward read version " +
-                     std::to_string(forward_read[op.microbatch]) + "; keep that one for it");
+                     std::to_string(forward_read[schedule_.forward_index(op)]) +
+                     "; keep that one for it");
     if (!use.written) return;
     if (*use.written != newest + 1)
       report(at, to_string(op) + " writes version " + std::to_string(*use.written) +
@@ -40,7 +41,7 @@ class WeightChecks {
 
   struct StageWeights {
     std::int32_t newest = 0;
-    std::unordered_map<std::int32_t, std::int32_t> forward_read;  ///< per micro-batch
+    std::unordered_map<std::int64_t, std::int32_t> forward_read;  ///< per micro-batch and slice
   };
 
   static std::string reads(std::int32_t version) {

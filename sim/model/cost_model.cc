@@ -9,20 +9,36 @@ namespace bubblescope {
 
 namespace {
 
-Nanos compute_duration(const StageCost& cost, OpKind kind) {
-  switch (kind) {
+Nanos message_duration(const CostModel& costs, const Instruction& message, std::int32_t ranks) {
+  if (costs.message_between.empty()) return costs.message;
+  return costs
+      .message_between[static_cast<std::size_t>(std::int64_t{message.rank} * ranks + message.peer)];
+}
+
+Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::int32_t ranks) {
+  if (instruction.role != Role::kWork) return 0;
+  const Op& op = instruction.op;
+  const StageCost& cost = costs.stage_cost(op);
+  const UpdateCost update = costs.updates.empty() ? UpdateCost{} : costs.updates[op.stage];
+  switch (op.kind) {
     case OpKind::kForward: return cost.forward;
     case OpKind::kBackward: return cost.backward;
     case OpKind::kInputGrad: return cost.input_grad;
     case OpKind::kWeightGrad: return cost.weight_grad;
     case OpKind::kRecompute: return cost.recompute;
+    case OpKind::kEvict: return cost.evict;
+    case OpKind::kLoad: return cost.load;
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kUnshard:
+    case OpKind::kRecvBackward: return message_duration(costs, instruction, ranks);
+    case OpKind::kUnshard: return update.unshard;
+    case OpKind::kReduceGrad: return update.reduce_grad;
+    case OpKind::kNorm:
+      return instruction.peer == instruction.rank ? costs.norm
+                                                  : message_duration(costs, instruction, ranks);
+    case OpKind::kOptimizer: return update.optimizer;
     case OpKind::kReshard:
-    case OpKind::kReduceGrad:
     case OpKind::kIdle: return 0;
   }
   return 0;
@@ -73,8 +89,20 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
       part_cost.backward = part_of(shares * cost.full_backward(), parts, part);
       part_cost.input_grad = part_of(shares * cost.input_grad, parts, part);
       part_cost.weight_grad = part_of(shares * cost.weight_grad, parts, part);
-      part_cost.recompute = part_cost.forward;
+      part_cost.recompute =
+          part_of(shares * cost.recompute_of(schedule.recompute(stage)), parts, part);
+      part_cost.evict = part_of(shares * cost.copy, parts, part);
+      part_cost.load = part_cost.evict;
     }
+  model.norm = cost.norm;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
+    const auto part = [&](Nanos share) {
+      return part_of(shares * share, chunks, chunk_of[stage] % chunks);
+    };
+    const auto& [optimizer, reduce_grad, unshard] = cost.update;
+    model.updates.push_back({part(optimizer), part(reduce_grad), part(unshard)});
+  }
   return model;
 }
 
@@ -86,18 +114,10 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   std::vector<std::optional<Nanos>> pair(program.ranks);
   for (const Instruction& instruction : program.instructions) {
     const Op& op = instruction.op;
-    if (is_message(instruction)) {
-      const std::size_t link = static_cast<std::size_t>(
-          std::int64_t{instruction.rank} * program.ranks + instruction.peer);
-      durations.push_back(costs.message_between.empty() ? costs.message
-                                                        : costs.message_between[link]);
-      continue;
-    }
-    const StageCost& cost = costs.stage_cost(op);
-    Nanos duration = compute_duration(cost, op.kind);
+    Nanos duration = duration_of(costs, instruction, program.ranks);
     if (op.pairing == Pairing::kFirst) {
       forward_of_pair[instruction.rank] = duration;
-      pair[instruction.rank] = cost.overlapped_pair;
+      pair[instruction.rank] = costs.stage_cost(op).overlapped_pair;
     } else if (op.pairing == Pairing::kSecond && pair[instruction.rank]) {
       duration = *pair[instruction.rank] - forward_of_pair[instruction.rank];
     }

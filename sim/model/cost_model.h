@@ -16,9 +16,18 @@ struct StageCost {
   Nanos backward = 0;  ///< the full backward
   Nanos input_grad = 0;
   Nanos weight_grad = 0;
-  Nanos recompute = 0;
+  Nanos recompute = 0;  ///< of what the stage recomputes, the whole forward or part of it
+  Nanos evict = 0;      ///< the copy of what a forward keeps into another memory
+  Nanos load = 0;       ///< and back
   /// An overlapped pair whose forward is on this stage; forward + the other's backward unless set.
-  std::optional<Nanos> overlapped_pair;
+  std::optional<Nanos> overlapped_pair = {};
+};
+
+/// Durations of what a stage does once per update, with all its weights or all their gradients.
+struct UpdateCost {
+  Nanos optimizer = 0;
+  Nanos reduce_grad = 0;
+  Nanos unshard = 0;
 };
 
 struct CostModel {
@@ -27,6 +36,8 @@ struct CostModel {
   Nanos message = 0;              ///< one message between two ranks
   /// [from * ranks + to]; where given, it replaces `message`.
   std::vector<Nanos> message_between;
+  std::vector<UpdateCost> updates;  ///< [stage]; empty: they take no time
+  Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
 
   const StageCost& stage_cost(const Op& op) const {
     return stages[static_cast<std::size_t>(std::int64_t{op.stage} * slices + op.slice)];
@@ -42,11 +53,23 @@ struct UniformCost {
   Nanos forward = 1'000'000;
   Nanos input_grad = 1'000'000;
   Nanos weight_grad = 1'000'000;
-  std::optional<Nanos> backward;  ///< input_grad + weight_grad unless set
+  std::optional<Nanos> backward;             ///< input_grad + weight_grad unless set
+  std::optional<Nanos> recompute;            ///< of a whole stage; forward unless set
+  std::optional<Nanos> selective_recompute;  ///< of the core of attention
+  Nanos copy = 0;  ///< what a forward keeps, from one memory to another, one way
   Nanos message = 0;
+  UpdateCost update;  ///< of a rank's whole share, or of a chunk
+  Nanos norm = 0;
   Per per = Per::kRank;
 
   Nanos full_backward() const { return backward.value_or(input_grad + weight_grad); }
+  /// Unless set, the core of attention is as large a part of a forward as in GPT-3:
+  /// s / (6 h + s) with s = 2048, h = 12288 (Korthikanti et al. 2022).
+  Nanos recompute_of(Recompute kind) const {
+    if (kind == Recompute::kNone) return 0;
+    if (kind == Recompute::kFull) return recompute.value_or(forward);
+    return selective_recompute.value_or(forward * 27 / 1000);
+  }
 };
 
 /// Spreads uniform costs over a schedule's stages: a share is cut into chunks (and slices), the

@@ -3,11 +3,11 @@
 
 namespace bubblescope {
 
-MemoryDelta half_chunks(Release release) {
+MemoryDelta chunk_millionths(Release release) {
   switch (release) {
-    case Release::kWeightGrad: return {2, 0, -2};
-    case Release::kInputGrad: return {2, -2, 0};
-    case Release::kHalf: return {2, -1, -1};
+    case Release::kWeightGrad: return {kWhole, 0, -kWhole};
+    case Release::kInputGrad: return {kWhole, -kWhole, 0};
+    case Release::kHalf: return {kWhole, -kWhole / 2, -kWhole / 2};
   }
   return {};
 }

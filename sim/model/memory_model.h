@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/ir/op.h"
+#include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope {
@@ -33,17 +33,38 @@ struct MemoryDelta {
   }
 };
 
-/// A chunk's activations in half chunks, so that every release rule is an integer.
-MemoryDelta half_chunks(Release release);
+/// A share of a whole, in millionths.
+using Millionths = std::int64_t;
+inline constexpr Millionths kWhole = 1'000'000;
+
+/// A chunk's activations in millionths, so that every release rule is an integer.
+MemoryDelta chunk_millionths(Release release);
+
+/// How much of its activations a forward keeps where the rest is made again.
+struct KeptShares {
+  Millionths full = 0;  ///< the stage's input
+  /// As in GPT-3: 34 of the 34 + 5 a s / h bytes per position and feature, with a = 96, s = 2048,
+  /// h = 12288 (Korthikanti et al. 2022).
+  Millionths selective = 298'246;
+
+  Millionths of(Recompute recompute) const {
+    if (recompute == Recompute::kNone) return kWhole;
+    return recompute == Recompute::kFull ? full : selective;
+  }
+};
 
 struct MemoryModel {
   Release release = Release::kWeightGrad;
   /// In the user's own unit, in millionths of it, per chunk times `unit_parts`.
   MemoryDelta unit{1'000'000, 0, -1'000'000};
   std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
+  KeptShares kept;                            ///< where a forward's activations are made again
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty where no cost file gives bytes
-  std::vector<Bytes> static_bytes;            ///< [rank]: weights, gradients, optimizer
-  std::vector<std::int64_t> cap;              ///< [rank], in millionths of the unit; empty: none
+  std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty
+  /// [stage]: what a forward keeps where the rest is made again; empty: `kept` says.
+  std::vector<Bytes> checkpoint_bytes;
+  std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer
+  std::vector<std::int64_t> cap;    ///< [rank], in millionths of the unit; empty: none
 };
 
 }  // namespace bubblescope

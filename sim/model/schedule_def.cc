@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/model/schedule_refusal.h"
+
 namespace bubblescope {
 
 namespace {
@@ -40,12 +42,14 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
     reasons.push_back("--microbatch-group-size must be at least 1");
   if (shape.group_size && !def.groups_microbatches)
     reasons.push_back(def.name + " has no groups; leave --microbatch-group-size out");
-  if (shape.slices > 1 && !def.cuts_sequences)
+  if (shape.slices != def.implied_slices && !def.cuts_sequences)
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
   if (request.moe_overlap && !def.overlaps_experts)
     reasons.push_back(def.name + " has no turns to overlap; leave --moe-overlap out");
   if (!request.replicas.empty() && !def.replicates_stages)
     reasons.push_back(def.name + " has a rank for every stage; leave --replicas out");
+  if (request.in_flight && !def.limits_in_flight)
+    reasons.push_back(def.name + " fixes what is on its way; leave --in-flight out");
   if (const auto reason = refuse_chunks(def, shape.chunks)) reasons.push_back(*reason);
   return reasons;
 }
@@ -60,10 +64,16 @@ const ScheduleDef& find_schedule(const std::string& name) {
               " ('bubblescope list schedules' shows them all)");
 }
 
-Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
-  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
+std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_shape(def, request);
   if (reasons.empty() && def.refuse) reasons = def.refuse(request);
+  return reasons;
+}
+
+Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
+  if (request.shape.slices == 1) request.shape.slices = def.implied_slices;
+  const std::vector<std::string> reasons = refuse_schedule(def, request);
   if (!reasons.empty()) {
     std::string text = def.name + " cannot be built";
     if (request.profile != Profile::kNone) text += " under --profile " + to_string(request.profile);

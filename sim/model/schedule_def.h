@@ -54,6 +54,9 @@ struct ScheduleRequest {
   bool moe_overlap = false;
   /// Ranks that share each stage; empty: one rank for every stage.
   std::vector<std::int32_t> replicas = {};
+  /// Micro-batches that each rank of the first stage has on their way at most; empty: NOAM, as many
+  /// as keep the pipeline full.
+  std::optional<std::int32_t> in_flight = {};
 };
 
 /// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
@@ -72,12 +75,14 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
   std::optional<std::int32_t> implied_chunks = {};
+  std::int32_t implied_slices = 1;   ///< cuts that the schedule makes by itself
   bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
   bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
   bool cuts_sequences = false;       ///< whether --slices above 1 means something to it
   bool overlaps_experts = false;     ///< whether --moe-overlap means something to it
   bool reads_costs = false;          ///< whether the order depends on costs and memory
   bool replicates_stages = false;    ///< whether --replicas means something to it
+  bool limits_in_flight = false;     ///< whether --in-flight means something to it
   /// The frameworks that have it; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.

@@ -20,10 +20,6 @@ struct Case {
   Nanos makespan = 0;
 };
 
-Nanos makespan_of(const Timeline& timeline) {
-  return *std::max_element(timeline.end.begin(), timeline.end.end());
-}
-
 Case random_case(std::mt19937& random) {
   Case made{random_program(random), {}, {}, 0};
   made.durations = random_durations(made.program, random);

@@ -160,14 +160,14 @@ ClaimCheck check_claims(const ScheduleDef& def) {
   return check;
 }
 
-/// Per (stage, micro-batch): F, and B or I and W; each once, nothing else.
+/// Per (stage, micro-batch): F, and B or I and W; each once, nothing else but copies.
 bool runs_each_op_once(const Schedule& schedule) {
   std::map<std::tuple<OpKind, std::int32_t, std::int32_t, std::int16_t>, int> runs;
   std::int64_t whole = 0;  // a full backward counts as its two halves
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops) {
       if (++runs[{op.kind, op.stage, op.microbatch, op.slice}] > 1) return false;
-      whole += op.kind == OpKind::kBackward ? 2 : 1;
+      if (!is_copy(op.kind)) whole += op.kind == OpKind::kBackward ? 2 : 1;
     }
   const std::int64_t parts = schedule.forward_only ? 1 : 3;
   return whole == parts * schedule.stages_per_pipeline() * schedule.shape.microbatches *

@@ -90,7 +90,7 @@ CostModel costs_of(std::size_t stages, Nanos message, Nanos slope) {
   costs.message = message;
   for (std::size_t stage = 0; stage < stages; ++stage) {
     const auto more = static_cast<Nanos>(stage) * slope;
-    costs.stages.push_back({10 + more, 21 + 2 * more, 11 + more, 10 + more, 0, {}});
+    costs.stages.push_back({10 + more, 21 + 2 * more, 11 + more, 10 + more});
   }
   return costs;
 }

@@ -132,7 +132,7 @@ TEST(SearchedSchedules, AreTheSameEveryTime) {
 TEST(SearchedSchedules, ReadTheCostsOfEachStage) {
   ScheduleRequest request = shaped(3, 6, 1);
   CostModel costs;
-  for (const Nanos slow : {1, 4, 2}) costs.stages.push_back({slow, 2 * slow, slow, slow, slow, {}});
+  for (const Nanos slow : {1, 4, 2}) costs.stages.push_back({slow, 2 * slow, slow, slow, slow});
   request.stage_costs = costs;
   const Schedule schedule = built("zb-auto", request);
   const Program program = lower_or_throw(schedule);

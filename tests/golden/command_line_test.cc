@@ -35,6 +35,14 @@ struct Case {
   const char* says;
 };
 
+void expect_outcome(const Case& test) {
+  const Outcome outcome = run(test.arguments);
+  EXPECT_EQ(outcome.status, test.status) << test.arguments << "\n" << outcome.output;
+  EXPECT_NE(outcome.output.find(test.says), std::string::npos) << test.arguments << "\n"
+                                                               << outcome.output;
+  EXPECT_EQ(outcome.output.find("terminate"), std::string::npos) << test.arguments;
+}
+
 TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
   const Case cases[] = {
       {"simulat 1f1b", 2, "did you mean 'simulate'?"},
@@ -81,13 +89,20 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"completion tcsh", 2, "bash, zsh and fish"},
       {"", 2, "usage"},
   };
-  for (const Case& test : cases) {
-    const Outcome outcome = run(test.arguments);
-    EXPECT_EQ(outcome.status, test.status) << test.arguments << "\n" << outcome.output;
-    EXPECT_NE(outcome.output.find(test.says), std::string::npos) << test.arguments << "\n"
-                                                                 << outcome.output;
-    EXPECT_EQ(outcome.output.find("terminate"), std::string::npos) << test.arguments;
-  }
+  for (const Case& test : cases) expect_outcome(test);
+}
+
+TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --recompute fll", 2, "did you mean 'full'?"},
+      {"simulate 1f1b --pp 4 -m 8 --recompute full,none", 2, "--recompute has 2 entries"},
+      {"simulate forward-only --pp 4 -m 8 --recompute full", 1, "runs forward only"},
+      {"simulate 1f1b --pp 4 -m 8 --kept 1.5", 2, "--kept: '1.5' is no share"},
+      {"simulate 1f1b --pp 4 -m 8 --offload 1,0", 2, "--offload: '0' is no number of ops"},
+      {"simulate bpipe --pp 4 -m 8 --offload 1", 1, "bpipe evicts already"},
+      {"convert bpipe --pp 4 -m 8 --to pytorch-csv", 2, "moves activations (0EVICT"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, EveryCommandHelpsWithAnExample) {

@@ -82,16 +82,16 @@ int expect_makespans(const json& golden_case, const Schedule& schedule, UniformC
 
 int expect_peaks(const json& golden_case, const Schedule& schedule) {
   int compared = 0;
-  // In half chunks; the file has whole chunks for the first two rules.
+  // In millionths of chunks; the file has whole chunks for the first two rules, then half ones.
   const std::tuple<const char*, Release, std::int64_t> rules[] = {
-      {"peak_act", Release::kWeightGrad, 2},
-      {"peak_act_freeI", Release::kInputGrad, 2},
-      {"peak_act_half_x2", Release::kHalf, 1}};
+      {"peak_act", Release::kWeightGrad, kWhole},
+      {"peak_act_freeI", Release::kInputGrad, kWhole},
+      {"peak_act_half_x2", Release::kHalf, kWhole / 2}};
   for (const auto& [key, release, scale] : rules) {
     if (!golden_case.contains(key)) continue;
     std::vector<std::int64_t> golden = golden_case[key];
     for (std::int64_t& peak : golden) peak *= scale;
-    EXPECT_EQ(walk_peaks(schedule, half_chunks(release)), golden) << key;
+    EXPECT_EQ(walk_peaks(schedule, chunk_millionths(release)), golden) << key;
     ++compared;
   }
   return compared;

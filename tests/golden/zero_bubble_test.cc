@@ -44,9 +44,18 @@ TEST(ZeroBubblePrograms, CasesAreReproduced) {
   if (const std::string missing = missing_reference(kFile); !missing.empty())
     GTEST_SKIP() << missing;
   const std::map<std::string, const char*> names = {
-      {"1f1b", "1f1b"},        {"hand_h1", "zb-h1"},    {"hand_h2", "zb-h2"},
-      {"vpp2", "interleaved"}, {"vpp3", "interleaved"}, {"vpp4", "interleaved"},
-      {"seq2", "seq1f1b"},     {"seq4", "seq1f1b"}};
+      {"1f1b", "1f1b"},
+      {"hand_h1", "zb-h1"},
+      {"hand_h2", "zb-h2"},
+      {"vpp2", "interleaved"},
+      {"vpp3", "interleaved"},
+      {"vpp4", "interleaved"},
+      {"seq2", "seq1f1b"},
+      {"seq4", "seq1f1b"},
+      // Group-interleaved: chunks, and groups of p ("full") or half of that, rounded up.
+      {"gi2gfull", "group-interleaved"},
+      {"gi2ghalf", "group-interleaved"},
+      {"gi3gfull", "group-interleaved"}};
   std::map<std::string, int> cases;
   const json data = read_reference(kFile);
   for (const json& row : data["cases"]) {
@@ -59,6 +68,7 @@ TEST(ZeroBubblePrograms, CasesAreReproduced) {
       request.cost.per = UniformCost::Per::kSlice;
       request.shape.slices = std::stoi(name->first.substr(3));
     }
+    if (name->first == "gi2ghalf") request.shape.group_size = (request.shape.ranks + 1) / 2;
     const Schedule schedule = build_schedule(find_schedule(name->second), request);
     const Times times = simulate_times(schedule, request.cost);
     EXPECT_NEAR(static_cast<double>(times.makespan), row["makespan"].get<double>() * kStored,

@@ -19,6 +19,7 @@ import tempfile
 
 SCHEDULES = ("gpipe,1f1b,eager-1f1b,interleaved,bfs,zb-h1,zb-h2,zb-1p,zb-2p,interleaved-zb,zb-v,v-half,v-min,1f1b-v,"
              "dualpipev,hanayo")
+ONE_CHUNK = {"gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"}
 TOLERANCE = 1e-4  # of a matrix's largest entry: PyTorch adds and multiplies in other orders
 
 
@@ -102,13 +103,9 @@ def make_runtime(training, order, rank, microbatches):
     return runtime, modules
 
 
-def train(rank, ranks, training_file, order, result_file):
-    """One rank, in a process of its own."""
+def train(rank, training, order):
+    """One rank's losses, where it has them, and weights."""
     import torch
-    import torch.distributed as dist
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=ranks)
-    training = json.loads(pathlib.Path(training_file).read_text())
     runtime, modules = make_runtime(training, order, rank, training["microbatches"])
     optimizer = torch.optim.SGD([weight for module in modules.values() for weight in module.parameters()],
                                 lr=training["optimizer"]["learning_rate"])
@@ -123,10 +120,22 @@ def train(rank, ranks, training_file, order, result_file):
         last = max(read_placement(order)) in modules
         runtime.step(*arguments, **({"target": targets, "losses": told} if last else {}))
         optimizer.step()
-        losses.append(float(sum(told) / len(told)) if last else None)
+        losses.append(torch.stack(told).detach().mean().item() if last else None)
     weights = {stage: {name: weight.detach().tolist() for name, weight in module.weights.items()}
                for stage, module in modules.items()}
-    pathlib.Path(f"{result_file}.{rank}").write_text(json.dumps({"losses": losses, "weights": weights}))
+    return {"losses": losses, "weights": weights}
+
+
+def work(rank, ranks, folder, *schedules):
+    """One rank of all schedules, in a process of its own."""
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=ranks)
+    for schedule in schedules:
+        training = json.loads(pathlib.Path(folder, f"{schedule}.json").read_text())
+        result = train(rank, training, os.path.join(folder, f"{schedule}.csv"))
+        pathlib.Path(folder, f"{schedule}.{rank}").write_text(json.dumps(result))
     dist.destroy_process_group()
 
 
@@ -156,27 +165,34 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def compare(options, schedule, folder):
-    """One schedule through both; True where they agree."""
-    shape = [schedule, "--pp", str(options.ranks), "--vpp", str(options.chunks), "-m", str(options.microbatches)]
-    if schedule in ("gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"):
-        shape[3:5] = []
-    training_file, order, result = (os.path.join(folder, name) for name in ("training.json", "order.csv", "result"))
+def prepare(options, schedule, folder):
+    """What our executor trains, and the order that PyTorch is to follow."""
+    chunks = [] if schedule in ONE_CHUNK else ["--vpp", str(options.chunks)]
+    shape = [schedule, "--pp", str(options.ranks), *chunks, "-m", str(options.microbatches)]
     run = [options.program, "run", *shape, "--backend", "cpu", "--work", "transformer", "--warmup", "0", "--steps", "2",
-           "--save-training", training_file, "--format", "csv"]
+           "--save-training", os.path.join(folder, f"{schedule}.json"), "--format", "csv"]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    order = os.path.join(folder, f"{schedule}.csv")
     subprocess.run([options.program, "convert", *shape, "--to", "pytorch-csv", "-o", order], check=True,
                    stderr=subprocess.DEVNULL)
+
+
+def launch(options, schedules, folder):
     environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
-    workers = [subprocess.Popen([sys.executable, __file__, "--worker", str(rank), str(options.ranks), training_file, order,
-                                 result], env=environment) for rank in range(options.ranks)]
-    statuses = [worker.wait(timeout=300) for worker in workers]
-    if any(statuses):
+    workers = [subprocess.Popen([sys.executable, __file__, "--worker", str(rank), str(options.ranks), folder, *schedules],
+                                env=environment) for rank in range(options.ranks)]
+    for worker in workers:
+        worker.wait()
+
+
+def compare(options, schedule, folder):
+    """True where both came to the same."""
+    results = [pathlib.Path(folder, f"{schedule}.{rank}") for rank in range(options.ranks)]
+    if not all(result.exists() for result in results):
         print(f"{schedule}: PyTorch failed")
         return False
-    training = json.loads(pathlib.Path(training_file).read_text())
-    results = [json.loads(pathlib.Path(f"{result}.{rank}").read_text()) for rank in range(options.ranks)]
-    apart, where = judge(training, results)
+    training = json.loads(pathlib.Path(folder, f"{schedule}.json").read_text())
+    apart, where = judge(training, [json.loads(result.read_text()) for result in results])
     print(f"{schedule}: losses {training['losses']}; largest relative difference {apart:.1e} ({where})", flush=True)
     return apart <= TOLERANCE
 
@@ -184,7 +200,7 @@ def compare(options, schedule, folder):
 def main():
     if sys.argv[1:2] == ["--worker"]:
         rank, ranks, *files = sys.argv[2:]
-        return train(int(rank), int(ranks), *files)
+        return work(int(rank), int(ranks), *files)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--ranks", type=int, default=2)
@@ -192,11 +208,12 @@ def main():
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--schedules", default=SCHEDULES)
     options = parser.parse_args()
-    wrong = []
-    for schedule in options.schedules.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            if not compare(options, schedule, folder):
-                wrong.append(schedule)
+    schedules = options.schedules.split(",")
+    with tempfile.TemporaryDirectory() as folder:
+        for schedule in schedules:
+            prepare(options, schedule, folder)
+        launch(options, schedules, folder)
+        wrong = [schedule for schedule in schedules if not compare(options, schedule, folder)]
     print("PyTorch agrees on every schedule" if not wrong else f"PyTorch disagrees on {', '.join(wrong)}")
     return 1 if wrong else 0
 

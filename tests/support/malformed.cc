@@ -57,7 +57,7 @@ std::vector<MalformedCase> load_malformed(const std::string& table) {
   for (int number = 1; std::getline(file, line); ++number) {
     const std::string where = table + ":" + std::to_string(number);
     const std::size_t arrow = line.rfind(" => ");
-    if (line.starts_with("base: ")) base = line.substr(6);
+    if (line.starts_with("base: ")) base = resolve_escapes(line.substr(6));
     if (line.empty() || line.starts_with("# ") || line.starts_with("base: ")) continue;
     if (arrow == std::string::npos) {
       ADD_FAILURE() << where << ": no \" => \" in this line";

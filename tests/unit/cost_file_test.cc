@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/ir/error.h"
+#include "sim/ir/recompute.h"
 #include "tests/support/malformed.h"
 #include "traces/format.h"
 #include "traces/text_schedule.h"
@@ -46,6 +47,29 @@ TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
   EXPECT_EQ(model.stages[1].forward, 1'000'000);
   EXPECT_EQ(model.stages[1].backward, 7'000'000);
   EXPECT_EQ(model.stages[1].recompute, 2'000'000);
+}
+
+TEST(CostFile, SaysWhatAnUpdateTakesAndWhatWeightsWeigh) {
+  const CostFile file =
+      with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"optimizer":"3us",)"
+           R"("reduce_grad":"5us","unshard":"4us","weight_bytes":"2KiB"},)"
+           R"({"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7}],"norm":"2us")");
+  const CostModel model = cost_model(file, split());
+  EXPECT_EQ(model.norm, 2'000);
+  ASSERT_EQ(model.updates.size(), 2u);
+  EXPECT_EQ(model.updates[0].optimizer, 3'000);
+  EXPECT_EQ(model.updates[0].reduce_grad, 5'000);
+  EXPECT_EQ(model.updates[0].unshard, 4'000);
+  EXPECT_EQ(model.updates[1].optimizer, 0);
+  EXPECT_EQ(memory_model(file, split()).weight_bytes, (std::vector<Bytes>{2048, 7}));
+}
+
+TEST(CostFile, GivesWeightsForAllStagesOrForNone) {
+  const CostFile file =
+      with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7},)"
+           R"({"forward":1,"input_grad":1,"weight_grad":1}])");
+  EXPECT_NE(error_of([&] { memory_model(file, split()); }).find("'weight_bytes'"),
+            std::string::npos);
 }
 
 constexpr const char* kTwoStages = R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1},)"
@@ -107,6 +131,58 @@ TEST(CostFile, GivesMemoryInBytes) {
   EXPECT_EQ(model.activation_bytes[1].forward, 1'500);
   EXPECT_EQ(model.activation_bytes[1].weight_grad, -1'500);
   EXPECT_EQ(model.static_bytes, (std::vector<Bytes>{2'000'000'000, 7}));
+}
+
+constexpr const char* kRecomputing =
+    R"("stages":[{"forward":"10ns","backward":"20ns","recompute":"9ns","selective_recompute":"3ns",)"
+    R"("activation_bytes":{"kept":1000,"checkpoint":100,"selective_checkpoint":400}},)"
+    R"({"forward":"10ns","backward":"20ns","selective_recompute":"4ns",)"
+    R"("activation_bytes":{"kept":1000}}])";
+
+TEST(CostFile, GivesEachKindOfRecomputationItsTimeAndItsCheckpoint) {
+  const CostFile file = with(kRecomputing);
+  const Schedule plain = parse_schedule_text("0F0 0B0 | 1F0 1B0");
+  const Schedule full = with_recompute(plain, {Recompute::kFull});
+  EXPECT_EQ(cost_model(file, full).stages[0].recompute, 9);
+  EXPECT_EQ(cost_model(file, full).stages[1].recompute, 10);  // forward
+  EXPECT_EQ(memory_model(file, full).checkpoint_bytes, (std::vector<Bytes>{100, 0}));
+  const Schedule selective = with_recompute(plain, {Recompute::kSelective});
+  EXPECT_EQ(cost_model(file, selective).stages[0].recompute, 3);
+  EXPECT_EQ(cost_model(file, selective).stages[1].recompute, 4);
+  EXPECT_EQ(memory_model(file, selective).checkpoint_bytes,
+            (std::vector<Bytes>{400, 298}));  // 1000 * 34 / 114
+  EXPECT_EQ(error_of([&] {
+              cost_model(
+                  with(R"("stages":[{"forward":1,"backward":2}])"),
+                  with_recompute(parse_schedule_text("0F0 0B0", "one"), {Recompute::kSelective}));
+            }),
+            "f.json: /stages/0: lacks 'selective_recompute', but one recomputes attention there; "
+            "add it");
+}
+
+// 1000 bytes are 8000 bits; 4 Gb/s moves 4 bits in a nanosecond.
+TEST(CostFile, GivesCopiesTheBytesThatAreKeptOverTheBandwidth) {
+  const CostFile file =
+      with(std::string(kRecomputing) + R"(,"copy":{"latency":"5ns","bandwidth_gbps":4})");
+  const Schedule plain = parse_schedule_text("0F0 0F1 0EVICT0 0B1 0LOAD0 0B0 | 1F0 1F1 1B1 1B0");
+  EXPECT_EQ(cost_model(file, plain).stages[0].evict, 2005);
+  EXPECT_EQ(cost_model(file, plain).stages[0].load, 2005);
+  const Schedule checkpoints = with_recompute(plain, {Recompute::kFull});
+  EXPECT_EQ(cost_model(file, checkpoints).stages[0].evict, 205);  // of the checkpoint alone
+  const CostFile own = with(
+      R"("stages":[{"forward":1,"backward":1,"evict":"7ns","load":"8ns"},{"forward":1,"backward":1}],)"
+      R"("copy":{"latency":"5ns"})");
+  EXPECT_EQ(cost_model(own, plain).stages[0].evict, 7);
+  EXPECT_EQ(cost_model(own, plain).stages[0].load, 8);
+  EXPECT_EQ(cost_model(own, plain).stages[1].load, 5);
+  EXPECT_EQ(
+      error_of([&] {
+        cost_model(with(R"("stages":[{"forward":1,"backward":1},{"forward":1,"backward":1}],)"
+                        R"("copy":{"bandwidth_gbps":4})"),
+                   plain);
+      }),
+      "f.json: /stages/0: lacks 'activation_bytes', which /copy/bandwidth_gbps needs; add it, "
+      "or give 'evict' and 'load'");
 }
 
 TEST(CostFile, MustCoverTheSchedule) {
@@ -199,6 +275,7 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
             keys_of(schema["$defs"]["speed"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("cluster":{"devices":[)" + stray + "]}"),
             keys_of(cluster["devices"]["items"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("copy":)" + stray), keys_of(file["copy"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("memory":)" + stray), keys_of(file["memory"]["properties"]));
 }
 
@@ -206,7 +283,8 @@ TEST(CostFile, RefusesWhatIsMalformed) { expect_refusals("costs.txt", read); }
 
 TEST(CostFile, SurvivesDamage) {
   expect_survival(R"({"format":"bubblescope-costs/1","stages":[{"forward":"1ms","backward":2}],)"
-                  R"("message":{"latency":1,"bytes":"1MiB","bandwidth_gbps":400.5}})",
+                  R"("message":{"latency":1,"bytes":"1MiB","bandwidth_gbps":400.5},)"
+                  R"("copy":{"latency":1,"bandwidth_gbps":4}})",
                   read);
 }
 

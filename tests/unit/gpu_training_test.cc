@@ -143,7 +143,8 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
   for (const char* name : {"gpipe", "zb-h1", "zb-h2"}) {
     const Schedule schedule = build(name, 3, 1, 6);
     const TrainingOptions options = small_model();
-    const auto memory = device_training_memory(schedule, options, Precision::kFloat32);
+    const auto memory =
+        device_training_memory(schedule, options, Precision::kFloat32).activation_bytes;
     const Trained trained = train(schedule, options);
     for (std::size_t rank = 0; rank < trained.peaks.size(); ++rank) {
       const auto expected = static_cast<double>(walk_peak(schedule.order[rank], memory));
@@ -156,9 +157,11 @@ TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {
   const Schedule schedule = build("1f1b", 3, 1, 3);
   TrainingOptions options = small_model();
   options.model.blocks_per_stage = 3;
-  const auto host = training_memory(schedule, options);
-  const auto device = device_training_memory(schedule, options, Precision::kFloat32);
-  const auto halves = device_training_memory(schedule, options, Precision::kBfloat16);
+  const auto host = training_memory(schedule, options).activation_bytes;
+  const auto device =
+      device_training_memory(schedule, options, Precision::kFloat32).activation_bytes;
+  const auto halves =
+      device_training_memory(schedule, options, Precision::kBfloat16).activation_bytes;
   for (std::size_t stage = 0; stage < host.size(); ++stage) {
     EXPECT_EQ(device[stage].forward, host[stage].forward);
     EXPECT_EQ(device[stage].input_grad, host[stage].input_grad);

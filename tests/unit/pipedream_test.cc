@@ -1,6 +1,7 @@
 // Training without flushes: periods of replicated stages, and the versions of their weights.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "traces/text_schedule.h"
 
 namespace bubblescope {
 namespace {
@@ -73,6 +75,68 @@ TEST(PipeDream, IsStalerTheEarlierTheStage) {
   }
 }
 
+TEST(PipeDream, FeedsAWiderStageWithMoreInFlight) {
+  // Of (1, 2, 1), NOAM is 4. With one more on its way nothing stalls: the two replicas of the
+  // second stage never wait for the first.
+  ScheduleRequest request = request_of(4, 240);
+  request.replicas = {1, 2, 1};
+  request.in_flight = 5;
+  EXPECT_EQ(report_of("pipedream", request).period, kForward + kBackward);
+}
+
+TEST(PipeDream, RunsAsFastAsWhatIsOnItsWayAllows) {
+  // A round trip takes p (F + B), and the first stage runs a backward for every forward: a
+  // micro-batch comes around every ceil(p / K) (F + B). Fewer on their way need fewer versions.
+  for (std::int32_t in_flight = 1; in_flight <= 4; ++in_flight) {
+    ScheduleRequest request = request_of(4, 240);
+    request.in_flight = in_flight;
+    const BubbleReport report = report_of("pipedream", request);
+    EXPECT_EQ(report.period, (4 + in_flight - 1) / in_flight * (kForward + kBackward));
+    EXPECT_EQ(report.ranks[0].weights->versions, in_flight);
+  }
+}
+
+TEST(PipeDream, WeighsTheCopiesOfItsWeights) {
+  const Schedule schedule = build_schedule(find_schedule("pipedream"), request_of(4, 40));
+  const Program program = std::get<Program>(lower(schedule));
+  MemoryModel memory;
+  memory.weight_bytes = {100, 200, 300, 400};
+  const BubbleReport report =
+      analyze(schedule, program, simulate(program, spread({}, schedule)), memory);
+  std::vector<Bytes> bytes;
+  for (const RankReport& rank : report.ranks) bytes.push_back(*rank.weights->bytes);
+  EXPECT_EQ(bytes, (std::vector<Bytes>{4 * 100, 3 * 200, 2 * 300, 1 * 400}));
+}
+
+TEST(PipeDreamVertical, UsesOneVersionForAMicrobatchOnAllStages) {
+  constexpr std::int32_t kDelay = 3;  // p - 1
+  const Schedule schedule = build_schedule(find_schedule("vertical-sync"), request_of(4, 40));
+  EXPECT_TRUE(validate(schedule).empty());
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    for (std::size_t at = 0; at < schedule.order[rank].size(); ++at)
+      EXPECT_EQ(schedule.weights[rank][at].read,
+                std::max(0, schedule.order[rank][at].microbatch - kDelay));
+  const BubbleReport report = report_of(schedule, request_of(4, 40).cost);
+  for (const RankReport& rank : report.ranks) {
+    EXPECT_EQ(rank.weights->staleness, kDelay);
+    EXPECT_EQ(rank.weights->versions, kDelay + 1);
+  }
+}
+
+TEST(PipeDream2BW, ReplicatesTheWholePipeline) {
+  // Three stages of two ranks: two pipelines, each of which takes 2 (F + B) per micro-batch.
+  ScheduleRequest request = request_of(6, 48);
+  request.replicas = {2, 2, 2};
+  const BubbleReport report = report_of("pipedream-2bw", request);
+  EXPECT_EQ(report.period, kForward + kBackward);
+  for (const RankReport& rank : report.ranks) {
+    EXPECT_EQ(rank.weights->versions, 2);
+    EXPECT_EQ(rank.weights->staleness, 1);
+  }
+  request.replicas = {3, 2, 1};
+  EXPECT_FALSE(find_schedule("pipedream-2bw").refuse(request).empty());
+}
+
 TEST(PipeDream2BW, HoldsTwoVersionsOneUpdateApart) {
   const BubbleReport report = report_of("pipedream-2bw", request_of(4, 40));
   for (const RankReport& rank : report.ranks) {
@@ -113,6 +177,15 @@ TEST(ValidateWeights, FindsVersionsThatAreNotThere) {
   schedule.weights[1].back().written = 9;
   EXPECT_EQ(validate(schedule).size(), 3u);
   schedule.weights.pop_back();
+  EXPECT_EQ(validate(schedule).size(), 1u);
+}
+
+TEST(ValidateWeights, KnowsSlicesOfAMicrobatchApart) {
+  // The slices of micro-batch 0 enter before and behind the update of micro-batch 1.
+  Schedule schedule = parse_schedule_text("0F1 0F1.1 0F0 0B1.1 0B1 0F0.1 0B0.1 0B0");
+  schedule.weights = {{{0, {}}, {0, {}}, {0, {}}, {0, {}}, {0, 1}, {1, {}}, {1, {}}, {0, 2}}};
+  EXPECT_TRUE(validate(schedule).empty());
+  schedule.weights[0][7].read = 1;
   EXPECT_EQ(validate(schedule).size(), 1u);
 }
 

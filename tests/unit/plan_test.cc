@@ -113,7 +113,10 @@ TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
 
 TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
   PredictOptions options;
-  options.cost.uniform = {10'000'000, 10'000'000, 9'000'000, {}, 400'000};
+  UniformCost& cost = options.cost.uniform;
+  cost.forward = cost.input_grad = 10'000'000;
+  cost.weight_grad = 9'000'000;
+  cost.message = 400'000;
   const WhatIf what_if(options, false);
   std::vector<Plan> plans;
   for (const char* schedule : {"zb-h1", "gpipe"})
@@ -124,9 +127,9 @@ TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
   const BreakEven& first = break_evens.found[0];
   ASSERT_EQ(first.parameter, "p2p");
   const auto step = [&](const char* schedule, Nanos message) {
-    UniformCost cost = options.cost.uniform;
-    cost.message = message;
-    return what_if.step(what_if.lower_plan(configuration_of(schedule, 4, 16)), cost);
+    UniformCost with_message = cost;
+    with_message.message = message;
+    return what_if.step(what_if.lower_plan(configuration_of(schedule, 4, 16)), with_message);
   };
   EXPECT_LE(step("zb-h1", first.at - 1), step("gpipe", first.at - 1));
   EXPECT_GT(step("zb-h1", first.at), step("gpipe", first.at));

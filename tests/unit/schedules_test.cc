@@ -26,12 +26,39 @@ ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t
 TEST(Registry, HoldsTheseSchedules) {
   std::vector<std::string> names;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) names.push_back(def.name);
-  const std::vector<std::string> expected = {
-      "1f1b",           "1f1b-v",       "bfs",       "chimera",       "dualpipe", "dualpipev",
-      "eager-1f1b",     "forward-only", "gems",      "gpipe",         "hanayo",   "interleaved",
-      "interleaved-zb", "naive",        "pipedream", "pipedream-2bw", "seq1f1b",  "slimpipe",
-      "terapipe",       "v-auto",       "v-half",    "v-min",         "zb-1p",    "zb-2p",
-      "zb-auto",        "zb-h1",        "zb-h2",     "zb-v"};
+  const std::vector<std::string> expected = {"1f1b",
+                                             "1f1b-v",
+                                             "bfs",
+                                             "bpipe",
+                                             "chimera",
+                                             "chimera-doubling",
+                                             "chimera-halving",
+                                             "dualpipe",
+                                             "dualpipev",
+                                             "eager-1f1b",
+                                             "forward-only",
+                                             "gems",
+                                             "gpipe",
+                                             "group-interleaved",
+                                             "hanayo",
+                                             "interleaved",
+                                             "interleaved-zb",
+                                             "naive",
+                                             "pipedream",
+                                             "pipedream-2bw",
+                                             "pipedream-vertical",
+                                             "seq1f1b",
+                                             "slimpipe",
+                                             "terapipe",
+                                             "v-auto",
+                                             "v-half",
+                                             "v-min",
+                                             "zb-1p",
+                                             "zb-2p",
+                                             "zb-auto",
+                                             "zb-h1",
+                                             "zb-h2",
+                                             "zb-v"};
   EXPECT_EQ(names, expected);
 }
 

@@ -1,0 +1,99 @@
+// BPipe: 1F1B whose early ranks keep part of their activations in the memory of late ones, so that
+// all ranks need about the same. Kim et al., "BPipe: Memory-Balanced Pipeline Parallelism for
+// Training Large Language Models", 2023.
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+const ScheduleDef& one_f_one_b() { return find_schedule("1f1b"); }
+
+/// ceil((p+2)/2): half of the p + 1 micro-batches that a pair of ranks holds together, rounded up,
+/// and one on its way between them.
+std::size_t limit_of(std::int32_t ranks) { return static_cast<std::size_t>((ranks + 3) / 2); }
+
+/// Goes through a rank's order with only so much memory. Where there is no room, the newest
+/// micro-batch goes, for it is needed last; it is back an op before its backward begins.
+class Eviction {
+ public:
+  explicit Eviction(std::size_t limit) : limit_(limit) {}
+
+  RankOrder run(const RankOrder& ops) && {
+    for (std::size_t at = 0; at < ops.size(); ++at) {
+      load_for(ops[at]);
+      if (at + 1 < ops.size()) load_for(ops[at + 1]);
+      const Op& op = ops[at];
+      if (op.kind == OpKind::kForward) {
+        make_room(op.stage);
+        held_.insert(op.microbatch);
+      } else {
+        held_.erase(op.microbatch);
+        loaded_.erase(op.microbatch);
+      }
+      made_.push_back(op);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void load_for(const Op& op) {
+    if (op.kind != OpKind::kBackward || evicted_.erase(op.microbatch) == 0) return;
+    make_room(op.stage);
+    held_.insert(op.microbatch);
+    loaded_.insert(op.microbatch);
+    made_.push_back({op.stage, op.microbatch, 0, OpKind::kLoad});
+  }
+
+  void make_room(std::int32_t stage) {
+    if (held_.size() < limit_) return;
+    auto newest = std::prev(held_.end());
+    while (loaded_.contains(*newest)) --newest;
+    made_.push_back({stage, *newest, 0, OpKind::kEvict});
+    evicted_.insert(*newest);
+    held_.erase(newest);
+  }
+
+  std::size_t limit_;
+  std::set<std::int32_t> held_;     ///< in the rank's own memory
+  std::set<std::int32_t> loaded_;   ///< of these, back for their backward
+  std::set<std::int32_t> evicted_;  ///< in the partner's
+  RankOrder made_;
+};
+
+Schedule build(const ScheduleRequest& request) {
+  const std::int32_t ranks = request.shape.ranks;
+  Schedule schedule = one_f_one_b().build(request);
+  schedule.keeper_of_rank = kept_by_host(ranks);
+  for (std::int32_t rank = 0; rank < ranks / 2; ++rank) {
+    schedule.keeper_of_rank[rank] = ranks - 1 - rank;
+    schedule.order[rank] = Eviction(limit_of(ranks)).run(schedule.order[rank]);
+  }
+  return schedule;
+}
+
+/// 1F1B's times: copies that are no longer than a forward hide beside the ops next to them.
+Claims claim(const ScheduleRequest& request) {
+  Claims claims;
+  const UniformCost& cost = request.cost;
+  if (cost.copy <= std::min(cost.forward, cost.full_backward()))
+    claims = one_f_one_b().claims(request);
+  claims.peak_chunks.clear();  // what is elsewhere is not in the order: tests of its own
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "bpipe",
+    .aliases = {"BPipe"},
+    .summary = "1F1B; early ranks keep activations with late ones: at most (p+2)/2 anywhere",
+    .source = "Kim et al. 2023",
+    .implied_chunks = 1,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,60 @@
+// Group-interleaved 1F1B: interleaved with half the warm-up, which lets go of activations a
+// micro-batch earlier, and with W right behind its I. With --offload it is PipeOffload.
+// Wan et al., "PipeOffload: Improving Scalability of Pipeline Parallelism with Memory
+// Optimization", 2025.
+#include <algorithm>
+
+#include "schedules/chunk_cost.h"
+#include "schedules/virtual_stages.h"
+
+namespace bubblescope {
+namespace {
+
+/// Gradients come back a step per rank: they do not wait for W.
+constexpr std::int32_t kSteps = 1;
+
+Schedule build(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  const std::int32_t group_size = groups_of(request).size;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    schedule.order.push_back(alternate_split(virtual_visits(shape, group_size, rank),
+                                             virtual_warmup(request, rank, kSteps), 0));
+  return schedule;
+}
+
+/// With F, I and W of a chunk, and no time for messages:
+///   T = mv (F + I + W) + (p-1) (F + I)
+/// where groups fill the loop and F = I = W. Rank r holds (v-1) g + p - r chunks.
+Claims claim(const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
+  Claims claims;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    claims.peak_chunks.push_back(std::min(visits, virtual_warmup(request, rank, kSteps) + 1));
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  const Groups groups = groups_of(request);
+  const bool fills = groups.size >= shape.ranks && fill_loop(groups, shape);
+  if (!cost || cost->message > 0 || !fills) return claims;
+  const auto [forward, backward, input_grad, weight_grad, message] = *cost;
+  if (forward != input_grad || forward != weight_grad) return claims;
+  claims.makespan =
+      visits * (forward + input_grad + weight_grad) + (shape.ranks - 1) * (forward + input_grad);
+  claims.max_span = claims.makespan;
+  return claims;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "group-interleaved",
+    .aliases = {"GroupInterleaved", "pipeoffload"},
+    .summary = "interleaved with half the warm-up: 1F1B's memory and less; made for --offload",
+    .source = "Wan et al. 2025 (PipeOffload)",
+    .groups_microbatches = true,
+    .refuse = refuse_groups,
+    .build = build,
+    .claims = claim,
+}};
+
+}  // namespace
+}  // namespace bubblescope

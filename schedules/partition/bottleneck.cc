@@ -1,0 +1,188 @@
+// Plain pipelines.
+#include "schedules/partition/bottleneck.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "schedules/partition/prefixes.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Nanos kNone = std::numeric_limits<Nanos>::max();
+constexpr std::size_t kMostPrefixes = 4000;
+
+class Bottleneck {
+ public:
+  Bottleneck(const LayerGraph& graph, std::int32_t stages, const std::optional<StageMemory>& memory)
+      : graph_(graph),
+        stages_(stages),
+        memory_(memory),
+        prefixes_(find_prefixes(graph, kMostPrefixes)) {}
+
+  std::optional<Partition> find() {
+    const std::size_t size = prefixes_.all.size();
+    std::vector<Nanos> before(size, kNone);
+    before[0] = 0;
+    for (std::int32_t stage = 0; stage < stages_; ++stage) {
+      std::vector<Nanos> after(size, kNone);
+      cut_.emplace_back(size, 0);
+      for (std::size_t to = 1; to < size; ++to)
+        for (const std::int32_t from : prefixes_.inside[to]) {
+          if (before[static_cast<std::size_t>(from)] >= after[to]) continue;
+          const Nanos time = std::max(before[static_cast<std::size_t>(from)],
+                                      stage_time(stage, static_cast<std::size_t>(from), to));
+          if (time >= after[to]) continue;
+          after[to] = time;
+          cut_.back()[to] = from;
+        }
+      before = std::move(after);
+    }
+    if (before.back() == kNone) return std::nullopt;
+    return partition(before.back());
+  }
+
+ private:
+  Nanos stage_time(std::int32_t number, std::size_t from, std::size_t to) const {
+    const Prefix& first = prefixes_.all[from];
+    const Prefix& last = prefixes_.all[to];
+    if (memory_) {
+      PartitionStage stage;
+      stage.parameters = last.parameters - first.parameters;
+      stage.activations = last.activations - first.activations;
+      if (held(stage, static_cast<std::size_t>(number), *memory_) > memory_->limit) return kNone;
+    }
+    return last.time - first.time;
+  }
+
+  Partition partition(Nanos period) const {
+    Partition partition;
+    partition.period = period;
+    auto to = static_cast<std::int32_t>(prefixes_.all.size()) - 1;
+    for (std::size_t stage = cut_.size(); stage-- > 0;) {
+      const std::int32_t from = cut_[stage][static_cast<std::size_t>(to)];
+      partition.stages.push_back(stage_of(graph_, layers_between(prefixes_, from, to)));
+      to = from;
+    }
+    std::reverse(partition.stages.begin(), partition.stages.end());
+    return partition;
+  }
+
+  const LayerGraph& graph_;
+  std::int32_t stages_;
+  const std::optional<StageMemory>& memory_;
+  Prefixes prefixes_;
+  std::vector<std::vector<std::int32_t>> cut_;  ///< [stage][prefix behind it]: the prefix before it
+};
+
+/// The state of torchgpipe's solver: where blocks end, and what the layers between weigh.
+class Blocks {
+ public:
+  Blocks(const LayerGraph& graph, std::int32_t blocks) {
+    Nanos least = kNone;
+    Nanos most = 0;
+    for (const Layer& layer : graph.layers) {
+      least = std::min(least, layer.time());
+      most = std::max(most, layer.time());
+    }
+    most_ = std::max<Nanos>(most - least, 1);
+    sum_.push_back(0);
+    for (const Layer& layer : graph.layers) sum_.push_back(sum_.back() + layer.time() - least);
+    for (std::int32_t block = 1; block < blocks; ++block)
+      end_.push_back(graph.size() / blocks * block);
+    end_.push_back(graph.size());
+  }
+
+  /// Moves layers towards the lightest block until the heaviest is at most one layer heavier.
+  std::vector<std::int32_t> solve() {
+    std::size_t heavy = heaviest();
+    for (std::size_t light = lightest(); weight(heavy) > weight(light) + most_;
+         light = lightest()) {
+      const std::size_t neighbour = heavy < light ? light - 1 : light + 1;
+      if (heavy < light)
+        --end_[neighbour];
+      else
+        ++end_[light];
+      if (neighbour == heavy) heavy = heaviest();
+    }
+    std::vector<std::int32_t> counts;
+    for (std::size_t block = 0; block < end_.size(); ++block)
+      counts.push_back(end_[block] - begin(block));
+    return counts;
+  }
+
+ private:
+  std::int32_t begin(std::size_t block) const { return block == 0 ? 0 : end_[block - 1]; }
+  Nanos weight(std::size_t block) const {
+    return sum_[static_cast<std::size_t>(end_[block])] -
+           sum_[static_cast<std::size_t>(begin(block))];
+  }
+  /// The last of the heaviest, as torchgpipe takes it.
+  std::size_t heaviest() const {
+    std::size_t found = 0;
+    for (std::size_t block = 1; block < end_.size(); ++block)
+      if (weight(block) >= weight(found)) found = block;
+    return found;
+  }
+  std::size_t lightest() const {
+    std::size_t found = 0;
+    for (std::size_t block = 1; block < end_.size(); ++block)
+      if (weight(block) < weight(found)) found = block;
+    return found;
+  }
+
+  Nanos most_ = 1;          ///< the heaviest layer's weight over the lightest's
+  std::vector<Nanos> sum_;  ///< [layer]: weight of all before it
+  std::vector<std::int32_t> end_;
+};
+
+std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t stages,
+                                           const UnevenEnds& ends) {
+  const std::int32_t given = (ends.first ? 1 : 0) + (ends.last ? 1 : 0);
+  const std::int32_t middle = layers - ends.first.value_or(0) - ends.last.value_or(0);
+  if (stages <= given || middle < 0 || middle % (stages - given) != 0)
+    throw Error(Fault::kProblem,
+                std::to_string(std::max(middle, 0)) + " layers do not divide evenly into the " +
+                    std::to_string(stages - given) +
+                    " stages between; choose other --first-layers or --last-layers");
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), middle / (stages - given));
+  if (ends.first) counts.front() = *ends.first;
+  if (ends.last) counts.back() = *ends.last;
+  return counts;
+}
+
+}  // namespace
+
+Bytes held(const PartitionStage& stage, std::size_t number, const StageMemory& memory) {
+  return static_cast<Bytes>(memory.parameter_copies * static_cast<double>(stage.parameters)) +
+         memory.in_flight[number] * stage.activations;
+}
+
+std::optional<Partition> least_bottleneck(const LayerGraph& graph, std::int32_t stages,
+                                          const std::optional<StageMemory>& memory) {
+  return Bottleneck(graph, stages, memory).find();
+}
+
+Partition torchgpipe_blocks(const LayerGraph& graph, std::int32_t stages) {
+  return cut_after(graph, Blocks(graph, stages).solve());
+}
+
+std::vector<std::int32_t> megatron_counts(std::int32_t layers, std::int32_t stages,
+                                          const UnevenEnds& ends) {
+  if (ends.first || ends.last) return counts_with_ends(layers, stages, ends);
+  const std::int32_t counted =
+      layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);
+  if (counted % stages != 0)
+    throw Error(Fault::kProblem, std::to_string(counted) + " layers do not divide evenly into " +
+                                     std::to_string(stages) +
+                                     " stages; give --first-layers or --last-layers");
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), counted / stages);
+  if (ends.counts_embedding) --counts.front();
+  if (ends.counts_loss) --counts.back();
+  return counts;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,110 @@
+// Growing prefixes layer by layer.
+#include "schedules/partition/prefixes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int32_t kBits = 64;
+
+bool has(const std::vector<std::uint64_t>& holds, std::int32_t layer) {
+  return holds[static_cast<std::size_t>(layer / kBits)] >> (layer % kBits) & 1;
+}
+
+Prefix with_layer(const Prefix& prefix, const LayerGraph& graph, std::int32_t at) {
+  const Layer& layer = graph.layers[static_cast<std::size_t>(at)];
+  Prefix grown = prefix;
+  grown.holds[static_cast<std::size_t>(at / kBits)] |= std::uint64_t{1} << (at % kBits);
+  ++grown.layers;
+  grown.time += layer.time();
+  grown.activations += layer.activations;
+  grown.parameters += layer.parameters;
+  return grown;
+}
+
+Prefix empty_prefix(const LayerGraph& graph) {
+  Prefix prefix;
+  prefix.holds.resize(static_cast<std::size_t>(graph.size() / kBits + 1), 0);
+  return prefix;
+}
+
+/// What the layers put out that are taken by others than those of the set, or by none.
+Bytes output_of(const Prefix& prefix, const LayerGraph& graph) {
+  std::vector<bool> taken(graph.layers.size(), false);
+  for (std::int32_t at = 0; at < graph.size(); ++at)
+    if (has(prefix.holds, at))
+      for (const std::int32_t from : graph.inputs[static_cast<std::size_t>(at)]) taken[from] = true;
+  Bytes output = 0;
+  for (std::int32_t at = 0; at < graph.size(); ++at)
+    if (has(prefix.holds, at) && !taken[at])
+      output += graph.layers[static_cast<std::size_t>(at)].activations;
+  return output;
+}
+
+bool can_run(const LayerGraph& graph, const Prefix& prefix, std::int32_t layer) {
+  if (has(prefix.holds, layer)) return false;
+  const std::vector<std::int32_t>& inputs = graph.inputs[static_cast<std::size_t>(layer)];
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](std::int32_t from) { return has(prefix.holds, from); });
+}
+
+/// Level by level: all prefixes of n layers, then of n+1. Empty when there are more than `most`.
+std::vector<Prefix> all_prefixes(const LayerGraph& graph, std::size_t most) {
+  std::vector<Prefix> found{empty_prefix(graph)};
+  for (std::size_t begin = 0, end = 1; begin < end; begin = end, end = found.size()) {
+    std::set<std::vector<std::uint64_t>> seen;
+    for (std::size_t at = begin; at < end; ++at)
+      for (std::int32_t layer = 0; layer < graph.size(); ++layer) {
+        if (!can_run(graph, found[at], layer)) continue;
+        Prefix grown = with_layer(found[at], graph, layer);
+        if (!seen.insert(grown.holds).second) continue;
+        if (found.size() == most) return {};
+        found.push_back(std::move(grown));
+      }
+  }
+  return found;
+}
+
+std::vector<Prefix> chain_prefixes(const LayerGraph& graph) {
+  std::vector<Prefix> found{empty_prefix(graph)};
+  for (std::int32_t layer = 0; layer < graph.size(); ++layer)
+    found.push_back(with_layer(found.back(), graph, layer));
+  return found;
+}
+
+bool holds_whole(const Prefix& larger, const Prefix& smaller) {
+  for (std::size_t word = 0; word < smaller.holds.size(); ++word)
+    if (smaller.holds[word] & ~larger.holds[word]) return false;
+  return larger.layers > smaller.layers;
+}
+
+}  // namespace
+
+Prefixes find_prefixes(const LayerGraph& graph, std::size_t most) {
+  Prefixes prefixes;
+  prefixes.all = all_prefixes(graph, most);
+  if (prefixes.all.empty()) prefixes.all = chain_prefixes(graph);
+  for (Prefix& prefix : prefixes.all) prefix.output = output_of(prefix, graph);
+  prefixes.inside.resize(prefixes.all.size());
+  for (std::size_t to = 0; to < prefixes.all.size(); ++to)
+    for (std::size_t from = 0; from < to; ++from)
+      if (holds_whole(prefixes.all[to], prefixes.all[from]))
+        prefixes.inside[to].push_back(static_cast<std::int32_t>(from));
+  return prefixes;
+}
+
+std::vector<std::int32_t> layers_between(const Prefixes& prefixes, std::int32_t from,
+                                         std::int32_t to) {
+  const Prefix& smaller = prefixes.all[static_cast<std::size_t>(from)];
+  const Prefix& larger = prefixes.all[static_cast<std::size_t>(to)];
+  std::vector<std::int32_t> layers;
+  for (std::int32_t at = 0; at < static_cast<std::int32_t>(larger.holds.size()) * kBits; ++at)
+    if (has(larger.holds, at) && !has(smaller.holds, at)) layers.push_back(at);
+  return layers;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,234 @@
+// Dynamic programming over prefixes and workers, one level after the other.
+#include "schedules/partition/replicated.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "schedules/partition/prefixes.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Nanos kNone = std::numeric_limits<Nanos>::max();
+
+std::int32_t rounded_up(std::int32_t count, std::int32_t part) { return (count + part - 1) / part; }
+
+/// From one prefix to another: what a unit of the level below takes for the layers between.
+class StageTimes {
+ public:
+  explicit StageTimes(const Prefixes& prefixes)
+      : size_(prefixes.all.size()), times_(size_ * size_, kNone) {
+    for (std::size_t to = 0; to < size_; ++to)
+      for (const std::int32_t from : prefixes.inside[to])
+        set(from, static_cast<std::int32_t>(to),
+            prefixes.all[to].time - prefixes.all[static_cast<std::size_t>(from)].time);
+  }
+
+  Nanos operator()(std::int32_t from, std::int32_t to) const {
+    return times_[static_cast<std::size_t>(from) * size_ + static_cast<std::size_t>(to)];
+  }
+  void set(std::int32_t from, std::int32_t to, Nanos time) {
+    times_[static_cast<std::size_t>(from) * size_ + static_cast<std::size_t>(to)] = time;
+  }
+
+ private:
+  std::size_t size_;
+  std::vector<Nanos> times_;
+};
+
+/// Layers between two prefixes on a number of workers of a level.
+struct Part {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  std::int32_t workers = 1;
+};
+
+/// One level: the best way to give any part of the model to 1, 2, ... of its workers.
+class LevelPlan {
+ public:
+  struct Choice {
+    Nanos period = kNone;
+    std::int32_t split = 0;     ///< the prefix before the last stage
+    std::int32_t replicas = 0;  ///< of the last stage
+  };
+
+  LevelPlan(const Prefixes& prefixes, const ReplicationRequest& request, std::size_t level)
+      : prefixes_(prefixes),
+        request_(request),
+        level_(request.levels[level]),
+        below_(level == 0 ? 1 : request.levels[level - 1].workers),
+        is_last_(level + 1 == request.levels.size()) {}
+
+  void solve(const StageTimes& times) {
+    const auto size = static_cast<std::int32_t>(prefixes_.all.size());
+    choices_.resize(static_cast<std::size_t>(is_last_ ? 1 : size) * prefixes_.all.size() *
+                    static_cast<std::size_t>(level_.workers));
+    for (std::int32_t from = 0; from < (is_last_ ? 1 : size); ++from)
+      for (std::int32_t to = from + 1; to < size; ++to)
+        if (times(from, to) != kNone)
+          for (std::int32_t workers = 1; workers <= level_.workers; ++workers)
+            choice(from, to, workers) = best_choice(times, {from, to, workers});
+  }
+
+  const Choice& operator()(const Part& part) const {
+    return choices_[index(part.from, part.to, part.workers)];
+  }
+
+  /// The stages of a part, first to last, as parts on their replicas.
+  std::vector<Part> stages(Part part) const {
+    std::vector<Part> found;
+    while (part.to != part.from) {
+      const Choice& last = (*this)(part);
+      found.push_back({last.split, part.to, last.replicas});
+      part = {part.from, last.split, part.workers - last.replicas};
+    }
+    std::reverse(found.begin(), found.end());
+    return found;
+  }
+
+  /// What the replicas of a stage need to agree on its gradients and weights, each.
+  Nanos reduce_time(const Part& stage) const {
+    const Bytes parameters = prefixes_.all[static_cast<std::size_t>(stage.to)].parameters -
+                             prefixes_.all[static_cast<std::size_t>(stage.from)].parameters;
+    return std::llround(4e9 * (stage.workers - 1) * static_cast<double>(parameters) /
+                        (static_cast<double>(level_.bytes_per_second) * stage.workers * below_));
+  }
+
+ private:
+  std::size_t index(std::int32_t from, std::int32_t to, std::int32_t workers) const {
+    const std::size_t row = is_last_ ? 0 : static_cast<std::size_t>(from);
+    return (row * prefixes_.all.size() + static_cast<std::size_t>(to)) *
+               static_cast<std::size_t>(level_.workers) +
+           static_cast<std::size_t>(workers - 1);
+  }
+  Choice& choice(std::int32_t from, std::int32_t to, std::int32_t workers) {
+    return choices_[index(from, to, workers)];
+  }
+
+  /// Of a stage on so many replicas, of which `used` workers are used up to it.
+  Nanos stage_time(const StageTimes& times, const Part& stage, std::int32_t used) const {
+    const Prefix& before = prefixes_.all[static_cast<std::size_t>(stage.from)];
+    const Prefix& after = prefixes_.all[static_cast<std::size_t>(stage.to)];
+    const std::int32_t replicas = stage.workers;
+    const Bytes parameters = after.parameters - before.parameters;
+    if (request_.memory) {
+      const Bytes each = after.activations - before.activations + parameters;
+      const std::int32_t micro = rounded_up(level_.workers - used + replicas, replicas);
+      if (each > *request_.memory / micro) return kNone;
+    }
+    Nanos time = (times(stage.from, stage.to) + reduce_time(stage)) / replicas;
+    if (request_.counts_transfers && stage.from > 0) {
+      const double moved = 2e9 * static_cast<double>(before.output) /
+                           (static_cast<double>(level_.bytes_per_second) * replicas);
+      time = std::max<Nanos>(time, std::llround(moved));
+    }
+    return time;
+  }
+
+  Choice best_choice(const StageTimes& times, const Part& part) const {
+    Choice best;
+    if (!request_.straight || part.workers == 1)
+      best = {stage_time(times, part, part.workers), part.from, part.workers};
+    const std::int32_t most = request_.straight ? 1 : part.workers - 1;
+    if (part.workers == 1) return best;
+    for (const std::int32_t split : prefixes_.inside[static_cast<std::size_t>(part.to)]) {
+      if (split <= part.from || times(part.from, split) == kNone) continue;
+      for (std::int32_t replicas = 1; replicas <= most; ++replicas) {
+        const Nanos first = (*this)({part.from, split, part.workers - replicas}).period;
+        if (first >= best.period) continue;
+        const Nanos last = stage_time(times, {split, part.to, replicas}, part.workers);
+        if (std::max(first, last) < best.period) best = {std::max(first, last), split, replicas};
+      }
+    }
+    return best;
+  }
+
+  const Prefixes& prefixes_;
+  const ReplicationRequest& request_;
+  const WorkerLevel& level_;
+  std::int32_t below_;  ///< workers in a unit, which share its all-reduce
+  bool is_last_;
+  std::vector<Choice> choices_;
+};
+
+/// A whole hierarchy.
+class Planner {
+ public:
+  Planner(const LayerGraph& graph, const ReplicationRequest& request)
+      : graph_(graph), request_(request), prefixes_(find_prefixes(graph, most_prefixes())) {}
+
+  std::optional<Partition> plan() {
+    StageTimes times(prefixes_);
+    const auto size = static_cast<std::int32_t>(prefixes_.all.size());
+    for (std::size_t level = 0; level < request_.levels.size(); ++level) {
+      plans_.emplace_back(prefixes_, request_, level).solve(times);
+      if (level + 1 == request_.levels.size()) break;
+      for (std::int32_t to = 0; to < size; ++to)
+        for (const std::int32_t from : prefixes_.inside[static_cast<std::size_t>(to)])
+          times.set(from, to, plans_.back()({from, to, request_.levels[level].workers}).period);
+    }
+    const Part whole{0, size - 1, request_.levels.back().workers};
+    Partition partition;
+    partition.period = plans_.back()(whole).period;
+    if (partition.period == kNone) return std::nullopt;
+    append(partition, whole, request_.levels.size() - 1, {});
+    return partition;
+  }
+
+ private:
+  /// What can be planned in a moment.
+  std::size_t most_prefixes() const { return request_.levels.size() == 1 ? 2000 : 400; }
+
+  /// Replicas of what is inside, and what they take to agree.
+  struct Sharing {
+    std::int32_t replicas = 1;
+    Nanos reduce = 0;
+  };
+
+  /// Adds a part's stages; `outer`: what shares the whole part, the outermost first.
+  void append(Partition& partition, const Part& part, std::size_t level,
+              const std::vector<Sharing>& outer) {
+    for (const Part& stage : plans_[level].stages(part)) {
+      std::vector<Sharing> sharing = outer;
+      sharing.push_back({stage.workers, plans_[level].reduce_time(stage)});
+      if (level > 0) {
+        append(partition, {stage.from, stage.to, request_.levels[level - 1].workers}, level - 1,
+               sharing);
+        continue;
+      }
+      PartitionStage added = stage_of(graph_, layers_between(prefixes_, stage.from, stage.to));
+      for (auto next = sharing.rbegin(); next != sharing.rend(); ++next) {
+        added.replicas *= next->replicas;
+        added.time = (added.time + next->reduce) / next->replicas;
+      }
+      partition.stages.push_back(std::move(added));
+    }
+  }
+
+  const LayerGraph& graph_;
+  const ReplicationRequest& request_;
+  Prefixes prefixes_;
+  std::vector<LevelPlan> plans_;
+};
+
+}  // namespace
+
+std::optional<Partition> plan_replicated(const LayerGraph& graph,
+                                         const ReplicationRequest& request) {
+  return Planner(graph, request).plan();
+}
+
+std::vector<std::int32_t> in_flight(const Partition& partition) {
+  std::vector<std::int32_t> micro(partition.stages.size(), 0);
+  std::int32_t workers = 0;
+  for (std::size_t stage = partition.stages.size(); stage-- > 0;) {
+    workers += partition.stages[stage].replicas;
+    micro[stage] = rounded_up(workers, partition.stages[stage].replicas);
+  }
+  return micro;
+}
+
+}  // namespace bubblescope

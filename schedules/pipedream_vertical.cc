@@ -1,0 +1,45 @@
+// PipeDream with vertical sync: a micro-batch uses the same version of the weights on all stages,
+// the one that was the newest when it entered the first. Narayanan et al., "PipeDream: Generalized
+// Pipeline Parallelism for DNN Training", 2019.
+#include "schedules/round_robin.h"
+#include "schedules/weight_versions.h"
+
+namespace bubblescope {
+namespace {
+
+/// The delay of the first stage, in updates: p-1 without replicas. Its updates may be of other
+/// sizes than a later stage's, so all stages must have as many replicas.
+std::vector<std::string> refuse(const ScheduleRequest& request) {
+  std::vector<std::string> reasons = refuse_round_robin(request);
+  const std::vector<std::int32_t> replicas = replicas_of(request);
+  for (const std::int32_t count : replicas)
+    if (count != replicas.front()) {
+      reasons.push_back(
+          "stages of different --replicas have no versions in common; give equal ones");
+      break;
+    }
+  return reasons;
+}
+
+Schedule build(const ScheduleRequest& request) {
+  Schedule schedule = build_round_robin(request);
+  const UpdateRule rule{schedule.replicas(0), round_robin_warmup(request, 0)};
+  for (const RankOrder& ops : schedule.order) schedule.weights.push_back(weights_of(ops, rule));
+  return schedule;
+}
+
+const ScheduleRegistrar registrar{{
+    .name = "pipedream-vertical",
+    .aliases = {"vertical-sync"},
+    .summary = "pipedream with one version per micro-batch: p versions on every stage",
+    .source = "Narayanan et al. 2019",
+    .implied_chunks = 1,
+    .replicates_stages = true,
+    .limits_in_flight = true,
+    .refuse = refuse,
+    .build = build,
+    .claims = claim_round_robin,
+}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,207 @@
+// Heads, tails and one-machine checks.
+#include "schedules/search/deadline_test.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
+
+std::size_t row_of(std::int32_t stage, Step step) {
+  return static_cast<std::size_t>(stage) * kSteps + static_cast<std::size_t>(step);
+}
+
+}  // namespace
+
+Progress::Progress(const SearchProblem& problem)
+    : count(static_cast<std::size_t>(problem.stages()) * kSteps, 0),
+      end(count.size() * static_cast<std::size_t>(problem.microbatches), 0),
+      free(static_cast<std::size_t>(problem.ranks), 0) {}
+
+std::optional<std::vector<Nanos>> first_starts(const SearchProblem& problem) {
+  std::vector<std::optional<Nanos>> start(static_cast<std::size_t>(problem.ranks));
+  Nanos arrival = 0;
+  for (std::int32_t stage = 0, found = 0; found < problem.ranks; ++stage) {
+    std::optional<Nanos>& own = start[problem.rank_of_stage[stage]];
+    if (own) return std::nullopt;
+    if (stage > 0) arrival += problem.duration[stage - 1][0] + problem.forward_latency[stage];
+    own = arrival;
+    ++found;
+  }
+  std::vector<Nanos> starts;
+  for (const std::optional<Nanos>& own : start) starts.push_back(*own);
+  return starts;
+}
+
+DeadlineTest::DeadlineTest(const SearchProblem& problem)
+    : problem_(problem),
+      room_after_(static_cast<std::size_t>(problem.stages())),
+      deadline_base_(static_cast<std::size_t>(problem.ranks), 0),
+      end_(static_cast<std::size_t>(problem.stages()) * kSteps * problem.microbatches),
+      due_(end_.size()) {
+  for (std::int32_t stage = 0; stage < problem.stages(); ++stage)
+    rows_forward_.push_back(row_of(stage, Step::kForward));
+  for (std::int32_t stage = problem.stages(); stage-- > 0;) {
+    rows_forward_.push_back(row_of(stage, Step::kInputGrad));
+    if (!problem.fused) rows_forward_.push_back(row_of(stage, Step::kWeightGrad));
+  }
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) add_memory_edges(rank);
+  if (problem.from_step_start) return;
+  if (const auto starts = first_starts(problem))
+    deadline_base_ = *starts;
+  else
+    deadline_base_.assign(deadline_base_.size(), kNever);
+}
+
+// When forward n of chunk c runs, all chunks up to c hold n+1 forwards, less what gradients have
+// given back; and a gradient of a lower chunk comes after that of chunk c. So at least
+//   k = n+1 - floor(cap / sum of the chunks' F)
+// micro-batches have had their I on chunk c, where no op but F takes memory. On the first chunk the
+// W are counted too: n F's and I's that hold more than the cap leave the rest to W's.
+void DeadlineTest::add_memory_edges(std::int32_t rank) {
+  const std::int64_t cap = problem_.cap[rank];
+  std::int64_t kept = 0;
+  for (std::int32_t chunk = 0; chunk < problem_.chunks; ++chunk) {
+    const std::int32_t stage = problem_.stage(rank, token_of(chunk, Step::kForward));
+    const auto& [forward, input_grad, weight_grad] = problem_.memory[stage];
+    if (forward <= 0 || input_grad > 0 || weight_grad > 0 || cap > kNever) return;
+    kept += forward;
+    const std::int64_t most = cap / kept;
+    if (most < problem_.microbatches)
+      room_after_[stage].push_back(
+          {row_of(stage, Step::kInputGrad), static_cast<std::int32_t>(most)});
+    if (chunk > 0 || problem_.fused || weight_grad == 0) continue;
+    // (n+1) F + n I + j W <= cap, and F + I = -W: j >= n - (cap - F) / -W.
+    const std::int64_t lead = (cap - forward) / -weight_grad + 1;
+    if (lead < problem_.microbatches)
+      room_after_[stage].push_back(
+          {row_of(stage, Step::kWeightGrad), static_cast<std::int32_t>(lead)});
+  }
+}
+
+void DeadlineTest::set_value(Nanos value) {
+  value_ = value;
+  set_due();
+}
+
+Nanos DeadlineTest::earliest_start(const Progress& progress, std::size_t row,
+                                   std::int32_t microbatch) const {
+  const std::size_t stage = row / kSteps;
+  Nanos start = progress.free[problem_.rank_of_stage[stage]];
+  const auto after = [&](std::size_t before, std::int32_t which, Nanos latency) {
+    start = std::max(start, end_[at(before, which)] + latency);
+  };
+  if (microbatch > 0) after(row, microbatch - 1, 0);
+  if (row % kSteps > 0) after(row - 1, microbatch, 0);
+  if (row % kSteps == 0 && stage > 0)
+    after(row - kSteps, microbatch, problem_.forward_latency[stage]);
+  if (row % kSteps == 1 && stage + 1 < static_cast<std::size_t>(problem_.stages()))
+    after(row + kSteps, microbatch, problem_.backward_latency[stage]);
+  if (row % kSteps == 0)
+    for (const MemoryEdge& edge : room_after_[stage])
+      if (microbatch >= edge.lead) after(edge.row, microbatch - edge.lead, 0);
+  return start;
+}
+
+void DeadlineTest::set_earliest(const Progress& progress) {
+  for (std::int32_t microbatch = 0; microbatch < problem_.microbatches; ++microbatch)
+    for (const std::size_t row : rows_forward_)
+      end_[at(row, microbatch)] = microbatch < progress.count[row]
+                                      ? progress.end[at(row, microbatch)]
+                                      : earliest_start(progress, row, microbatch) + duration(row);
+}
+
+/// What must wait for this op needs it by the latest of its own starts.
+void DeadlineTest::tighten(std::size_t row, std::int32_t microbatch) {
+  const std::size_t stage = row / kSteps;
+  const Nanos latest_start = due_[at(row, microbatch)] - duration(row);
+  const auto before = [&](std::size_t input, std::int32_t which, Nanos latency) {
+    Nanos& due = due_[at(input, which)];
+    due = std::min(due, latest_start - latency);
+  };
+  if (microbatch > 0) before(row, microbatch - 1, 0);
+  if (row % kSteps > 0) before(row - 1, microbatch, 0);
+  if (row % kSteps == 0 && stage > 0)
+    before(row - kSteps, microbatch, problem_.forward_latency[stage]);
+  if (row % kSteps == 1 && stage + 1 < static_cast<std::size_t>(problem_.stages()))
+    before(row + kSteps, microbatch, problem_.backward_latency[stage]);
+  if (row % kSteps == 0)
+    for (const MemoryEdge& edge : room_after_[stage])
+      if (microbatch >= edge.lead) before(edge.row, microbatch - edge.lead, 0);
+}
+
+void DeadlineTest::set_due() {
+  for (const std::size_t row : rows_forward_)
+    for (std::int32_t microbatch = 0; microbatch < problem_.microbatches; ++microbatch)
+      due_[at(row, microbatch)] = deadline_base_[problem_.rank_of_stage[row / kSteps]] + value_;
+  for (std::int32_t microbatch = problem_.microbatches; microbatch-- > 0;)
+    for (auto row = rows_forward_.rbegin(); row != rows_forward_.rend(); ++row)
+      tighten(*row, microbatch);
+}
+
+bool DeadlineTest::rank_passes(const Progress& progress, std::int32_t rank) const {
+  if (progress.free[rank] > deadline_base_[rank] + value_) return false;
+  struct Queue {
+    std::size_t row;
+    std::int32_t next;
+    Nanos left;  ///< of the next op
+  };
+  std::vector<Queue> queues;
+  for (std::int32_t token = 0; token < problem_.tokens(); ++token) {
+    if (problem_.fused && step_of(static_cast<Token>(token)) == Step::kWeightGrad) continue;
+    const std::size_t row =
+        row_of(problem_.stage(rank, static_cast<Token>(token)), step_of(static_cast<Token>(token)));
+    if (progress.count[row] < problem_.microbatches)
+      queues.push_back({row, progress.count[row], duration(row)});
+  }
+  for (Nanos now = progress.free[rank]; !queues.empty();) {
+    Queue* urgent = nullptr;
+    Nanos next_release = kNever;
+    for (Queue& queue : queues) {
+      const Nanos release = end_[at(queue.row, queue.next)] - duration(queue.row);
+      if (release > now)
+        next_release = std::min(next_release, release);
+      else if (urgent == nullptr ||
+               due_[at(queue.row, queue.next)] < due_[at(urgent->row, urgent->next)])
+        urgent = &queue;
+    }
+    if (urgent == nullptr) {
+      now = next_release;
+      continue;
+    }
+    const Nanos run = std::min(urgent->left, next_release - now);
+    now += run;
+    urgent->left -= run;
+    if (urgent->left > 0) continue;
+    if (now > due_[at(urgent->row, urgent->next)]) return false;
+    urgent->left = duration(urgent->row);
+    if (++urgent->next == problem_.microbatches)
+      queues.erase(queues.begin() + (urgent - &queues[0]));
+  }
+  return true;
+}
+
+bool DeadlineTest::passes(const Progress& progress) {
+  set_earliest(progress);
+  for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
+    if (!rank_passes(progress, rank)) return false;
+  return true;
+}
+
+Nanos least_value(const SearchProblem& problem, Nanos reached) {
+  DeadlineTest test(problem);
+  const Progress none(problem);
+  Nanos failing = -1;
+  Nanos passing = reached;
+  while (passing - failing > 1) {
+    const Nanos middle = failing + (passing - failing) / 2;
+    test.set_value(middle);
+    (test.passes(none) ? passing : failing) = middle;
+  }
+  return passing;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,79 @@
+// From schedules to token orders.
+#include "schedules/search/known_orders.h"
+
+#include <optional>
+#include <utility>
+
+#include "sim/model/schedule_refusal.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// What one op of a schedule becomes: one token, two for a full backward that is to be split, none
+/// for a W that is to be part of its I.
+std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
+  switch (op.kind) {
+    case OpKind::kForward: return {token_of(chunk, Step::kForward)};
+    case OpKind::kInputGrad: return {token_of(chunk, Step::kInputGrad)};
+    case OpKind::kWeightGrad:
+      if (fused) return {};
+      return {token_of(chunk, Step::kWeightGrad)};
+    case OpKind::kBackward:
+      if (fused) return {token_of(chunk, Step::kInputGrad)};
+      return {token_of(chunk, Step::kInputGrad), token_of(chunk, Step::kWeightGrad)};
+    case OpKind::kRecompute:
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward:
+    case OpKind::kEvict:
+    case OpKind::kLoad:
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kIdle: break;
+  }
+  return {};
+}
+
+/// Empty where a token's micro-batches are not in order, or ops are missing.
+std::optional<TokenOrder> order_of(const SearchProblem& problem, const Schedule& schedule) {
+  const std::vector<std::int32_t> chunks = chunk_of_stage(schedule);
+  TokenOrder order;
+  order.reserve(static_cast<std::size_t>(problem.ops()));
+  for (const RankOrder& ops : schedule.order) {
+    std::vector<std::int32_t> next(static_cast<std::size_t>(problem.tokens()), 0);
+    const std::size_t begin = order.size();
+    for (const Op& op : ops)
+      for (const Token token :
+           tokens_of(op, chunks[static_cast<std::size_t>(op.stage)], problem.fused)) {
+        if (next[token]++ != op.microbatch) return std::nullopt;
+        order.push_back(token);
+      }
+    if (order.size() - begin != static_cast<std::size_t>(problem.ops_per_rank()))
+      return std::nullopt;
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<TokenOrder> known_orders(const SearchProblem& problem, const ScheduleRequest& request) {
+  ScheduleRequest shape_only;
+  shape_only.shape = request.shape;
+  shape_only.shape.chunks = problem.chunks;
+  std::vector<TokenOrder> orders;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    if (def.reads_costs || !refuse_schedule(def, shape_only).empty()) continue;
+    const Schedule schedule = build_schedule(def, shape_only);
+    if (schedule.rank_of_stage != problem.rank_of_stage || schedule.forward_only ||
+        schedule.pipelines > 1 || !schedule.weights.empty())
+      continue;
+    if (std::optional<TokenOrder> order = order_of(problem, schedule))
+      orders.push_back(std::move(*order));
+  }
+  return orders;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,96 @@
+// One walk down every rank's posted cells.
+#include "sim/ir/lower_collectives.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/collective_lanes.h"
+
+namespace bubblescope {
+
+namespace {
+
+class PostedCollectives {
+ public:
+  PostedCollectives(const Schedule& schedule, const Program& program)
+      : schedule_(schedule),
+        computes_(static_cast<std::size_t>(program.ranks)),
+        draft_(program),
+        unshards_(draft_, "unshard"),
+        collectives_(draft_, "collective") {
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      const Instruction& instruction = program.instructions[id];
+      if (is_compute(instruction.op.kind))
+        computes_[static_cast<std::size_t>(instruction.rank)].push_back(id);
+    }
+  }
+
+  std::variant<Program, Deadlock> run() && {
+    for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) walk(rank);
+    return std::move(draft_).finish();
+  }
+
+ private:
+  /// What is known of a stage on the rank at hand.
+  struct StageCells {
+    std::optional<InstructionId> unshard;  ///< for which no op has waited yet
+    std::optional<InstructionId> last_op;
+    std::vector<InstructionId> gradients;  ///< since the last reduction
+  };
+
+  void walk(std::int32_t rank) {
+    stages_.assign(static_cast<std::size_t>(schedule_.stages()), {});
+    auto next_compute = computes_[static_cast<std::size_t>(rank)].begin();
+    for (const Op& op : schedule_.posted[static_cast<std::size_t>(rank)]) {
+      if (is_compute(op.kind))
+        pass(op, *next_compute++);
+      else if (is_collective(op.kind))
+        add(op, rank);
+    }
+  }
+
+  void pass(const Op& op, InstructionId id) {
+    StageCells& cells = stages_[static_cast<std::size_t>(op.stage)];
+    if (cells.unshard) draft_.add_dependency(id, *std::exchange(cells.unshard, std::nullopt));
+    cells.last_op = id;
+    if (makes_weight_grad(op.kind)) cells.gradients.push_back(id);
+  }
+
+  void add(const Op& op, std::int32_t rank) {
+    StageCells& cells = stages_[static_cast<std::size_t>(op.stage)];
+    CollectivePart part{op, rank, {}};
+    if (op.kind == OpKind::kReduceGrad) {
+      part.awaited = std::exchange(cells.gradients, {});
+      collectives_.add(part, Role::kWork);
+      return;
+    }
+    if (op.kind == OpKind::kReshard && cells.last_op) part.awaited = {*cells.last_op};
+    const InstructionId id = unshards_.add(part, Role::kWork);
+    if (op.kind == OpKind::kUnshard) cells.unshard = id;
+  }
+
+  const Schedule& schedule_;
+  std::vector<std::vector<InstructionId>> computes_;  ///< [rank], in order
+  std::vector<StageCells> stages_;                    ///< [stage]
+  ProgramDraft draft_;
+  CollectiveLanes unshards_;
+  CollectiveLanes collectives_;
+};
+
+}  // namespace
+
+bool posts_collectives(const Schedule& schedule) {
+  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
+    return std::any_of(cells.begin(), cells.end(),
+                       [](const Op& op) { return is_collective(op.kind); });
+  });
+}
+
+std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule,
+                                                  const Program& program) {
+  return PostedCollectives(schedule, program).run();
+}
+
+}  // namespace bubblescope

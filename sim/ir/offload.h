@@ -1,0 +1,25 @@
+// Offloading: activations wait for their backward in the host's memory.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+struct OffloadPlan {
+  /// Of the forwards of a rank, how many are evicted, in millionths: those that wait longest for
+  /// their backward.
+  std::int64_t share_millionths = 1'000'000;
+  /// Compute ops beside which a copy may run before anybody waits for it.
+  std::int32_t ops_per_copy = 1;
+};
+
+/// Puts an EVICT behind the forwards that wait long enough for it to be of use, and a LOAD before
+/// their R or backward. With k ops per copy, k ops after the forward its memory must be free, and k
+/// ops before the backward it is taken again. For k = 1, on rank 0 of 1F1B with p = 4:
+///   0F0 0F1 0EVICT0 0F2 0EVICT1 0LOAD0 0F3 0B0 ...
+/// Throws Error where the schedule evicts already, posts its messages or has no backward.
+Schedule with_offload(Schedule schedule, const OffloadPlan& plan);
+
+}  // namespace bubblescope

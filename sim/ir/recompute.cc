@@ -1,0 +1,91 @@
+// Putting R's into the orders.
+#include "sim/ir/recompute.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::vector<Recompute> spread_over_stages(const Schedule& schedule,
+                                          const std::vector<Recompute>& given) {
+  const auto stages = static_cast<std::size_t>(schedule.stages());
+  const auto of_pipeline = static_cast<std::size_t>(schedule.stages_per_pipeline());
+  if (given.size() != 1 && given.size() != of_pipeline && given.size() != stages)
+    throw Error("--recompute has " + std::to_string(given.size()) + " entries, but " +
+                schedule.name + " has " + std::to_string(of_pipeline) +
+                " stages; give one entry for all, or one per stage");
+  std::vector<Recompute> spread(stages);
+  for (std::size_t stage = 0; stage < stages; ++stage) spread[stage] = given[stage % given.size()];
+  return spread;
+}
+
+void expect_backwards_alone(const Schedule& schedule) {
+  if (schedule.forward_only)
+    throw Error(Fault::kProblem,
+                schedule.name + " runs forward only: nothing is kept; leave --recompute out");
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      if (op.kind == OpKind::kRecompute)
+        throw Error(Fault::kProblem, schedule.name + " recomputes already (" + to_string(op) +
+                                         "); leave --recompute out");
+}
+
+/// The R that this op asks for, if its stage recomputes.
+std::optional<Op> recompute_before(const Schedule& schedule, const Op& op) {
+  if (!gives_input_grad(op.kind) || schedule.recompute(op.stage) == Recompute::kNone) return {};
+  return Op{op.stage, op.microbatch, op.slice, OpKind::kRecompute};
+}
+
+/// A list with its R's, and for each entry where it was: an R has the place of its backward.
+struct Inserted {
+  RankOrder ops;
+  std::vector<std::size_t> origin;
+};
+
+Inserted insert(const Schedule& schedule, const RankOrder& list) {
+  Inserted made;
+  made.ops.reserve(list.size() + list.size() / 2);
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    const bool pair = list[at].pairing == Pairing::kFirst && at + 1 < list.size();
+    const std::size_t backward = pair ? at + 1 : at;
+    if (list[at].pairing != Pairing::kSecond)
+      if (const auto again = recompute_before(schedule, list[backward])) {
+        made.ops.push_back(*again);
+        made.origin.push_back(backward);
+      }
+    made.ops.push_back(list[at]);
+    made.origin.push_back(at);
+  }
+  return made;
+}
+
+}  // namespace
+
+Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stage) {
+  std::vector<Recompute> policies = spread_over_stages(schedule, of_stage);
+  if (std::all_of(policies.begin(), policies.end(),
+                  [](Recompute policy) { return policy == Recompute::kNone; }))
+    return schedule;
+  expect_backwards_alone(schedule);
+  schedule.recompute_of_stage = std::move(policies);
+  for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
+    Inserted made = insert(schedule, schedule.order[rank]);
+    schedule.order[rank] = std::move(made.ops);
+    if (schedule.weights.empty()) continue;
+    std::vector<WeightUse> uses;
+    for (std::size_t at = 0; at < made.origin.size(); ++at) {
+      uses.push_back(schedule.weights[rank][made.origin[at]]);
+      if (schedule.order[rank][at].kind == OpKind::kRecompute) uses.back().written.reset();
+    }
+    schedule.weights[rank] = std::move(uses);
+  }
+  for (RankOrder& list : schedule.posted) list = insert(schedule, list).ops;
+  return schedule;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,108 @@
+// PyTorch's two passes over a rank's order.
+#include "sim/ir/shard_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace bubblescope {
+
+namespace {
+
+using Stages = std::vector<std::int32_t>;
+
+Op cell_of(OpKind kind, std::int32_t stage) { return {stage, 0, 0, kind, Pairing::kAlone}; }
+
+bool contains(const Stages& stages, std::int32_t stage) {
+  return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
+
+/// The order in which Python walks through a small set of small numbers: PyTorch keeps one of what
+/// is gathered, and drops in that order.
+void sort_like_a_set(Stages& stages) {
+  std::sort(stages.begin(), stages.end(), [](std::int32_t left, std::int32_t right) {
+    return std::pair(left % 8, left) < std::pair(right % 8, right);
+  });
+}
+
+/// Per op, how many different stages there are from it to the end.
+std::vector<std::size_t> count_stages_left(const RankOrder& ops) {
+  std::vector<std::size_t> counts(ops.size());
+  std::set<std::int32_t> seen;
+  for (std::size_t at = ops.size(); at-- > 0;) {
+    if (is_compute(ops[at].kind)) seen.insert(ops[at].stage);
+    counts[at] = seen.size();
+  }
+  return counts;
+}
+
+/// The stages of the next cells, each once, until there are `count`; a pair is one cell.
+Stages next_stages(const RankOrder& ops, std::size_t at, std::size_t count) {
+  Stages stages;
+  for (; at < ops.size(); ++at) {
+    if (!is_compute(ops[at].kind)) continue;  // copies need no parameters
+    if (!contains(stages, ops[at].stage)) stages.push_back(ops[at].stage);
+    if (ops[at].pairing != Pairing::kFirst && stages.size() >= count) break;
+  }
+  return stages;
+}
+
+/// Where the stages that come next cannot have changed: behind `at`, while ops repeat its stage.
+bool repeats(const RankOrder& ops, std::size_t at) {
+  return at > 0 && is_compute(ops[at - 1].kind) && ops[at].pairing == Pairing::kAlone &&
+         ops[at - 1].pairing == Pairing::kAlone && ops[at - 1].stage == ops[at].stage;
+}
+
+}  // namespace
+
+RankOrder add_unshards(const RankOrder& order) {
+  const std::vector<std::size_t> stages_left = count_stages_left(order);
+  RankOrder cells;
+  Stages gathered;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const bool needs = is_compute(order[at].kind) && order[at].pairing != Pairing::kSecond;
+    if (needs && !repeats(order, at)) {
+      const Stages next = next_stages(order, at, std::min(kGatheredStages, stages_left[at]));
+      sort_like_a_set(gathered);
+      for (const std::int32_t stage : gathered)
+        if (!contains(next, stage)) cells.push_back(cell_of(OpKind::kReshard, stage));
+      std::erase_if(gathered, [&](std::int32_t stage) { return !contains(next, stage); });
+      for (const std::int32_t stage : next) {
+        if (contains(gathered, stage)) continue;
+        gathered.push_back(stage);
+        cells.push_back(cell_of(OpKind::kUnshard, stage));
+      }
+    }
+    cells.push_back(order[at]);
+  }
+  sort_like_a_set(gathered);
+  for (const std::int32_t stage : gathered) cells.push_back(cell_of(OpKind::kReshard, stage));
+  return cells;
+}
+
+RankOrder add_reductions(const RankOrder& order) {
+  std::map<std::int32_t, std::int64_t> missing;
+  for (const Op& op : order) missing[op.stage] += makes_weight_grad(op.kind) ? 1 : 0;
+  RankOrder cells;
+  Stages complete;
+  for (const Op& op : order) {
+    cells.push_back(op);
+    if (makes_weight_grad(op.kind) && --missing[op.stage] == 0) complete.push_back(op.stage);
+    if (op.pairing == Pairing::kFirst) continue;
+    for (const std::int32_t stage : complete) cells.push_back(cell_of(OpKind::kReduceGrad, stage));
+    complete.clear();
+  }
+  return cells;
+}
+
+Schedule shard_stages(Schedule schedule) {
+  schedule.posted.clear();
+  for (const RankOrder& order : schedule.order) schedule.posted.push_back(add_unshards(order));
+  if (schedule.pipelines > 1 || !schedule.weights.empty()) return schedule;
+  for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
+  return schedule;
+}
+
+}  // namespace bubblescope

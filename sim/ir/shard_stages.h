@@ -1,0 +1,28 @@
+// A rank's order with its stages' parameters sharded, as PyTorch's lowering posts it for FSDP.
+//
+//   0UNSHARD 2UNSHARD 0F0 0F1 2F0 2F1 2B0 2B1 2REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD 0RESHARD 2RESHARD
+#pragma once
+
+#include <cstdint>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// How many stages of a rank are gathered at once at most (PyTorch's max_active_stages).
+inline constexpr std::size_t kGatheredStages = 3;
+
+/// PyTorch's _add_unshard_reshard: before an op, what none of the next kGatheredStages different
+/// stages needs is dropped, and what they need is gathered, in their order. Everything is dropped
+/// at the end.
+RankOrder add_unshards(const RankOrder& order);
+
+/// PyTorch's _add_reduce_grad: behind the last weight gradient of a stage.
+RankOrder add_reductions(const RankOrder& order);
+
+/// Both, as `posted` of the schedule; its idle cells are left out, as there. Where two pipelines'
+/// replicas reduce together, or every update by itself, reductions are no affair of one rank's
+/// cells, and left to --grad-reduction.
+Schedule shard_stages(Schedule schedule);
+
+}  // namespace bubblescope

@@ -1,0 +1,150 @@
+// Two bytes per number, one per dropout mask.
+#include "sim/model/activation_bytes.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Sizes of one layer in bytes: per token of the micro-batch, split as its tensor is.
+class Sizes {
+ public:
+  Sizes(const Transformer& model, const Parallelism& parallel)
+      : model_(model), parallel_(parallel) {}
+
+  /// 16-bit numbers of a tensor that every tensor rank holds whole, or its part of the sequence.
+  Bytes around_norms(std::int64_t width) const {
+    return 2 * width * parallel_.tokens() / parallel_.norm_split();
+  }
+  /// 16-bit numbers of a tensor whose columns are split over the tensor ranks.
+  Bytes split(std::int64_t width) const {
+    return 2 * width * parallel_.tokens() / parallel_.tensor;
+  }
+
+  std::int64_t query_width() const {
+    const std::int64_t rotary = model_.latent ? model_.latent->rotary_size : 0;
+    return model_.heads * (model_.head_size + rotary);
+  }
+  std::int64_t key_width() const {
+    return model_.latent ? query_width() : model_.key_value_heads * model_.head_size;
+  }
+  std::int64_t value_width() const {
+    return model_.latent ? model_.heads * model_.latent->value_size
+                         : model_.key_value_heads * model_.head_size;
+  }
+  std::int64_t output_width() const {
+    return model_.heads * (model_.latent ? model_.latent->value_size : model_.head_size);
+  }
+  std::int64_t latent_width() const {
+    if (!model_.latent) return 0;
+    const LatentAttention& latent = *model_.latent;
+    return latent.query_rank + latent.key_value_rank + latent.rotary_size;
+  }
+
+ private:
+  const Transformer& model_;
+  const Parallelism& parallel_;
+};
+
+/// The feed-forward networks of a layer, as one: their inner width per token, and how many copies
+/// of the token's vector enter them.
+struct Network {
+  std::int64_t inner = 0;
+  std::int64_t copies = 0;
+};
+
+Network network_of(const Transformer& model, std::int64_t layer) {
+  if (!model.experts || layer < model.experts->dense_layers) return {model.feed_forward, 1};
+  const Experts& experts = *model.experts;
+  const std::int64_t visited = experts.per_token + experts.shared;
+  return {visited * experts.feed_forward, visited};
+}
+
+void add_core(std::vector<KeptTensor>& kept, const Transformer& model,
+              const Parallelism& parallel) {
+  const Bytes rows = parallel.tokens() * model.heads / parallel.tensor;
+  if (parallel.flash_attention) {
+    kept.push_back({"log-sum-exp of scores", 4 * rows});
+    return;
+  }
+  kept.push_back({"softmax of scores", 2 * rows * parallel.sequence});
+  if (!model.dropout) return;
+  kept.push_back({"dropout mask of scores", rows * parallel.sequence});
+  kept.push_back({"scores after dropout", 2 * rows * parallel.sequence});
+}
+
+void add_network(std::vector<KeptTensor>& kept, const Transformer& model, const Network& network,
+                 const Sizes& sizes) {
+  if (model.gated) kept.push_back({"gate of the network", sizes.split(network.inner)});
+  kept.push_back({"inner of the network", sizes.split(network.inner)});
+  kept.push_back({"activation of the network", sizes.split(network.inner)});
+}
+
+/// Inputs of the matrix products and gradients of their outputs: what W needs.
+Bytes held_for_weight_gradient(const Transformer& model, const Parallelism& parallel,
+                               std::int64_t layer) {
+  const Sizes sizes(model, parallel);
+  const Network network = network_of(model, layer);
+  const std::int64_t heads = sizes.query_width() + sizes.key_width() + sizes.value_width();
+  const Bytes attention = sizes.around_norms(2 * model.hidden) + sizes.split(heads) +
+                          sizes.split(sizes.output_width()) +
+                          sizes.around_norms(2 * sizes.latent_width());
+  const Bytes feed_forward = sizes.around_norms((1 + network.copies) * model.hidden) +
+                             sizes.split((model.gated ? 3 : 2) * network.inner);
+  return attention + feed_forward;
+}
+
+}  // namespace
+
+std::vector<KeptTensor> kept_tensors(const Transformer& model, const Parallelism& parallel,
+                                     std::int64_t layer) {
+  const Sizes sizes(model, parallel);
+  const Network network = network_of(model, layer);
+  std::vector<KeptTensor> kept{
+      {"input of the first norm", sizes.around_norms(model.hidden)},
+      {"input of queries, keys and values", sizes.around_norms(model.hidden)},
+      {"queries", sizes.split(sizes.query_width())},
+      {"keys", sizes.split(sizes.key_width())},
+      {"values", sizes.split(sizes.value_width())},
+  };
+  if (model.latent) kept.push_back({"latents", sizes.around_norms(sizes.latent_width())});
+  add_core(kept, model, parallel);
+  kept.push_back({"input of the output projection", sizes.split(sizes.output_width())});
+  kept.push_back({"input of the second norm", sizes.around_norms(model.hidden)});
+  kept.push_back({"input of the network", sizes.around_norms(network.copies * model.hidden)});
+  add_network(kept, model, network, sizes);
+  if (model.dropout)
+    kept.push_back({"dropout masks of attention and network", sizes.around_norms(model.hidden)});
+  return kept;
+}
+
+MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel,
+                         std::int64_t layer) {
+  Bytes kept = 0;
+  if (parallel.recompute == Recompute::kFull) {
+    kept = Sizes(model, parallel).around_norms(model.hidden);
+  } else {
+    const bool selective = parallel.recompute == Recompute::kSelective;
+    for (const KeptTensor& tensor : kept_tensors(model, parallel, layer)) {
+      const bool core = tensor.name.find("scores") != std::string::npos;
+      if (!core || !selective) kept += tensor.bytes;
+    }
+  }
+  const Bytes held = held_for_weight_gradient(model, parallel, layer);
+  return {kept, held - kept, -held};
+}
+
+MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel) {
+  const Bytes logits = parallel.tokens() * model.vocabulary / parallel.tensor;
+  const Bytes input = 2 * Sizes(model, parallel).around_norms(model.hidden);  // and of its norm
+  const Bytes held = 2 * logits + input / 2;
+  return {4 * logits + input, held - 4 * logits - input, -held};
+}
+
+MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel) {
+  const Bytes ids = 8 * parallel.tokens();
+  const Bytes mask =
+      model.dropout ? model.hidden * parallel.tokens() / parallel.norm_split() : Bytes{0};
+  return {ids + mask, -mask, -ids};
+}
+
+}  // namespace bubblescope

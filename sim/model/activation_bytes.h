@@ -1,0 +1,36 @@
+// What a layer keeps for its backward, tensor by tensor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/ir/units.h"
+#include "sim/model/memory_model.h"
+#include "sim/model/parallelism.h"
+#include "sim/model/transformer.h"
+
+namespace bubblescope {
+
+/// One tensor that the forward of a layer leaves behind, per rank and micro-batch.
+struct KeptTensor {
+  std::string name;
+  Bytes bytes = 0;
+};
+
+/// Without recomputation, in 16 bits. For GPT-style layers the sum is that of arXiv 2205.05198,
+/// table 2: s b h (10 + 24/t + 5 a s / (h t)), everything over t with sequence parallelism, and
+/// without the last term where the core of attention is recomputed or flash attention is used
+/// (which keeps one number per row of scores instead: 4 a s b / t bytes).
+std::vector<KeptTensor> kept_tensors(const Transformer& model, const Parallelism& parallel,
+                                     std::int64_t layer);
+
+/// What F takes and I and W change: after I the inputs of the matrix products and the gradients of
+/// their outputs stay until W (arXiv 2401.10241, section 2: 32 s b h for GPT-style layers).
+MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel, std::int64_t layer);
+
+/// Logits in 32 bits and their gradient in 16, and the head's input.
+MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel);
+/// Token ids, and the dropout mask where there is one.
+MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel);
+
+}  // namespace bubblescope

@@ -1,0 +1,31 @@
+// Alpha-beta costs of collectives: Thakur et al., "Optimization of Collective Communication
+// Operations in MPICH", 2005.
+#include "sim/model/gpu.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace bubblescope {
+
+Nanos all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {
+  if (ranks <= 1) return 0;
+  const Nanos ring = 2 * all_gather_time(bytes, ranks, link);
+  const auto depth = std::bit_width(static_cast<std::uint32_t>(ranks) - 1);
+  return std::min(ring, 2 * depth * link.latency + 2 * (link.time(bytes) - link.latency));
+}
+
+Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link) {
+  if (ranks <= 1) return 0;
+  const double sent = bytes * (ranks - 1) / ranks;
+  // A ring of many nodes runs its messages in a pipeline: its latency is that of a tree.
+  const auto steps =
+      std::min<Nanos>(ranks - 1, 2 * std::bit_width(static_cast<std::uint32_t>(ranks)));
+  return steps * link.latency + link.time(sent) - link.latency;
+}
+
+Nanos all_to_all_time(double bytes, std::int32_t ranks, const Link& link) {
+  if (ranks <= 1) return 0;
+  return link.time(bytes * (ranks - 1) / ranks);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,52 @@
+// Devices and the links between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/ir/registry.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+/// A message of n bytes takes latency + n / bandwidth, one way: small ones are all latency.
+struct Link {
+  Nanos latency = 0;
+  double bytes_per_second = 1;
+
+  Nanos time(double bytes) const {
+    return latency + static_cast<Nanos>(bytes / bytes_per_second * 1e9);
+  }
+};
+
+struct Gpu {
+  double peak_flops = 1;       ///< dense, 16-bit, per second, as the maker states it
+  double reachable_flops = 1;  ///< the best that large matrix products were measured to reach
+  Bytes memory = 0;
+  double memory_bytes_per_second = 1;  ///< as the maker states it
+  std::int32_t per_node = 8;
+  Link inside;   ///< between two of a node, one way, as measured where the source says so
+  Link outside;  ///< between nodes, one way, per device
+};
+
+/// A known device, registered by one of the files in presets/.
+struct GpuDef {
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string summary;
+  std::string source;  ///< where the numbers stand
+  Gpu gpu;
+};
+
+using GpuRegistrar = Registrar<GpuDef>;
+
+/// Collectives of `ranks` ranks on `bytes` each, by whichever of ring and tree is faster.
+/// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and
+/// 2 log2(n) latencies. Reduce-scatter and all-gather are half a ring.
+Nanos all_reduce_time(double bytes, std::int32_t ranks, const Link& link);
+Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link);
+/// Every rank keeps 1/n of its bytes and sends the rest, pair by pair.
+Nanos all_to_all_time(double bytes, std::int32_t ranks, const Link& link);
+
+}  // namespace bubblescope

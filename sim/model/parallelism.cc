@@ -1,0 +1,41 @@
+// Layers to stages, for layers that are all alike.
+#include "sim/model/parallelism.h"
+
+#include <algorithm>
+
+namespace bubblescope {
+
+std::string to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone: return "none";
+    case Recompute::kSelective: return "selective";
+    case Recompute::kFull: return "full";
+  }
+  return "";
+}
+
+std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
+                                       const StageLoads& loads) {
+  const auto last = static_cast<std::size_t>(stages - 1);
+  std::vector<double> load(last + 1, 0);
+  load[0] += loads.embedding_layers;
+  load[last] += loads.head_layers;
+  std::vector<std::int64_t> count(last + 1, 0);
+  // One layer at a time to the least loaded stage; of equals to the middle, because the ends also
+  // hold the tables. No other split has a smaller largest load.
+  const auto rank_of = [&](std::size_t stage) {
+    return load[stage] + (stage == 0 || stage == last ? 1e-6 : 0);
+  };
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    std::size_t least = 0;
+    for (std::size_t stage = 1; stage <= last; ++stage)
+      if (rank_of(stage) < rank_of(least)) least = stage;
+    ++count[least];
+    load[least] += 1;
+  }
+  std::vector<std::int64_t> first_layer{0};
+  for (const std::int64_t held : count) first_layer.push_back(first_layer.back() + held);
+  return first_layer;
+}
+
+}  // namespace bubblescope

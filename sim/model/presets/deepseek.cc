@@ -1,0 +1,24 @@
+// DeepSeek-V3, arXiv 2412.19437, section 4.2. Its multi-token prediction layer is left out.
+#include "sim/model/transformer.h"
+
+namespace bubblescope {
+namespace {
+
+const ModelRegistrar kDeepSeek{{.name = "deepseek-v3",
+                                .aliases = {"deepseek-r1"},
+                                .summary = "256 experts, 8 per token, one shared; latent attention",
+                                .source = "arXiv 2412.19437, section 4.2",
+                                .model = {.layers = 61,
+                                          .hidden = 7168,
+                                          .heads = 128,
+                                          .key_value_heads = 128,
+                                          .head_size = 128,
+                                          .feed_forward = 18'432,
+                                          .gated = true,
+                                          .vocabulary = 129'280,
+                                          .sequence = 4096,
+                                          .latent = LatentAttention{1536, 512, 64, 128},
+                                          .experts = Experts{256, 8, 1, 2048, 3}}}};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,64 @@
+// NVIDIA and AMD devices. Peak, memory and link rates, and the best measured matrix products
+// (MAMF): S. Bekman, "Machine Learning Engineering Open Book" (stas00/ml-engineering, 744d01e),
+// compute/accelerator and network. Point-to-point rates between two devices: of the 450 GB/s of an
+// H100's NVLink 376 are reached (NVIDIA/nccl issue 1264), 72 of 100 on an A100 pair
+// (nccl-tests issue 331): the others are given the H100's share. Latencies: 9.8 us (issue 331)
+// inside a node, 20 us between nodes (calculon's InfiniBand).
+#include "sim/model/gpu.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr const char* kSource = "stas00/ml-engineering@744d01e; NCCL issues 1264, 331";
+constexpr double kTera = 1e12;
+constexpr double kGiga = 1e9;
+
+struct Rates {
+  double peak_teraflops;
+  double reachable_teraflops;
+  double memory_gigabytes;
+  double memory_terabytes_per_second;
+  double link_gigabytes_per_second;  ///< one way, as stated
+  double network_gigabytes_per_second;
+};
+
+Gpu gpu_of(const Rates& rates) {
+  constexpr double kReached = 376.0 / 450.0;
+  Gpu gpu;
+  gpu.peak_flops = rates.peak_teraflops * kTera;
+  gpu.reachable_flops = rates.reachable_teraflops * kTera;
+  gpu.memory = static_cast<Bytes>(rates.memory_gigabytes) << 30;
+  gpu.memory_bytes_per_second = rates.memory_terabytes_per_second * kTera;
+  gpu.inside = {9'800, kReached * rates.link_gigabytes_per_second * kGiga};
+  gpu.outside = {20'000, 0.9 * rates.network_gigabytes_per_second * kGiga};
+  return gpu;
+}
+
+GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
+              const Rates& rates) {
+  return {name, std::move(aliases), summary, kSource, gpu_of(rates)};
+}
+
+// Where no best product is listed, 80 % of the peak are taken, as on the H100.
+const GpuRegistrar kV100{
+    define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16", {125, 100, 32, 0.9, 150, 12.5})};
+const GpuRegistrar kA100{
+    define("a100", {"a100-80"}, "A100 SXM 80 GB, 312 TF", {312, 271, 80, 2.0, 300, 25})};
+const GpuRegistrar kA100Small{
+    define("a100-40", {}, "A100 SXM 40 GB, 312 TF", {312, 271, 40, 1.555, 300, 25})};
+const GpuRegistrar kH100{
+    define("h100", {}, "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50})};
+const GpuRegistrar kH800{
+    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50})};
+const GpuRegistrar kH200{
+    define("h200", {}, "H200 SXM 141 GB, 989 TF", {989, 794.5, 141, 4.8, 450, 50})};
+const GpuRegistrar kB200{
+    define("b200", {}, "B200 180 GB, 2250 TF", {2250, 1745, 180, 8.0, 900, 50})};
+const GpuRegistrar kGb200{
+    define("gb200", {}, "GB200 186 GB, 2500 TF", {2500, 1822, 186, 8.0, 900, 50})};
+const GpuRegistrar kMi300x{define("mi300x", {},
+                                  "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
+                                  {1307, 668, 192, 5.3, 64, 50})};
+
+}  // namespace
+}  // namespace bubblescope

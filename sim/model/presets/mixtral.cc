@@ -1,0 +1,37 @@
+// Mixtral 8x7B, Jiang et al., arXiv 2401.04088, table 1; 8x22B from its published config.json.
+#include "sim/model/transformer.h"
+
+namespace bubblescope {
+namespace {
+
+struct Size {
+  const char* name;
+  std::int64_t layers;
+  std::int64_t hidden;
+  std::int64_t heads;
+  std::int64_t feed_forward;
+  std::int64_t vocabulary;
+};
+
+ModelDef define(const Size& size, const char* source) {
+  Transformer model;
+  model.layers = size.layers;
+  model.hidden = size.hidden;
+  model.heads = size.heads;
+  model.feed_forward = size.feed_forward;
+  model.vocabulary = size.vocabulary;
+  model.key_value_heads = 8;
+  model.head_size = 128;
+  model.gated = true;
+  model.sequence = 4096;
+  model.experts = Experts{8, 2, 0, model.feed_forward, 0};
+  return {size.name, {}, "8 experts, 2 per token", source, model};
+}
+
+const ModelRegistrar kSmall{
+    define({"mixtral-8x7b", 32, 4096, 32, 14'336, 32'000}, "arXiv 2401.04088, table 1")};
+const ModelRegistrar kLarge{define({"mixtral-8x22b", 56, 6144, 48, 16'384, 32'768},
+                                   "config.json of mistralai/Mixtral-8x22B-v0.3")};
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,85 @@
+// Counting parameters.
+#include "sim/model/transformer.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::int64_t latent_parameters(const Transformer& model, const LatentAttention& latent) {
+  const std::int64_t query_size = model.head_size + latent.rotary_size;
+  const std::int64_t query =
+      latent.query_rank > 0
+          ? model.hidden * latent.query_rank + latent.query_rank * model.heads * query_size
+          : model.hidden * model.heads * query_size;
+  const std::int64_t down = model.hidden * (latent.key_value_rank + latent.rotary_size);
+  const std::int64_t up =
+      latent.key_value_rank * model.heads * (model.head_size + latent.value_size);
+  return query + down + up + model.heads * latent.value_size * model.hidden;
+}
+
+/// QKV and output: 2 h a d + 2 h g d.
+std::int64_t attention_parameters(const Transformer& model) {
+  if (model.latent) return latent_parameters(model, *model.latent);
+  return 2 * model.hidden * model.head_size * (model.heads + model.key_value_heads);
+}
+
+std::int64_t network_parameters(const Transformer& model, std::int64_t inner) {
+  return (model.gated ? 3 : 2) * model.hidden * inner;
+}
+
+}  // namespace
+
+LayerParameters parameters_of_layer(const Transformer& model, std::int64_t layer) {
+  LayerParameters parameters;
+  parameters.attention = attention_parameters(model);
+  parameters.norms = (model.dropout ? 4 : 2) * model.hidden;  // with and without a bias
+  if (!model.experts || layer < model.experts->dense_layers) {
+    parameters.network = network_parameters(model, model.feed_forward);
+    return parameters;
+  }
+  const Experts& experts = *model.experts;
+  const std::int64_t one = network_parameters(model, experts.feed_forward);
+  parameters.network = experts.shared * one + experts.count * model.hidden;  // and the router
+  parameters.experts = experts.count * one;
+  parameters.active_experts = experts.per_token * one;
+  return parameters;
+}
+
+std::int64_t embedding_parameters(const Transformer& model) {
+  return (model.vocabulary + model.position_table) * model.hidden;
+}
+
+std::int64_t head_parameters(const Transformer& model) { return model.vocabulary * model.hidden; }
+
+std::int64_t total_parameters(const Transformer& model) {
+  std::int64_t total = embedding_parameters(model) + model.hidden;
+  if (!model.tied_embeddings) total += head_parameters(model);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    total += parameters_of_layer(model, layer).total();
+  return total;
+}
+
+std::vector<std::string> faults_of(const Transformer& model) {
+  std::vector<std::string> faults;
+  const auto expect = [&](bool sound, const char* fault) {
+    if (!sound) faults.emplace_back(fault);
+  };
+  constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+  for (const std::int64_t size :
+       {model.layers, model.hidden, model.heads, model.key_value_heads, model.head_size,
+        model.feed_forward, model.vocabulary, model.sequence})
+    expect(size >= 1 && size <= kLargest, "every size must be between 1 and 2^24");
+  expect(model.key_value_heads < 1 || model.heads % model.key_value_heads == 0,
+         "the heads must be a multiple of the key-value heads");
+  if (model.experts) {
+    const Experts& experts = *model.experts;
+    expect(experts.count >= 1 && experts.count <= 65'536, "a model of experts needs 1 to 65536");
+    expect(experts.per_token >= 1 && experts.per_token <= experts.count,
+           "a token visits at least one expert and at most all");
+    expect(experts.feed_forward >= 1 && experts.feed_forward <= kLargest,
+           "an expert needs an inner size");
+  }
+  return faults;
+}
+
+}  // namespace bubblescope

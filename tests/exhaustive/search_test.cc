@@ -1,0 +1,180 @@
+// What a search calls optimal is what trying every order finds, on small problems of all
+// placements, and its bounds hold on larger ones.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "schedules/search/deadline_test.h"
+#include "schedules/search/exact_search.h"
+#include "schedules/search/schedule_search.h"
+#include "schedules/search/steady_state.h"
+#include "sim/ir/validate.h"
+#include "tests/support/measured_schedule.h"
+#include "tests/support/order_oracle.h"
+#include "tests/support/span_oracle.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr std::int64_t kUnit = 1'000'000;  ///< caps are in millionths
+constexpr unsigned kSeed = 20240711;
+
+struct Small {
+  PlacementChoice placement;
+  std::int32_t ranks;
+  std::int32_t chunks;
+  std::int32_t microbatches;
+};
+
+/// Up to 24 ops: all that the oracle tries in moments.
+constexpr Small kSmall[] = {
+    {PlacementChoice::kLinear, 1, 1, 4},      {PlacementChoice::kLinear, 2, 1, 2},
+    {PlacementChoice::kLinear, 2, 1, 3},      {PlacementChoice::kLinear, 2, 1, 4},
+    {PlacementChoice::kLinear, 3, 1, 2},      {PlacementChoice::kV, 1, 2, 2},
+    {PlacementChoice::kV, 2, 2, 1},           {PlacementChoice::kV, 2, 2, 2},
+    {PlacementChoice::kInterleaved, 2, 2, 1}, {PlacementChoice::kInterleaved, 2, 2, 2},
+    {PlacementChoice::kWave, 2, 4, 1}};
+
+Shape shape_of(const Small& small) {
+  Shape shape;
+  shape.ranks = small.ranks;
+  shape.chunks = small.chunks;
+  shape.microbatches = small.microbatches;
+  return shape;
+}
+
+class Draw {
+ public:
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return least + static_cast<std::int64_t>(engine_() % static_cast<unsigned>(most - least + 1));
+  }
+
+ private:
+  std::mt19937 engine_{kSeed};
+};
+
+ScheduleRequest drawn(Draw& draw, const Small& small) {
+  ScheduleRequest request;
+  request.shape = shape_of(small);
+  request.cost.per = UniformCost::Per::kChunk;
+  request.cost.forward = draw.between(1, 9);
+  request.cost.input_grad = draw.between(1, 9);
+  request.cost.weight_grad = draw.between(1, 9);
+  if (draw.between(0, 3) == 0)
+    request.cost.backward = draw.between(1, request.cost.input_grad + request.cost.weight_grad);
+  request.cost.message = draw.between(0, 4);
+  const std::int64_t at_gradient = draw.between(0, 2) * kUnit / 2;
+  request.memory.unit = {kUnit, -at_gradient, at_gradient - kUnit};
+  const std::int64_t room = draw.between(0, 4) * kUnit / 2;
+  request.memory.cap.assign(static_cast<std::size_t>(small.ranks), small.chunks * kUnit + room);
+  return request;
+}
+
+/// Over split backwards, and full ones where those are shorter.
+Nanos shortest(const ScheduleRequest& request, const SearchGoal& goal) {
+  Nanos least = 0;
+  for (const bool fused : {false, true})
+    for (const auto& placement : placements(goal.placement, request.shape, true).tried) {
+      if (fused && !request.cost.backward) continue;
+      SearchProblem problem = search_problem(request, placement, fused);
+      problem.from_step_start = goal.objective == Objective::kMakespan;
+      const Nanos found = shortest_by_trying(problem);
+      least = least == 0 ? found : std::min(least, found);
+    }
+  return least;
+}
+
+TEST(Search, ProvesWhatTryingEverythingFinds) {
+  Draw draw;
+  for (int turn = 0; turn < 20; ++turn)
+    for (const Small& small : kSmall) {
+      const ScheduleRequest request = drawn(draw, small);
+      SearchGoal goal;
+      goal.placement = small.placement;
+      goal.objective = turn % 2 == 0 ? Objective::kMakespan : Objective::kSpan;
+      const FoundSchedule found = search_schedule(request, goal);
+      SCOPED_TRACE("seed " + std::to_string(kSeed) + " turn " + std::to_string(turn) +
+                   " p=" + std::to_string(small.ranks) + " v=" + std::to_string(small.chunks) +
+                   " m=" + std::to_string(small.microbatches));
+      ASSERT_TRUE(validate(found.schedule).empty());
+      ASSERT_EQ(found.value, shortest(request, goal));
+      ASSERT_TRUE(found.is_optimal());
+    }
+}
+
+// The oracle of unit ops is another program with another idea: it goes through time.
+TEST(Search, ReachesTheUnitOptimaUnderCaps) {
+  for (std::int32_t ranks = 2; ranks <= 4; ++ranks)
+    for (std::int32_t microbatches = 2; microbatches <= 5; ++microbatches)
+      for (std::int32_t cap = 1; cap <= 4; ++cap) {
+        ScheduleRequest request;
+        request.shape = shape_of({PlacementChoice::kLinear, ranks, 1, microbatches});
+        request.memory.cap.assign(static_cast<std::size_t>(ranks), cap * kUnit);
+        SearchGoal goal;
+        goal.objective = Objective::kSpan;
+        const FoundSchedule found = search_schedule(request, goal);
+        SCOPED_TRACE("p=" + std::to_string(ranks) + " m=" + std::to_string(microbatches) + " cap " +
+                     std::to_string(cap));
+        EXPECT_EQ(found.value, kUnit * shortest_unit_span(ranks, microbatches, cap));
+        EXPECT_TRUE(found.is_optimal());
+      }
+}
+
+// Any deal of the stages is free to be chosen, so none can be better: two ranks with two chunks
+// have three deals that differ by more than names.
+TEST(Search, FreePlacementIsTheBestOfAllDeals) {
+  Draw draw;
+  for (int turn = 0; turn < 10; ++turn) {
+    const ScheduleRequest request = drawn(draw, {PlacementChoice::kFree, 2, 2, 2});
+    SearchGoal goal;
+    goal.placement = PlacementChoice::kFree;
+    ASSERT_EQ(placements(goal.placement, request.shape, true).tried.size(), 3u);
+    const FoundSchedule found = search_schedule(request, goal);
+    EXPECT_EQ(found.value, shortest(request, goal)) << "seed " << kSeed << " turn " << turn;
+    EXPECT_TRUE(found.is_optimal());
+  }
+}
+
+// A bound is one however much is left open: half an order's value must not be provable, and the
+// exact search must find nothing below the bound.
+TEST(Search, BoundsHoldForLargerSteps) {
+  Draw draw;
+  for (int turn = 0; turn < 40; ++turn) {
+    const Small small{PlacementChoice::kV, static_cast<std::int32_t>(draw.between(2, 5)), 2,
+                      static_cast<std::int32_t>(draw.between(2, 9))};
+    const ScheduleRequest request = drawn(draw, small);
+    SearchGoal goal;
+    goal.placement = small.placement;
+    goal.objective = turn % 2 == 0 ? Objective::kMakespan : Objective::kSpan;
+    goal.effort = 3'000'000;
+    const FoundSchedule found = search_schedule(request, goal);
+    const Times times = simulate_times(found.schedule, request.cost);
+    SCOPED_TRACE("seed " + std::to_string(kSeed) + " turn " + std::to_string(turn));
+    EXPECT_EQ(found.value,
+              goal.objective == Objective::kMakespan ? times.makespan : times.max_span);
+    EXPECT_LE(found.bound, found.value);
+    EXPECT_TRUE(validate(found.schedule).empty());
+  }
+}
+
+// One stage per rank, F = I = W = 1, room for k micro-batches: rank 0 holds each for at least
+// p F + p I + W = 2p+1, so k of them take a period of at least (2p+1)/k; unlimited, a rank's own
+// work 3 is the period.
+TEST(Search, PeriodIsBoundedByWorkAndByMemory) {
+  ScheduleRequest request;
+  request.shape = shape_of({PlacementChoice::kLinear, 4, 1, 40});
+  SearchGoal goal;
+  goal.objective = Objective::kPeriod;
+  EXPECT_EQ(search_schedule(request, goal).value, 3 * kUnit);
+  EXPECT_TRUE(search_schedule(request, goal).is_optimal());
+  request.memory.cap.assign(4, kUnit);
+  const FoundSchedule one = search_schedule(request, goal);
+  EXPECT_EQ(one.bound, 9 * kUnit);
+  EXPECT_EQ(one.value, 9 * kUnit);
+  request.memory.cap.assign(4, 2 * kUnit);
+  EXPECT_EQ(search_schedule(request, goal).bound, 4'500'000);
+}
+
+}  // namespace
+}  // namespace bubblescope

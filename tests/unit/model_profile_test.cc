@@ -1,0 +1,85 @@
+// Reading measured layers, with all that published files do.
+#include "traces/model_profile.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/ir/error.h"
+#include "tests/support/malformed.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr const char* kGraph =
+    "node1 -- Input0 -- forward_compute_time=635.9, backward_compute_time=0.000, "
+    "activation_size=0.0, parameter_size=0.000\n"
+    "node2 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=1.25, "
+    "backward_compute_time=2.5, activation_size=822083584.000, parameter_size=7168.000\n"
+    "node10 -- LSTM(2048, 1024) -- forward_compute_time=4.649, backward_compute_time=8.641, "
+    "activation_size=[9175040.0; 262144.0; 262144.0], parameter_size=50364416.000 -- stage_id=3\n"
+    "node3 -- ReLU(inplace) -- forward_compute_time=0.5, backward_compute_time=0.25, "
+    "activation_size=4, parameter_size=0\n"
+    "\tnode1 -- node2\n"
+    "\tnode2 -- node3\n"
+    "\tnode3 -- node10";
+
+LayerGraph parse(const std::string& text) { return parse_model_profile(text, "f"); }
+
+TEST(ModelProfile, ReadsAGraphFileInTheOrderOfItsEdges) {
+  const LayerGraph graph = parse(kGraph);
+  ASSERT_EQ(graph.size(), 3);
+  EXPECT_EQ(graph.layers[0].name, "node2");
+  EXPECT_EQ(graph.layers[0].kind, "Conv2d(3, 64, kernel_size=(3, 3))");
+  EXPECT_EQ(graph.layers[0].forward, 1'250'000);
+  EXPECT_EQ(graph.layers[0].backward, 2'500'000);
+  EXPECT_EQ(graph.layers[0].parameters, 7168);
+  EXPECT_EQ(graph.layers[1].name, "node3");
+  EXPECT_EQ(graph.layers[2].name, "node10");
+  EXPECT_EQ(graph.inputs[2], std::vector<std::int32_t>{1});
+}
+
+// The node called Input holds what loading the data took: 635.9 ms that no stage spends.
+TEST(ModelProfile, LeavesOutTheSourceThatLoadsTheData) {
+  for (const Layer& layer : parse(kGraph).layers) EXPECT_LT(layer.forward, 100'000'000);
+}
+
+TEST(ModelProfile, AddsUpTheTensorsOfAnActivation) {
+  EXPECT_EQ(parse(kGraph).layers[2].activations, 9'175'040 + 262'144 + 262'144);
+}
+
+// DAPPLE's bert-24 has no edges, its amoeba-36 only four.
+TEST(ModelProfile, ChainsNodesWithoutEdgesByTheirNumbers) {
+  std::string text = kGraph;
+  text.resize(text.find('\t'));
+  const LayerGraph graph = parse(text);
+  ASSERT_EQ(graph.size(), 3);
+  EXPECT_EQ(graph.layers[1].name, "node3");
+  EXPECT_EQ(graph.layers[2].name, "node10");
+  EXPECT_EQ(graph.inputs[2], std::vector<std::int32_t>{1});
+}
+
+TEST(ModelProfile, DropsUnusedItems) {
+  const std::string item =
+      "node4 -- __getitem__(0) -- forward_compute_time=0, backward_compute_time=0, "
+      "activation_size=0, parameter_size=0\n";
+  std::string text = kGraph;
+  text.insert(text.find('\t'), item);
+  EXPECT_EQ(parse(text + "\n\tnode10 -- node4\n").size(), 3);
+}
+
+TEST(ModelProfile, TakesTheStagesOfACostFileAsLayers) {
+  const LayerGraph graph = parse(
+      R"({"format":"bubblescope-costs/1","stages":[{"forward":1,"input_grad":1,"weight_grad":2},)"
+      R"({"forward":2,"backward":5,"activation_bytes":{"kept":7}}]})");
+  ASSERT_EQ(graph.size(), 2);
+  EXPECT_EQ(graph.layers[0].backward, 3'000'000);
+  EXPECT_EQ(graph.layers[1].time(), 7'000'000);
+  EXPECT_EQ(graph.layers[1].activations, 7);
+  EXPECT_EQ(graph.inputs[1], std::vector<std::int32_t>{0});
+}
+
+TEST(ModelProfile, RefusesWhatIsNoProfile) { expect_refusals("model_profile.txt", parse); }
+
+TEST(ModelProfile, SurvivesDamage) { expect_survival(kGraph, parse); }
+
+}  // namespace
+}  // namespace bubblescope

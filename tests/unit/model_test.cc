@@ -1,0 +1,279 @@
+// Models, devices and what they cost: against the papers' own formulas and tables.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "sim/ir/error.h"
+#include "sim/model/activation_bytes.h"
+#include "sim/model/model_step.h"
+#include "traces/model_file.h"
+
+namespace bubblescope {
+namespace {
+
+const Transformer& preset(const char* name) {
+  return Registry<ModelDef>::instance().find(name)->model;
+}
+
+ModelOnDevices on_devices(const char* model, const char* gpu) {
+  ModelOnDevices on;
+  on.model = preset(model);
+  on.gpu = Registry<GpuDef>::instance().find(gpu)->gpu;
+  on.parallel.sequence = on.model.sequence;
+  return on;
+}
+
+Bytes kept_bytes(const Transformer& model, const Parallelism& parallel) {
+  return layer_memory(model, parallel, 0).forward;
+}
+
+Schedule loop(std::int32_t ranks, std::int32_t chunks = 1) {
+  Schedule schedule;
+  schedule.shape.ranks = ranks;
+  schedule.shape.chunks = chunks;
+  schedule.rank_of_stage = loop_placement(ranks, chunks);
+  return schedule;
+}
+
+TEST(Models, HaveTheParametersThatTheirPapersState) {
+  struct Known {
+    const char* name;
+    double billions;
+    double tolerance;  ///< papers round, and count norms and biases or not
+  };
+  const Known known[] = {
+      {"gpt3-175b", 174.6, 0.005},        // 2104.04473, table 2: 174.6 billion
+      {"llama2-7b", 6.738, 0.001},        // 6,738,415,616 in the published checkpoint
+      {"llama3-8b", 8.030, 0.001},        // 8,030,261,248
+      {"llama3-70b", 70.554, 0.001},      // 70,553,706,496
+      {"llama3-405b", 405.853, 0.001},    // 405,853,388,800
+      {"mixtral-8x7b", 46.703, 0.001},    // 46,702,792,704
+      {"deepseek-v3", 671.0, 0.002},      // 2412.19437, abstract
+      {"megatron-530b", 529.6, 0.01},     // 2205.05198, table 3
+      {"zero-bubble-14.6b", 14.6, 0.02},  // 2401.10241, table 3
+  };
+  for (const Known& one : known)
+    EXPECT_NEAR(static_cast<double>(total_parameters(preset(one.name))) / 1e9, one.billions,
+                one.tolerance * one.billions)
+        << one.name;
+}
+
+TEST(Models, DeepSeekActivates37BillionParameters) {
+  // 2412.19437: 37 billion per token, of which the tables' 0.93 are looked up once.
+  const Transformer& model = preset("deepseek-v3");
+  double active = static_cast<double>(head_parameters(model) + embedding_parameters(model));
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    active += static_cast<double>(parameters_of_layer(model, layer).active());
+  EXPECT_NEAR(active / 1e9, 37, 1);
+}
+
+TEST(Models, EveryPresetIsSoundAndNamesItsSource) {
+  for (const ModelDef& def : Registry<ModelDef>::instance().all()) {
+    EXPECT_TRUE(faults_of(def.model).empty()) << def.name;
+    EXPECT_FALSE(def.source.empty()) << def.name;
+  }
+  for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
+    EXPECT_LT(def.gpu.reachable_flops, def.gpu.peak_flops) << def.name;
+    EXPECT_FALSE(def.source.empty()) << def.name;
+  }
+}
+
+TEST(Models, AreTheseAndNoOthers) {
+  std::set<std::string> names;
+  for (const ModelDef& def : Registry<ModelDef>::instance().all()) names.insert(def.name);
+  EXPECT_EQ(names,
+            (std::set<std::string>{
+                "deepseek-v3",     "gpt3-1.3b",        "gpt3-125m",         "gpt3-13b",
+                "gpt3-175b",       "gpt3-2.7b",        "gpt3-350m",         "gpt3-6.7b",
+                "gpt3-760m",       "llama2-13b",       "llama2-70b",        "llama2-7b",
+                "llama3-405b",     "llama3-70b",       "llama3-8b",         "megatron-175b",
+                "megatron-1t",     "megatron-22b",     "megatron-530b",     "mixtral-8x22b",
+                "mixtral-8x7b",    "zero-bubble-1.5b", "zero-bubble-14.6b", "zero-bubble-28.3b",
+                "zero-bubble-6.2b"}));
+  names.clear();
+  for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
+  EXPECT_EQ(names, (std::set<std::string>{"a100", "a100-40", "b200", "gb200", "h100", "h200",
+                                          "h800", "mi300x", "v100"}));
+}
+
+TEST(Activations, AreTheFormulasOf220505198) {
+  const std::int64_t s = 2048;
+  const std::int64_t b = 2;
+  for (const char* name : {"megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t"})
+    for (const std::int32_t t : {1, 2, 4, 8}) {
+      const Transformer& model = preset(name);
+      const std::int64_t h = model.hidden;
+      const std::int64_t a = model.heads;
+      Parallelism parallel;
+      parallel.tensor = t;
+      parallel.micro_batch_size = static_cast<std::int32_t>(b);
+      parallel.sequence = s;
+      parallel.flash_attention = false;
+      // Table 2, row by row; all of it is divisible.
+      EXPECT_EQ(kept_bytes(model, parallel), s * b * h * 34 / t + 5 * a * s * s * b / t) << name;
+      parallel.sequence_parallel = false;
+      EXPECT_EQ(kept_bytes(model, parallel), s * b * h * (10 * t + 24) / t + 5 * a * s * s * b / t);
+      parallel.recompute = Recompute::kSelective;
+      EXPECT_EQ(kept_bytes(model, parallel), s * b * h * (10 * t + 24) / t);
+      parallel.recompute = Recompute::kFull;
+      EXPECT_EQ(kept_bytes(model, parallel), 2 * s * b * h);
+    }
+}
+
+TEST(Activations, OfAWeightGradientAre32sbh) {
+  // 2401.10241, section 2.2: M_B = s b h (34 + 5 a s / h), M_W = 32 s b h.
+  const Transformer& model = preset("zero-bubble-6.2b");
+  Parallelism parallel;
+  parallel.sequence = 1024;
+  parallel.micro_batch_size = 3;
+  parallel.flash_attention = false;
+  const MemoryDelta delta = layer_memory(model, parallel, 0);
+  const Bytes sbh = 1024 * 3 * 4096;
+  EXPECT_EQ(delta.forward, 34 * sbh + Bytes{5} * 32 * 1024 * 1024 * 3);
+  EXPECT_EQ(delta.forward + delta.input_grad, 32 * sbh);
+  EXPECT_EQ(delta.forward + delta.input_grad + delta.weight_grad, 0);
+}
+
+TEST(States, Are18BytesPerParameter) {
+  // 2205.05198, figure 1: 45.5625 GiB for 175 billion with t = 8, p = 8: 18 bytes of 1/64 of
+  // 12 L h^2 + the tables' share. One middle stage: 12 layers of 12 h^2 + 4 h each, over 8.
+  ModelOnDevices on = on_devices("megatron-175b", "a100");
+  on.parallel.tensor = 8;
+  on.parallel.embedding_layers = on.parallel.head_layers = 0;
+  const ModelStep step = model_step(on, loop(8));
+  const StateBytes& states = step.states[3];
+  const Bytes parameters = 12 * (12LL * 12'288 * 12'288 / 8 + 4 * 12'288);
+  EXPECT_EQ(states.weights + states.gradients + states.optimizer, 18 * parameters);
+}
+
+TEST(States, OfTwoReplicasAreTwice) {
+  // DualPipe holds every stage twice (2412.19437, table 2: 2x parameters).
+  ModelOnDevices on = on_devices("megatron-22b", "h100");
+  on.parallel.embedding_layers = on.parallel.head_layers = 0;
+  Schedule both;
+  both.shape.ranks = 4;
+  both.pipelines = 2;
+  both.rank_of_stage = bidirectional_placement(4);
+  const ModelStep one = model_step(on, loop(4));
+  const ModelStep two = model_step(on, both);
+  EXPECT_EQ(two.states[1].weights, one.states[1].weights + one.states[2].weights);
+}
+
+TEST(States, ShrinkWithTheZeroStage) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.data = 8;
+  std::vector<StateBytes> of_stage;
+  for (const std::int32_t stage : {0, 1, 2, 3}) {
+    on.parallel.zero_stage = stage;
+    of_stage.push_back(model_step(on, loop(4)).states[1]);
+  }
+  // 2 + 4 + 12, 2 + 4 + 12/8, 2 + (4 + 12)/8, 18/8 bytes per parameter (1910.02054, section 5).
+  EXPECT_EQ(of_stage[1].optimizer, of_stage[0].optimizer / 8);
+  EXPECT_EQ(of_stage[1].gradients, of_stage[0].gradients);
+  EXPECT_EQ(of_stage[2].gradients, of_stage[0].gradients / 8);
+  EXPECT_EQ(of_stage[2].weights, of_stage[0].weights);
+  EXPECT_EQ(of_stage[3].weights, of_stage[0].weights / 8);
+}
+
+TEST(LayerCosts, AttentionsCoreIsInTheInputGradient) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.sequence = 1024;
+  const PhaseTimes short_ones = layer_times(on, 0);
+  on.parallel.sequence = 65'536;
+  const PhaseTimes long_ones = layer_times(on, 0);
+  EXPECT_LT(short_ones.input_grad / short_ones.weight_grad, 1.6);
+  EXPECT_GT(long_ones.input_grad / long_ones.weight_grad, 3.0);
+}
+
+TEST(LayerCosts, RecomputingAddsItsForwardToTheInputGradient) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  const PhaseTimes none = layer_times(on, 0);
+  on.parallel.recompute = Recompute::kFull;
+  const PhaseTimes full = layer_times(on, 0);
+  EXPECT_DOUBLE_EQ(full.input_grad, none.input_grad + none.forward);
+  EXPECT_DOUBLE_EQ(full.forward, none.forward);
+}
+
+TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {
+  // Table 4, one layer of 22B, t = 8, 4 samples of 2,048 tokens, scores kept: forward 7.7 ms and
+  // backward 11.9 ms, with sequence parallelism 7.2 and 11.8. Nothing here is fitted to them.
+  ModelOnDevices on = on_devices("megatron-22b", "a100");
+  on.parallel.tensor = 8;
+  on.parallel.micro_batch_size = 4;
+  on.parallel.flash_attention = false;
+  on.assumptions.causal = false;
+  const PhaseTimes split = layer_times(on, 0);
+  EXPECT_NEAR(split.forward / 1e6, 7.2, 0.25 * 7.2);
+  EXPECT_NEAR((split.input_grad + split.weight_grad) / 1e6, 11.8, 0.25 * 11.8);
+}
+
+TEST(Collectives, AreRingsOrTreesWhicheverIsFaster) {
+  const Link link{10'000, 100e9};
+  // 8 ranks, 800 MB: 2 * 7/8 of it at 100 GB/s is 14 ms, and 2 * 7 latencies.
+  EXPECT_EQ(all_reduce_time(800e6, 8, link), 14'000'000 + 14 * 10'000);
+  // Next to nothing: 2 * 3 latencies of a tree.
+  EXPECT_EQ(all_reduce_time(0, 8, link), 6 * 10'000);
+  EXPECT_EQ(all_reduce_time(800e6, 1, link), 0);
+}
+
+TEST(LayerSplit, GivesTheEndsLessWhereTheyHoldTheTables) {
+  // 2401.10241: "both the initial and final pipeline stages possess one fewer transformer layer".
+  EXPECT_EQ(split_layers(22, 8, {1, 1}),
+            (std::vector<std::int64_t>{0, 2, 5, 8, 11, 14, 17, 20, 22}));
+  // Llama 3's 126 layers on 128 stages: the tables have theirs.
+  const std::vector<std::int64_t> first = split_layers(126, 128, {0.1, 0.9});
+  EXPECT_EQ(first[1], 0);
+  EXPECT_EQ(first[127], 126);
+}
+
+TEST(ModelSteps, RefuseWhatCannotBeCut) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  EXPECT_THROW(model_step(on, loop(35)), Error);  // 32 layers and two tables
+  on.parallel.tensor = 3;
+  EXPECT_THROW(model_step(on, loop(2)), Error);
+}
+
+TEST(ModelFiles, ReadConfigJson) {
+  // Meta-Llama-3-8B's config.json, the keys that matter.
+  const Transformer model = parse_model(
+      R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+          "intermediate_size": 14336, "max_position_embeddings": 8192, "num_attention_heads": 32,
+          "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": false,
+          "vocab_size": 128256})",
+      "config.json");
+  EXPECT_EQ(total_parameters(model), total_parameters(preset("llama3-8b")));
+}
+
+TEST(ModelFiles, ReadExpertsAndLatentAttention) {
+  const Transformer model = parse_model(
+      R"({"hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+          "max_position_embeddings": 163840, "num_attention_heads": 128, "num_hidden_layers": 61,
+          "num_key_value_heads": 128, "vocab_size": 129280, "n_routed_experts": 256,
+          "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+          "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+          "qk_rope_head_dim": 64, "v_head_dim": 128})",
+      "config.json");
+  EXPECT_EQ(total_parameters(model), total_parameters(preset("deepseek-v3")));
+}
+
+TEST(ModelFiles, SayWhatIsMissingAndWhatCannotBe) {
+  const auto complaint = [](const char* text) {
+    try {
+      parse_model(text, "config.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_NE(complaint("{}").find("num_hidden_layers"), std::string::npos);
+  EXPECT_NE(complaint(R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 6,
+                          "num_key_value_heads": 4, "vocab_size": 9,
+                          "max_position_embeddings": 8})")
+                .find("multiple of the key-value heads"),
+            std::string::npos);
+  EXPECT_NE(complaint(R"({"num_hidden_layers": -2})").find("/num_hidden_layers"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace bubblescope

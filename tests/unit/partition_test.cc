@@ -1,0 +1,169 @@
+// Partitions of small models: against every way to cut them, and by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "schedules/partition/bottleneck.h"
+#include "schedules/partition/prefixes.h"
+#include "schedules/partition/replicated.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr unsigned kSeed = 7;
+
+LayerGraph chain(const std::vector<Nanos>& times, Bytes parameters = 0) {
+  LayerGraph graph;
+  for (const Nanos time : times) {
+    graph.inputs.emplace_back();
+    if (graph.size() > 0) graph.inputs.back().push_back(graph.size() - 1);
+    graph.layers.push_back({.name = "l" + std::to_string(graph.size()),
+                            .forward = time,
+                            .backward = 0,
+                            .activations = 1,
+                            .parameters = parameters});
+  }
+  return graph;
+}
+
+std::vector<std::size_t> sizes(const Partition& partition) {
+  std::vector<std::size_t> counts;
+  for (const PartitionStage& stage : partition.stages) counts.push_back(stage.layers.size());
+  return counts;
+}
+
+/// The least bottleneck over every way to cut a chain.
+Nanos try_every_cut(const std::vector<Nanos>& times, std::int32_t stages) {
+  Nanos best = std::numeric_limits<Nanos>::max();
+  const std::function<void(std::size_t, std::int32_t, Nanos)> cut =
+      [&](std::size_t from, std::int32_t left, Nanos worst) {
+        if (left == 0) {
+          if (from == times.size()) best = std::min(best, worst);
+          return;
+        }
+        Nanos time = 0;
+        for (std::size_t at = from; at < times.size(); ++at) {
+          time += times[at];
+          cut(at + 1, left - 1, std::max(worst, time));
+        }
+      };
+  cut(0, stages, 0);
+  return best;
+}
+
+TEST(Partition, LeastBottleneckIsThatOfTryingEveryCut) {
+  std::mt19937 dice(kSeed);
+  for (int turn = 0; turn < 50; ++turn) {
+    std::vector<Nanos> times(2 + dice() % 8);
+    for (Nanos& time : times) time = static_cast<Nanos>(dice() % 20);
+    for (std::int32_t stages = 1; stages <= static_cast<std::int32_t>(times.size()); ++stages) {
+      const auto partition = least_bottleneck(chain(times), stages);
+      ASSERT_TRUE(partition);
+      EXPECT_EQ(partition->period, try_every_cut(times, stages)) << "seed " << kSeed;
+      EXPECT_EQ(partition->stages.size(), static_cast<std::size_t>(stages));
+    }
+  }
+}
+
+// Straight and without weights, PipeDream's planner asks the same question.
+TEST(Partition, StraightPipedreamIsTheLeastBottleneck) {
+  std::mt19937 dice(kSeed);
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<Nanos> times(4 + dice() % 6);
+    for (Nanos& time : times) time = static_cast<Nanos>(1 + dice() % 20);
+    const auto planned = plan_replicated(chain(times), {.levels = {{3, 1}}, .straight = true});
+    ASSERT_TRUE(planned);
+    EXPECT_EQ(planned->period, try_every_cut(times, 3)) << "seed " << kSeed;
+  }
+}
+
+// Two equal branches between a first and a last layer: {a, b} and {c, d} are possible stages, and
+// so are {a}, {a, b}, {a, c}, {a, b, c} and all as first parts.
+TEST(Partition, CutsAGraphOnlyWhereItsLayersHaveTheirInputs) {
+  LayerGraph graph = chain({4, 3, 3, 4});
+  graph.inputs = {{}, {0}, {0}, {1, 2}};
+  const Prefixes prefixes = find_prefixes(graph, 100);
+  EXPECT_EQ(prefixes.all.size(), 6u);  // with the empty one
+  const auto partition = least_bottleneck(graph, 2);
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(partition->period, 7);
+  EXPECT_EQ(sizes(*partition), (std::vector<std::size_t>{2, 2}));
+}
+
+// Too many prefixes: the layers are taken in a row.
+TEST(Partition, WideGraphsAreCutAsAChain) {
+  LayerGraph graph = chain(std::vector<Nanos>(20, 1));
+  for (auto& inputs : graph.inputs) inputs.clear();  // 2^20 prefixes
+  EXPECT_EQ(find_prefixes(graph, 1000).all.size(), 21u);
+}
+
+// Ten micro-seconds of work without weights on four workers: replicas share it evenly.
+TEST(Partition, ReplicasShareTheWorkOfAStage) {
+  const auto partition = plan_replicated(chain({2'000, 8'000}), {.levels = {{4, 1}}});
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(partition->period, 2'500);  // 10 us over four replicas of one stage
+  EXPECT_EQ(in_flight(*partition), std::vector<std::int32_t>{1});
+}
+
+// T = 8 ns, W = 4 bytes, B = 4 bytes/ns, r = 2: (8 + 4 * 1 * 4 / (4 * 2)) / 2 = 5 against straight
+// max(6, 2) = 6.
+TEST(Partition, ReplicasPayForTheirAllReduce) {
+  const auto partition = plan_replicated(chain({6, 2}, 2), {.levels = {{2, 4'000'000'000}}});
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(partition->period, 5);
+  EXPECT_EQ(partition->stages[0].replicas, 2);
+}
+
+// Three stages of one worker, weights 4, activations 1 each: the first holds 3 * 5, the last 5.
+TEST(Partition, PipedreamKeepsWeightsForEveryMicrobatchInFlight) {
+  const LayerGraph graph = chain({1, 1, 1}, 4);
+  const ReplicationRequest fits{.levels = {{3, 1}}, .straight = true, .memory = 15};
+  const ReplicationRequest lacks{.levels = {{3, 1}}, .straight = true, .memory = 14};
+  const auto partition = plan_replicated(graph, fits);
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(in_flight(*partition), (std::vector<std::int32_t>{3, 2, 1}));
+  EXPECT_FALSE(plan_replicated(graph, lacks));
+}
+
+// Under 1F1B the first of two stages holds two micro-batches, the last one. Layers of 1 ns with 1
+// byte of activations: cut in the middle the first stage holds 2 * 3 bytes; with room for 4 it can
+// only have two layers, and the bottleneck grows from 3 to 4.
+TEST(Partition, MemoryMovesTheCut) {
+  const LayerGraph graph = chain({1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(least_bottleneck(graph, 2)->period, 3);
+  const auto partition = least_bottleneck(graph, 2, StageMemory{{2, 1}, 1, 4});
+  ASSERT_TRUE(partition);
+  EXPECT_EQ(sizes(*partition), (std::vector<std::size_t>{2, 4}));
+  EXPECT_EQ(partition->period, 4);
+  EXPECT_FALSE(least_bottleneck(graph, 2, StageMemory{{2, 1}, 1, 3}));
+}
+
+// Two blocks: torchgpipe's own test. Three: layers weigh 0 to 5 more than the lightest, blocks
+// start as 1, 5, 9 and become 3, 3, 9 - 6, 0, 9 - 6, 4, 5: the heaviest is no more than one layer,
+// 5, heavier than the lightest.
+TEST(Partition, BlocksAreTorchgpipes) {
+  EXPECT_EQ(sizes(torchgpipe_blocks(chain({1, 2, 3, 4, 5, 6}), 2)),
+            (std::vector<std::size_t>{4, 2}));
+  EXPECT_EQ(sizes(torchgpipe_blocks(chain({1, 2, 3, 4, 5, 6}), 3)),
+            (std::vector<std::size_t>{4, 1, 1}));
+  EXPECT_EQ(sizes(torchgpipe_blocks(chain({5, 5, 5}), 3)), (std::vector<std::size_t>{1, 1, 1}));
+}
+
+// 30 layers with embedding and loss counted are 32 on 4 stages: the ends have one layer fewer.
+TEST(Partition, MegatronCountsEmbeddingAndLossAsLayers) {
+  EXPECT_EQ(megatron_counts(30, 4, {.counts_embedding = true, .counts_loss = true}),
+            (std::vector<std::int32_t>{7, 8, 8, 7}));
+  EXPECT_EQ(megatron_counts(32, 4, {}), (std::vector<std::int32_t>{8, 8, 8, 8}));
+  EXPECT_EQ(megatron_counts(20, 4, {.first = 3, .last = 5}),
+            (std::vector<std::int32_t>{3, 6, 6, 5}));
+  EXPECT_EQ(megatron_counts(9, 4, {.first = 3}), (std::vector<std::int32_t>{3, 2, 2, 2}));
+  EXPECT_THROW(megatron_counts(30, 4, {}), Error);
+  EXPECT_THROW(megatron_counts(20, 4, {.first = 4, .last = 5}), Error);
+}
+
+}  // namespace
+}  // namespace bubblescope

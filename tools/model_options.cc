@@ -1,0 +1,106 @@
+// argv -> a model on devices.
+#include "tools/model_options.h"
+
+#include <fmt/format.h>
+
+#include "sim/model/model_step.h"
+#include "tools/choice.h"
+#include "traces/model_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+template <class Def>
+const Def& find_known(const std::string& name, const char* what) {
+  const auto& registry = Registry<Def>::instance();
+  if (const Def* def = registry.find(name)) return *def;
+  const std::string nearest = registry.nearest(name);
+  throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all)",
+                          what, name, nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+Transformer find_model(const std::string& name) {
+  const bool file = name == "-" || name.find('/') != std::string::npos || name.ends_with(".json");
+  return file ? read_model(name) : find_known<ModelDef>(name, "model").model;
+}
+
+}  // namespace
+
+Recompute parse_recompute(const std::string& text) {
+  const std::vector<std::string> names{"none", "selective", "full"};
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+    if (normalize_name(text) == to_string(recompute)) return recompute;
+  const std::string nearest = nearest_name(text, names);
+  throw Error("'" + text + "' is none of none|selective|full" +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+void add_model_options(CLI::App& app, ModelOptions& options) {
+  app.add_option("--model", options.model,
+                 "costs and memory of a model: a name ('bubblescope list models') or a config.json")
+      ->type_name("NAME|FILE");
+  app.add_option("--gpu", options.gpu, "the device ('bubblescope list gpus', default h100)")
+      ->type_name("NAME");
+  app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--zero", options.parallel.zero_stage,
+                 "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights")
+      ->check(CLI::Range(0, 3));
+  const CLI::Range table(0.0, 1000.0);
+  app.add_option("--embedding-layers", options.parallel.embedding_layers,
+                 "layers that the embedding counts as in the split (default: by its time)")
+      ->check(table);
+  app.add_option("--head-layers", options.parallel.head_layers,
+                 "layers that the head counts as in the split (default: by its time)")
+      ->check(table);
+  app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
+               "norms and residuals whole on every tensor rank");
+  app.add_flag("--keep-scores", options.keep_scores, "attention without flash attention");
+  app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
+  app.add_option("--slowdown", options.slowdown,
+                 "of all compute, to calibrate against a measured step (default 1)")
+      ->check(CLI::Range(0.01, 100.0));
+  app.add_option("--tensor-exposed", options.tensor_exposed,
+                 "part of the tensor ranks' collectives that is waited for (default 1)")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
+}
+
+void add_parallel_options(CLI::App& app, ModelOptions& options) {
+  const CLI::Range ranks(1, 65'536);
+  Parallelism& parallel = options.parallel;
+  app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "ranks of a layer")
+      ->check(ranks);
+  app.add_option("--cp,--context-parallel-size", parallel.context, "ranks of a sequence")
+      ->check(ranks);
+  app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
+      ->check(ranks);
+  app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
+  app.add_option("--micro-batch-size", parallel.micro_batch_size, "samples of a micro-batch")
+      ->check(ranks);
+  add_parsed(app, {"--recompute", "what is computed again in the backward", "none|selective|full"},
+             [&parallel](const std::string& text) { parallel.recompute = parse_recompute(text); });
+}
+
+ModelOnDevices resolve(const ModelOptions& options) {
+  ModelOnDevices on;
+  on.model = find_model(options.model);
+  on.gpu = find_known<GpuDef>(options.gpu, "gpu").gpu;
+  if (options.per_node) on.gpu.per_node = *options.per_node;
+  on.parallel = options.parallel;
+  on.parallel.sequence = options.sequence.value_or(on.model.sequence);
+  on.parallel.flash_attention = !options.keep_scores;
+  on.assumptions.causal = !options.full_attention;
+  on.assumptions.slowdown = options.slowdown;
+  on.assumptions.tensor_exposed = options.tensor_exposed;
+  return on;
+}
+
+void print_assumptions(const ModelOnDevices& on) {
+  for (const std::string& line : explain(on)) fmt::print(stderr, "{}\n", line);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,42 @@
+// The flags by which costs and memory come from a model instead of numbers.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/model/layer_cost.h"
+
+namespace bubblescope {
+
+struct ModelOptions {
+  std::string model;  ///< a preset's name or a config.json; empty: no model
+  std::string gpu = "h100";
+  Parallelism parallel;
+  std::optional<std::int64_t> sequence;
+  std::optional<std::int32_t> per_node;
+  bool keep_scores = false;  ///< no flash attention
+  bool full_attention = false;
+  bool explain = false;
+  double slowdown = 1;
+  double tensor_exposed = 1;
+
+  bool given() const { return !model.empty(); }
+};
+
+/// What stays the same in a sweep: the model, the device, how they are used.
+void add_model_options(CLI::App& app, ModelOptions& options);
+/// --tp, --cp, --ep, --dp, --micro-batch-size, --recompute: one value each.
+void add_parallel_options(CLI::App& app, ModelOptions& options);
+
+/// "none", "selective", "full". Throws Error for anything else.
+Recompute parse_recompute(const std::string& text);
+
+/// Looks up the model and the device. Throws Error with the nearest known name.
+ModelOnDevices resolve(const ModelOptions& options);
+
+/// The assumptions, one a line, to stderr.
+void print_assumptions(const ModelOnDevices& on);
+
+}  // namespace bubblescope

@@ -1,0 +1,126 @@
+// partition: a model's layers as stages and replicas.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "tools/partition_options.h"
+#include "tools/partition_report.h"
+#include "tools/predict.h"
+#include "traces/model_profile.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: PipeDream's plan for 4 workers, and a pipeline of 4 stages timed under 1F1B\n"
+    "  bubblescope partition vgg16.txt --workers 4 --bandwidth 1.25GB/s\n"
+    "  bubblescope partition vgg16.txt --stages 4 --bandwidth 1.25GB/s -o costs.json\n"
+    "  bubblescope simulate 1f1b --pp 4 -m 8 --costs costs.json\n";
+
+void expect_enough_layers(const LayerGraph& graph, std::int32_t stages) {
+  if (graph.size() < stages)
+    throw Error(Fault::kProblem,
+                fmt::format("{} has {} layers, which cannot fill {} stages; ask for fewer",
+                            graph.source, graph.size(), stages));
+}
+
+/// Micro-batches that the schedule's ranks hold at their peaks, one stage per rank.
+std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t stages,
+                                       std::int32_t microbatches) {
+  PredictOptions options;
+  options.shape.ranks = stages;
+  options.shape.microbatches = microbatches;
+  const Step step = predict(name, options);
+  if (step.schedule.rank_of_stage != loop_placement(stages, 1))
+    throw Error(
+        fmt::format("--schedule {} has not one stage per rank; name one that has, such as "
+                    "1f1b",
+                    name));
+  std::vector<std::int32_t> held;
+  for (const RankReport& rank : step.report.ranks)
+    held.push_back(static_cast<std::int32_t>(rank.peak.activations));
+  return held;
+}
+
+[[noreturn]] void refuse_memory(const PartitionOptions& options) {
+  throw Error(Fault::kProblem,
+              fmt::format("no partition fits into --memory {} per worker; give more memory or more "
+                          "workers",
+                          options.memory ? std::to_string(*options.memory) : "inf"));
+}
+
+Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
+  const std::int32_t stages = options.stage_count();
+  switch (options.method) {
+    case PartitionMethod::kPipedream: {
+      if (options.straight) expect_enough_layers(graph, options.worker_count());
+      const ReplicationRequest request{options.worker_levels(), options.straight,
+                                       options.counts_transfers, options.memory};
+      std::optional<Partition> partition = plan_replicated(graph, request);
+      if (!partition) refuse_memory(options);
+      return std::move(*partition);
+    }
+    case PartitionMethod::kMinMax: {
+      expect_enough_layers(graph, stages);
+      std::optional<StageMemory> memory;
+      if (options.memory)
+        memory = {in_flight_of(options.schedule, stages, options.microbatch_count()),
+                  options.parameter_copies, *options.memory};
+      std::optional<Partition> partition = least_bottleneck(graph, stages, memory);
+      if (!partition) refuse_memory(options);
+      return std::move(*partition);
+    }
+    case PartitionMethod::kBlocks:
+      expect_enough_layers(graph, stages);
+      return torchgpipe_blocks(graph, stages);
+    case PartitionMethod::kMegatron:
+      expect_enough_layers(graph, stages);
+      return cut_after(graph, megatron_counts(graph.size(), stages, options.ends));
+  }
+  return {};
+}
+
+PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
+  PartitionPlan planned{graph, plan(graph, options), {}};
+  const std::vector<PartitionStage>& stages = planned.partition.stages;
+  StageMemory memory{in_flight(planned.partition), 1, 0};
+  if (options.method != PartitionMethod::kPipedream)
+    memory = {in_flight_of(options.schedule, static_cast<std::int32_t>(stages.size()),
+                           options.microbatch_count()),
+              options.parameter_copies, 0};
+  else  // which keeps the weights of every micro-batch in flight
+    for (const PartitionStage& stage : stages)
+      planned.bytes.push_back(memory.in_flight[planned.bytes.size()] *
+                              (stage.parameters + stage.activations));
+  while (planned.bytes.size() < stages.size())
+    planned.bytes.push_back(held(stages[planned.bytes.size()], planned.bytes.size(), memory));
+  return planned;
+}
+
+}  // namespace
+
+int run_partition(const Arguments& arguments) {
+  CLI::App app{"Cut a model's layers into stages and replicas", "bubblescope partition"};
+  PartitionOptions options;
+  std::string format;
+  std::optional<std::string> output;
+  add_partition_options(app, options);
+  add_format_option(app, format, {"text", "json", "csv"});
+  app.add_option("-o,--output", output, "write the stages as a --costs file")->type_name("FILE");
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  options.expect_sound();
+  const LayerGraph graph = read_model_profile(options.profile);
+  const PartitionPlan planned = plan_for(graph, options);
+  if (output) {
+    write_file(*output, write_partition_costs(planned, options));
+    if (*output != "-") fmt::print(stderr, "wrote {}\n", *output);
+  }
+  if (output != "-") fmt::print("{}", write_partition(planned, format));
+  return 0;
+}
+
+}  // namespace bubblescope

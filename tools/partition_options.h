@@ -1,0 +1,50 @@
+// The flags of `partition`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedules/partition/bottleneck.h"
+#include "schedules/partition/replicated.h"
+
+namespace bubblescope {
+
+enum class PartitionMethod : std::uint8_t {
+  kPipedream,  ///< stages and replicas for a number of workers
+  kMinMax,     ///< the exact least bottleneck
+  kBlocks,     ///< torchgpipe's
+  kMegatron,   ///< equal numbers of layers, but for the ends
+};
+
+struct PartitionOptions {
+  std::string profile;
+  PartitionMethod method = PartitionMethod::kPipedream;
+  bool method_is_given = false;
+  std::optional<std::int32_t> stages;
+  std::optional<std::int32_t> workers;
+  std::vector<std::int32_t> levels;     ///< workers per unit, the innermost first
+  std::vector<Bytes> bytes_per_second;  ///< of each level; one for all; empty: not limited
+  bool straight = false;
+  bool counts_transfers = false;
+  std::optional<Bytes> memory;
+  UnevenEnds ends;
+  std::string schedule = "1f1b";
+  std::optional<std::int32_t> microbatches;
+  double parameter_copies = 4;     ///< weights, gradients and Adam's two moments
+  double weight_grad_share = 0.5;  ///< of a backward
+
+  /// Throws Error where flags contradict each other; settles the method.
+  void expect_sound();
+
+  std::int32_t worker_count() const;
+  std::int32_t stage_count() const { return stages ? *stages : worker_count(); }
+  /// As many as fill the pipeline twice, unless given.
+  std::int32_t microbatch_count() const { return microbatches.value_or(2 * stage_count()); }
+  std::vector<WorkerLevel> worker_levels() const;
+};
+
+void add_partition_options(CLI::App& app, PartitionOptions& options);
+
+}  // namespace bubblescope

@@ -1,0 +1,221 @@
+// search: finds a schedule for given costs and memory, and says how good any could be.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "schedules/search/schedule_search.h"
+#include "tools/choice.h"
+#include "tools/gate.h"
+#include "tools/predict.h"
+#include "tools/terminal.h"
+#include "traces/report_csv.h"
+#include "traces/report_json.h"
+#include "traces/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "example: the shortest step in which no rank holds more than three micro-batches\n"
+    "  bubblescope search --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --cap 3 --save found.json\n"
+    "  bubblescope simulate found.json --f 10 --i 10 --w 9 --p2p 0.4 --svg found.svg\n";
+
+/// Effort is counted in ops, so that the result does not depend on how busy the machine is. A slow
+/// core looks at this many per second; on others the search ends before its time.
+constexpr std::int64_t kOpsPerSecond = 10'000'000;
+
+struct SearchOptions {
+  PredictOptions predict;
+  PlacementChoice placement = PlacementChoice::kLinear;
+  Objective objective = Objective::kMakespan;
+  Nanos time_limit = 10'000'000'000;
+  std::uint64_t seed = 1;
+};
+
+/// The only global: a signal handler can reach nothing else.
+volatile std::sig_atomic_t interrupted = 0;
+
+/// While it lives, Ctrl-C ends the search instead of the program; a second one ends the program.
+class InterruptCatcher {
+ public:
+  InterruptCatcher() { std::signal(SIGINT, note); }
+  ~InterruptCatcher() { std::signal(SIGINT, SIG_DFL); }
+  InterruptCatcher(const InterruptCatcher&) = delete;
+  InterruptCatcher& operator=(const InterruptCatcher&) = delete;
+
+ private:
+  static void note(int signal) {
+    interrupted = 1;
+    std::signal(signal, SIG_DFL);
+  }
+};
+
+void add_search_options(CLI::App& app, SearchOptions& options) {
+  add_predict_options(app, options.predict);
+  add_choice<PlacementChoice>(app, {"--placement", "where the stages lie (default linear)"},
+                              {{"linear", PlacementChoice::kLinear},
+                               {"interleaved", PlacementChoice::kInterleaved},
+                               {"v", PlacementChoice::kV},
+                               {"wave", PlacementChoice::kWave},
+                               {"free", PlacementChoice::kFree}},
+                              [&options](PlacementChoice to) { options.placement = to; });
+  add_choice<Objective>(app, {"--objective", "what is to be short (default makespan)"},
+                        {{"makespan", Objective::kMakespan},
+                         {"span", Objective::kSpan},
+                         {"period", Objective::kPeriod}},
+                        [&options](Objective to) { options.objective = to; });
+  add_parsed(app, {"--time-limit", "end the search after this time, e.g. 60s (default 10s)"},
+             [&options](const std::string& text) { options.time_limit = parse_duration(text); });
+  app.add_option("--seed", options.seed, "another seed looks elsewhere (default 1)")
+      ->type_name("N");
+}
+
+void expect_searchable(const SearchOptions& options) {
+  const auto refuse = [](bool given, const char* flag, const char* why) {
+    if (given) throw Error(fmt::format("{}: {}; leave it out", flag, why));
+  };
+  const ShapeOptions& shape = options.predict.shape;
+  refuse(shape.slices.value_or(1) > 1, "--slices", "a search does not cut sequences");
+  refuse(shape.moe_overlap, "--moe-overlap", "a search chooses the order itself");
+  refuse(shape.group_size.has_value(), "--microbatch-group-size",
+         "a search chooses the order itself");
+  refuse(!shape.replicas.empty(), "--replicas", "a search has one rank for every stage");
+  refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
+  refuse(!options.predict.moves.recompute.empty(), "--recompute",
+         "a search keeps all activations until the backward");
+  refuse(options.predict.moves.offload.has_value(), "--offload",
+         "a search keeps all activations until the backward");
+  refuse(options.predict.cost.network.has_value(), "--network",
+         "a search counts messages as delays; simulate what it saves on that network");
+  refuse(options.predict.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
+         "a search counts messages as delays; simulate what it saves in that mode");
+}
+
+SearchGoal goal_of(const SearchOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  // The rest is for writing down what was found.
+  const Clock::time_point end =
+      Clock::now() + std::chrono::nanoseconds(options.time_limit / 10 * 8);
+  SearchGoal goal;
+  goal.placement = options.placement;
+  goal.objective = options.objective;
+  goal.seed = options.seed;
+  goal.effort = static_cast<std::int64_t>(static_cast<double>(options.time_limit) / 1e9 *
+                                          static_cast<double>(kOpsPerSecond));
+  goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
+  if (isatty(STDERR_FILENO) != 0)
+    goal.tell = [](const SearchNews& news) {
+      fmt::print(stderr, "\rfound {}, none is below {}  ", to_text(news.value),
+                 to_text(news.bound));
+    };
+  return goal;
+}
+
+FoundSchedule find(const SearchOptions& options) {
+  ScheduleDef def;
+  def.name = "search";
+  def.implied_chunks = usual_chunks(options.placement);
+  def.reads_costs = true;
+  const ScheduleRequest request = request_of(def, options.predict);
+  const SearchGoal goal = goal_of(options);
+  const std::vector<std::string> reasons = refuse_goal(request, goal);
+  if (!reasons.empty()) {
+    std::string text;
+    for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+    throw Error(Fault::kProblem, "there is no such schedule: " + text);
+  }
+  const InterruptCatcher catcher;
+  FoundSchedule found = search_schedule(request, goal);
+  if (goal.tell) fmt::print(stderr, "\r\x1b[K");
+  return found;
+}
+
+/// What the simulator says of the schedule must be what the search said.
+void expect_agreement(const FoundSchedule& found, const Step& step, Objective objective) {
+  const Nanos simulated = objective == Objective::kSpan       ? step.report.max_span
+                          : objective == Objective::kMakespan ? step.report.makespan
+                                                              : found.value;
+  if (simulated != found.value)
+    throw Error(Fault::kMachine,
+                fmt::format("the search counts {} for its schedule, the simulator {}; this is a "
+                            "mistake in the program, please report it with this command line",
+                            to_text(found.value), to_text(simulated)));
+  const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
+  if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
+}
+
+const char* name_of(Objective objective) {
+  switch (objective) {
+    case Objective::kMakespan: return "makespan";
+    case Objective::kSpan: return "span";
+    case Objective::kPeriod: return "period";
+  }
+  return "";
+}
+
+std::string verdict(const FoundSchedule& found, Objective objective) {
+  const std::string start =
+      fmt::format("search       {} {}", name_of(objective), to_text(found.value));
+  if (found.is_optimal())
+    return start + ", proved optimal: no order within these limits is better\n";
+  return start + fmt::format(", not proved optimal: none is below {}, gap {:.1f} %\n",
+                             to_text(found.bound), 100 * found.gap());
+}
+
+ReportFields fields(const FoundSchedule& found, Objective objective) {
+  ReportFields fields{{"objective", fmt::format("\"{}\"", name_of(objective))},
+                      {"value_ns", std::to_string(found.value)},
+                      {"bound_ns", std::to_string(found.bound)},
+                      {"proved_optimal", found.is_optimal() ? "true" : "false"},
+                      {"gap", json_number(found.gap())}};
+  if (objective == Objective::kPeriod) fields.push_back({"period_ns", std::to_string(found.value)});
+  return fields;
+}
+
+}  // namespace
+
+int run_search(const Arguments& arguments) {
+  CLI::App app{"Find a schedule for given costs and memory, with a bound on what any could reach",
+               "bubblescope search"};
+  SearchOptions options;
+  std::string format;
+  ExportOptions exports;
+  std::vector<std::string> conditions;
+  std::optional<std::string> output;
+  add_search_options(app, options);
+  add_format_option(app, format, {"text", "json", "csv"});
+  add_export_options(app, exports);
+  app.add_option("-o,--output", output, "write the schedule alone, as our own json")
+      ->type_name("FILE");
+  add_gate_option(app, conditions);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return 0;
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  expect_sound(exports, format != "text");
+  expect_searchable(options);
+  const FoundSchedule found = find(options);
+  const Step step = predict(found.schedule, options.predict);
+  if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
+  expect_known(gate, metrics_of(step.report));
+  write_exports(step, exports);
+  if (output)
+    write_file(*output, Registry<ScheduleFormat>::instance().find("native")->write(found.schedule));
+  if (format == "json") {
+    fmt::print("{}", write_report_json(step.report, step.program, step.timeline,
+                                       fields(found, options.objective)));
+  } else if (format == "csv") {
+    fmt::print("{}", write_report_csv(step.report));
+  } else {
+    const DrawOptions draw = terminal_draw_options();
+    fmt::print("{}\n{}{}", draw_timeline(step.recording(), draw), verdict(found, options.objective),
+               write_text_report(step.recording(), draw));
+  }
+  return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
+}
+
+}  // namespace bubblescope

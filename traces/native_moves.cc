@@ -1,0 +1,60 @@
+// A word per stage, a number per rank.
+#include "traces/native_moves.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
+namespace bubblescope {
+
+namespace {
+
+Recompute read_recompute(const JsonNode& node) {
+  for (const Recompute known : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+    if (node.text() == name(known)) return known;
+  node.refuse("must be 'none', 'selective' or 'full'");
+}
+
+void expect_size(const JsonNode& node, std::size_t size, const char* what) {
+  if (node.size() == size) return;
+  node.refuse(
+      fmt::format("has {} entries for {} {}s; give one per {}", node.size(), size, what, what));
+}
+
+}  // namespace
+
+void read_moves(const JsonNode& node, Schedule& schedule) {
+  if (const auto recompute = node.find("recompute")) {
+    expect_size(*recompute, static_cast<std::size_t>(schedule.stages()), "stage");
+    for (std::size_t stage = 0; stage < recompute->size(); ++stage)
+      schedule.recompute_of_stage.push_back(read_recompute((*recompute)[stage]));
+  }
+  if (const auto keepers = node.find("keepers")) {
+    expect_size(*keepers, static_cast<std::size_t>(schedule.shape.ranks), "rank");
+    schedule.keeper_of_rank = kept_by_host(schedule.shape.ranks);
+    for (std::size_t rank = 0; rank < keepers->size(); ++rank) {
+      const JsonNode keeper = (*keepers)[rank];
+      if (!keeper.value().is_null())
+        schedule.keeper_of_rank[rank] = keeper.integer32(0, schedule.shape.ranks - 1);
+    }
+  }
+}
+
+std::string write_moves(const Schedule& schedule) {
+  std::string text;
+  const char* separator = ",\n \"recompute\":[";
+  for (const Recompute recompute : schedule.recompute_of_stage) {
+    text += fmt::format("{}\"{}\"", separator, name(recompute));
+    separator = ",";
+  }
+  if (!text.empty()) text += ']';
+  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
+    const std::int32_t keeper = schedule.keeper_of_rank[rank];
+    const bool host = keeper == static_cast<std::int32_t>(rank);
+    text += rank == 0 ? ",\n \"keepers\":[" : ",";
+    text += host ? "null" : std::to_string(keeper);
+  }
+  return schedule.keeper_of_rank.empty() ? text : text + ']';
+}
+
+}  // namespace bubblescope

@@ -29,6 +29,7 @@ class CpuWorker : public RankWorker {
   }
 
   RankResult finish() override {
+    crew_.await_lanes();
     crew_.begin(read_monotonic_clock());
     RankResult result;
     result.reason = crew_.await_idle();

@@ -15,6 +15,10 @@ constexpr std::chrono::microseconds kListen{500};
 
 }  // namespace
 
+void LaneCrew::await_lanes() const {
+  for (int arrived = arrived_; arrived < lanes_; arrived = arrived_) arrived_.wait(arrived);
+}
+
 void LaneCrew::begin(Nanos time) {
   if (!std::exchange(enqueued_, false)) return;
   reason_ = Stop::kNone;
@@ -58,6 +62,11 @@ std::uint32_t LaneCrew::join() {
   return step_.load(std::memory_order_acquire);
 }
 
+void LaneCrew::arrive() {
+  arrived_.fetch_add(1);
+  arrived_.notify_all();
+}
+
 bool LaneCrew::await_step(std::uint32_t last) {
   step_.wait(last, std::memory_order_acquire);
   return !is_closed();
@@ -87,6 +96,7 @@ void LaneThread::clear() {
 void LaneThread::live() {
   sharpen_sleep();
   if (crew_.request_.punctual) go_first();
+  crew_.arrive();
   for (std::uint32_t step = step_; crew_.await_step(step); ++step) {
     while (ended_ < queue_.size() && crew_.run().run(queue_[ended_])) ++ended_;
     crew_.leave_step();

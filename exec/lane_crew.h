@@ -31,6 +31,9 @@ class LaneCrew {
 
   bool has_work() const { return enqueued_; }
 
+  /// Returns when the thread of every lane runs: before, a step could not begin on time.
+  void await_lanes() const;
+
   /// Lets the lanes work off what was enqueued since the last step, if anything was. Time 0 of the
   /// step is this one of the monotonic clock.
   void begin(Nanos time);
@@ -51,6 +54,8 @@ class LaneCrew {
 
   /// A new lane; returns the number of the last step that it missed.
   std::uint32_t join();
+  /// The new lane's thread runs.
+  void arrive();
   /// Waits for the step after the given one. False when there will be none.
   bool await_step(std::uint32_t last);
   void leave_step();
@@ -66,6 +71,7 @@ class LaneCrew {
   std::mutex mutex_;
   std::condition_variable idle_;
   int lanes_ = 0;
+  std::atomic<int> arrived_ = 0;  ///< lanes whose threads run
   int busy_ = 0;
 };
 

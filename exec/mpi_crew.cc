@@ -103,6 +103,7 @@ std::vector<RankPart> MpiCrew::run_step() {
 
 /// Also where a process is missed before the step: then nothing has started.
 RankPart MpiCrew::run_lanes() {
+  crew_.await_lanes();
   RankPart part;
   const std::optional<Nanos> begin = agree_on_begin(port_, [this] { return gives_up(); });
   part.result.reason = Stop::kTimeout;
@@ -134,8 +135,8 @@ RankPart MpiCrew::run_lanes() {
 void MpiCrew::tell(InstructionId id, Nanos end) {
   const std::vector<std::int32_t>& receivers = receivers_[id];
   if (receivers.empty()) return;
-  const Blob letter = to_letter(StepHeader{step_, id, end},
-                                request_.cargo.pack ? request_.cargo.pack(id) : Blob());
+  const Blob letter =
+      to_letter(StepHeader{step_, id, end}, request_.cargo.pack ? request_.cargo.pack(id) : Blob());
   for (const std::int32_t receiver : receivers) port_.send(receiver, Channel::kStep, letter);
 }
 

@@ -3,7 +3,8 @@
 
   python3 tools/accuracy.py build/release/bubblescope [--repeat 3] [-o docs/accuracy.md]
 
-Every number is the median over the repetitions: other work on the machine makes single ones worse.
+Every number is the median over the repetitions: other work on the machine makes single ones worse. Where there is much of
+it, `chrt --rr 1 python3 tools/accuracy.py ...` (as root) goes before it.
 """
 import argparse
 import json
@@ -16,7 +17,7 @@ SCHEDULES = "naive,gpipe,1f1b,interleaved,zb-h1,zb-h2,zb-v,interleaved-zb,dualpi
 SHAPES = "8x32,8x16,4x16,4x32"
 COSTS = ["--vpp", "2", "--f", "20", "--i", "20", "--w", "18", "--p2p", "0.5"]
 STRAGGLERS = ["rank=3,slow=1.3", "rank=2,delay=7ms", "rank=0,op=0F3,delay=60ms"]
-MODEL = ["--hidden-size", "256", "--seq-length", "128", "--num-attention-heads", "4", "--work", "transformer"]
+MODEL = ["--hidden-size", "128", "--seq-length", "128", "--num-attention-heads", "4", "--work", "transformer"]
 ERRORS = ["makespan", "bubble_ratio", "op_start_p50", "op_start_p95", "peak_memory"]
 
 
@@ -61,12 +62,12 @@ def worst(reports, name):
 
 def played(options):
     """Ops that sleep for tens of milliseconds."""
-    arguments = ["--shapes", SHAPES, *COSTS, "--backend", "cpu", "--steps", "1"]
+    arguments = ["--shapes", SHAPES, *COSTS, "--backend", "cpu", "--warmup", "0", "--steps", "1"]
     reports, tau = compare(options, SCHEDULES, *arguments)
     straggling = []
     for straggler in STRAGGLERS:
         straggling += compare(options, "1f1b,zb-h1,zb-v", "--pp", "8", "-m", "32", *COSTS, "--backend", "cpu",
-                              "--steps", "1", "--inject", straggler)[0]
+                              "--warmup", "0", "--steps", "1", "--inject", straggler)[0]
     return f"""## Ops that sleep
 
 What is tested here is the executor: it must start every op when the prediction says, on {reports[0]['device']}.
@@ -84,13 +85,13 @@ at most {worst(straggling, 'makespan')} % of the step's length.
 def trained(options):
     """A transformer on two ranks, predicted from costs that other shapes gave."""
     with tempfile.NamedTemporaryFile(suffix=".json") as costs:
-        bubblescope(options, "calibrate", "1f1b,zb-h1", "--pp", "2", "-m", "12", "--steps", "20", *MODEL, "-o", costs.name)
+        bubblescope(options, "calibrate", "1f1b,zb-h1", "--pp", "2", "-m", "12", *MODEL, "-o", costs.name)
         reports, _ = compare(options, "gpipe,1f1b,zb-h1,zb-h2,eager-1f1b", "--shapes", "2x4,2x8,2x16,2x32", "--costs",
-                             costs.name, "--backend", "cpu", "--steps", "9", *MODEL)
+                             costs.name, "--backend", "cpu", "--steps", "5", *MODEL)
     errors = sorted(report["error"]["makespan"] for report in reports)
     return f"""## A transformer that trains
 
-Two ranks, a thread each; width 256, 128 tokens, one block per stage. Costs were measured on 1f1b and zb-h1 with
+Two ranks, a thread each; width 128, 128 tokens, one block per stage. Costs were measured on 1f1b and zb-h1 with
 12 micro-batches (`calibrate`); the runs below have other numbers of micro-batches. Median error of the step's
 length: {percent(statistics.median(errors))} %, the largest {percent(errors[-1])} %. Every run's gradients were proven.
 

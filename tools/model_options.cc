@@ -30,10 +30,9 @@ Transformer find_model(const std::string& name) {
 Recompute parse_recompute(const std::string& text) {
   const std::vector<std::string> names{"none", "selective", "full"};
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
-    if (normalize_name(text) == to_string(recompute)) return recompute;
-  const std::string nearest = nearest_name(text, names);
+    if (normalize_name(text) == name(recompute)) return recompute;
   throw Error("'" + text + "' is none of none|selective|full" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+              suggestion(nearest_name(text, names)));
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
@@ -81,8 +80,6 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
   app.add_option("--micro-batch-size", parallel.micro_batch_size, "samples of a micro-batch")
       ->check(ranks);
-  add_parsed(app, {"--recompute", "what is computed again in the backward", "none|selective|full"},
-             [&parallel](const std::string& text) { parallel.recompute = parse_recompute(text); });
 }
 
 ModelOnDevices resolve(const ModelOptions& options) {

@@ -27,7 +27,7 @@ struct ModelOptions {
 
 /// What stays the same in a sweep: the model, the device, how they are used.
 void add_model_options(CLI::App& app, ModelOptions& options);
-/// --tp, --cp, --ep, --dp, --micro-batch-size, --recompute: one value each.
+/// --tp, --cp, --ep, --dp, --micro-batch-size: one value each.
 void add_parallel_options(CLI::App& app, ModelOptions& options);
 
 /// "none", "selective", "full". Throws Error for anything else.

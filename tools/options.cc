@@ -63,20 +63,9 @@ KeptShares parse_kept(const std::string& text) {
 }
 
 /// "full", or "full,none,selective": one per stage.
-std::vector<Recompute> parse_recompute(const std::string& text) {
-  constexpr std::array kKinds{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
-  std::vector<std::string> names;
-  for (const Recompute kind : kKinds) names.emplace_back(name(kind));
+std::vector<Recompute> parse_recomputes(const std::string& text) {
   std::vector<Recompute> stages;
-  for (const std::string& part : split(text)) {
-    const auto known = std::find(names.begin(), names.end(), normalize_name(part));
-    if (known == names.end()) {
-      const std::string nearest = nearest_name(part, names);
-      throw Error("'" + part + "' is none of none|selective|full" +
-                  (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
-    }
-    stages.push_back(kKinds[static_cast<std::size_t>(known - names.begin())]);
-  }
+  for (const std::string& part : split(text)) stages.push_back(parse_recompute(part));
   return stages;
 }
 
@@ -241,11 +230,6 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                   [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
-  add_parsed(
-      app,
-      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
-       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
-      [&options](const std::string& text) { options.network = parse_network(text); });
   add_choice<Overlap>(
       app, {"--overlap", "how an overlapped forward-backward pair runs"},
       {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
@@ -284,7 +268,7 @@ void add_moves_options(CLI::App& app, MovesOptions& options) {
   add_parsed(app,
              {"--recompute", "what stages make again before a backward (commas: per stage)",
               "none|selective|full"},
-             [&options](const std::string& text) { options.recompute = parse_recompute(text); });
+             [&options](const std::string& text) { options.recompute = parse_recomputes(text); });
   add_parsed(app,
              {"--offload",
               "share of forwards whose activations wait in host memory, and ops beside each copy",
@@ -297,6 +281,11 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
   add_moves_options(app, options.moves);
+  add_parsed(
+      app,
+      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
+       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
+      [&options](const std::string& text) { options.cost.network = parse_network(text); });
   app.add_option_function<std::vector<std::string>>(
          "--inject",
          [&options](const std::vector<std::string>& texts) {

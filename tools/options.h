@@ -42,9 +42,9 @@ void add_profile_option(CLI::App& app, ShapeOptions& options);
 /// What ops and messages cost, and how they run.
 struct CostOptions {
   UniformCost uniform;
-  bool any_uniform = false;  ///< whether a cost flag was given at all
-  std::string file;          ///< --costs; empty where not given
-  std::optional<NetworkOptions> network;
+  bool any_uniform = false;               ///< whether a cost flag was given at all
+  std::string file;                       ///< --costs; empty where not given
+  std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CLI::App& app, CostOptions& options);

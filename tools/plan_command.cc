@@ -7,6 +7,7 @@
 
 #include "tools/break_even.h"
 #include "tools/choice.h"
+#include "tools/model_plan.h"
 #include "tools/predict.h"
 #include "tools/sweep.h"
 #include "tools/terminal.h"
@@ -22,6 +23,8 @@ constexpr const char* kExample =
     "example: which schedule, at how many stages and micro-batches, while p2p costs 0.4 ms?\n"
     "  bubblescope plan --pp 2..16x2 --vpp 1,2,4 -m 8..128x2 --schedules all \\\n"
     "      --f 10 --i 10 --w 9 --p2p 0.4 --cap 12\n"
+    "example: Llama 3 405B on 16,384 H100\n"
+    "  bubblescope plan --model llama3-405b --gpu h100 --gpus 16384 --global-batch-size 2048\n"
     "example: a whole model of 80 ms forward, divided over the stages\n"
     "  bubblescope plan --pp 2,4,8 -m 32 --total-f 80 --total-i 80 --total-w 70\n";
 
@@ -30,7 +33,8 @@ constexpr std::size_t kFewSearched = 64;
 constexpr std::size_t kMostConfigurations = 10'000'000;
 
 struct PlanOptions {
-  Axes axes{{}, {4}, {1}, {8}};
+  Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
+  ModelAxes model_axes;
   std::string schedules = "all";
   PredictOptions predict;
   bool whole_model = false;
@@ -62,6 +66,30 @@ void add_axes(CLI::App& app, PlanOptions& options) {
   app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
       ->check(CLI::Range(1, 4096));
   add_profile_option(app, options.predict.shape);
+}
+
+/// For a model the numbers of ranks of every kind are varied; micro-batches follow from the batch.
+void add_model_axes(CLI::App& app, PlanOptions& options) {
+  ModelAxes& axes = options.model_axes;
+  add_model_options(app, options.predict.model);
+  app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
+      ->check(CLI::Range(1, 1 << 30));
+  add_numbers(app, {"--tp,--tensor-model-parallel-size", "ranks of a layer", "NUMBERS"},
+              axes.tensor);
+  add_numbers(app, {"--cp,--context-parallel-size", "ranks of a sequence (default 1)", "NUMBERS"},
+              axes.context);
+  add_numbers(app,
+              {"--ep,--expert-model-parallel-size", "ranks of the experts (default 1)", "NUMBERS"},
+              axes.expert);
+  add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
+              axes.micro_batch_sizes);
+  add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
+             [&axes](const std::string& text) {
+               axes.recomputes.clear();
+               for (const std::string& name : CLI::detail::split(text, ','))
+                 axes.recomputes.push_back(parse_recompute(name));
+             });
 }
 
 /// --total-f and its kin: a whole model's times, to be divided by the stages.
@@ -155,6 +183,52 @@ void print_table(PlanTable table, const PlanOptions& options) {
   fmt::print("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
 }
 
+int show(PlanTable table, const PlanOptions& options) {
+  const int status = table.plans.empty() ? 1 : 0;
+  if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
+  print_table(std::move(table), options);
+  return status;
+}
+
+int plan_model(const CLI::App& app, PlanOptions& options) {
+  for (const char* flag : {"-m", "--f", "--i", "--w", "--b", "--p2p", "--costs", "--total-f"})
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format("{} says what --model says; leave one out", flag));
+  ModelAxes axes = options.model_axes;
+  axes.schedules = options.axes.schedules;
+  axes.ranks = options.axes.ranks;
+  axes.chunks = options.axes.chunks;
+  const ModelPlanner planner(options.predict, std::move(axes));
+  if (options.predict.model.explain) print_assumptions(planner.model());
+  const std::vector<Configuration> configurations = planner.configurations();
+  if (configurations.empty())
+    throw Error("no ranks and micro-batches divide these --gpus and this --global-batch-size");
+  const auto evaluate = [&](const Configuration& which) { return planner.evaluate(which); };
+  return show(
+      tabulate(configurations, sweep(configurations, evaluate, options.threads, progress_bar())),
+      options);
+}
+
+int plan_shapes(PlanOptions& options) {
+  Axes& axes = options.axes;
+  if (axes.ranks.empty()) axes.ranks = {4};
+  if (axes.chunks.empty()) axes.chunks = {1};
+  if (axes.microbatches.empty()) axes.microbatches = {8};
+  add_searched(options);
+  const std::vector<Configuration> configurations = combine(axes);
+  if (configurations.size() > kMostConfigurations)
+    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
+                            configurations.size(), kMostConfigurations));
+  const WhatIf what_if(options.predict, options.whole_model);
+  const auto evaluate = [&](const Configuration& which) { return what_if.evaluate(which); };
+  PlanTable table =
+      tabulate(configurations, sweep(configurations, evaluate, options.threads, progress_bar()));
+  BreakEvens break_evens = find_break_evens(what_if, table.plans);
+  table.break_evens = std::move(break_evens.found);
+  table.stays_best = std::move(break_evens.stays_best);
+  return show(std::move(table), options);
+}
+
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
@@ -162,6 +236,7 @@ int run_plan(const Arguments& arguments) {
                "bubblescope plan"};
   PlanOptions options;
   add_axes(app, options);
+  add_model_axes(app, options);
   add_cost_options(app, options.predict.cost);
   add_totals(app, options);
   add_memory_options(app, options.predict.memory);
@@ -174,24 +249,8 @@ int run_plan(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   expect_one_kind_of_cost(app, options);
   options.axes.schedules = schedules_of(options.schedules, options.sliced());
-  add_searched(options);
-  const std::vector<Configuration> configurations = combine(options.axes);
-  if (configurations.size() > kMostConfigurations)
-    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
-                            configurations.size(), kMostConfigurations));
   keep_freed_memory();
-  const WhatIf what_if(options.predict, options.whole_model);
-  const auto evaluate = [&](const Configuration& which) { return what_if.evaluate(which); };
-  PlanTable table =
-      tabulate(configurations, sweep(configurations, evaluate, options.threads, progress_bar()));
-  BreakEvens break_evens = find_break_evens(what_if, table.plans);
-  table.break_evens = std::move(break_evens.found);
-  table.stays_best = std::move(break_evens.stays_best);
-  const int status = table.plans.empty() ? 1 : 0;
-  if (!options.svg.empty() && !table.plans.empty())
-    write_file(options.svg, write_heat_map_svg(table.plans));
-  print_table(std::move(table), options);
-  return status;
+  return options.predict.model.given() ? plan_model(app, options) : plan_shapes(options);
 }
 
 }  // namespace bubblescope

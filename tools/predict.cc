@@ -20,6 +20,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
+#include "sim/model/stage_recompute.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
 
@@ -145,10 +146,13 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs && options.model.given())
-    request.stage_costs = model_step(resolve(options.model), request.shape).costs;
-  else if (def.reads_costs && !options.cost.file.empty())
+  if (def.reads_costs && options.model.given()) {
+    ModelOnDevices on = resolve(options.model);
+    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
+    request.stage_costs = model_step(on, request.shape).costs;
+  } else if (def.reads_costs && !options.cost.file.empty()) {
     request.stage_costs = stage_costs(request.shape, options.cost.file);
+  }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -172,7 +176,9 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
     schedule = build_schedule(def, request_of(def, options));
   }
   const MovesOptions& moves = options.moves;
-  if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
+  // A model's backward has the recomputation in it.
+  if (!moves.recompute.empty() && !options.model.given())
+    schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
@@ -186,15 +192,32 @@ void set_bytes(MemoryModel& memory, const ModelStep& step) {
   for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
 }
 
+/// R is an op of its own: its time is not a part of the backward's.
+void add_recompute(Models& models, const Schedule& schedule, const ModelOnDevices& on,
+                   const ModelStep& step) {
+  if (schedule.recompute_of_stage.empty()) return;
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const StageRecompute again = stage_recompute(on, step, schedule, stage);
+    for (std::size_t slice = 0; slice < slices; ++slice)
+      models.costs.stages[at * slices + slice].recompute = again.time;
+    models.memory.checkpoint_bytes.push_back(models.memory.activation_bytes[at].forward -
+                                             again.spared);
+  }
+}
+
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
   if (options.model.given()) {
     if (options.cost.any_uniform || !options.cost.file.empty())
       throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
-    ModelStep step = model_step(resolve(options.model), schedule);
-    models.costs = std::move(step.costs);
+    const ModelOnDevices on = resolve(options.model);
+    const ModelStep step = model_step(on, schedule);
+    models.costs = step.costs;
     set_bytes(models.memory, step);
+    add_recompute(models, schedule, on, step);
     return models;
   }
   if (options.cost.file.empty()) {

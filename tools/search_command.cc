@@ -177,6 +177,21 @@ ReportFields fields(const FoundSchedule& found, Objective objective) {
   return fields;
 }
 
+std::string print_found(const FoundSchedule& found, const Step& step, Objective objective,
+                        const std::string& format) {
+  if (format == "json")
+    return write_report_json(step.report, step.program, step.timeline, fields(found, objective));
+  if (format == "csv") return write_report_csv(step.report);
+  const DrawOptions draw = terminal_draw_options();
+  return draw_timeline(step.recording(), draw) + "\n" + verdict(found, objective) +
+         write_text_report(step.recording(), draw);
+}
+
+void write_native(const Schedule& schedule, const std::string& path) {
+  write_file(path, Registry<ScheduleFormat>::instance().find("native")->write(schedule));
+  if (path != "-") fmt::print(stderr, "wrote {}\n", path);
+}
+
 }  // namespace
 
 int run_search(const Arguments& arguments) {
@@ -190,31 +205,22 @@ int run_search(const Arguments& arguments) {
   add_search_options(app, options);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
-  app.add_option("-o,--output", output, "write the schedule alone, as our own json")
+  app.add_option("-o,--output", output,
+                 "write the schedule, as our own json; - instead of a report")
       ->type_name("FILE");
   add_gate_option(app, conditions);
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text");
+  expect_sound(exports, format != "text" || output == "-");
   expect_searchable(options);
   const FoundSchedule found = find(options);
   const Step step = predict(found.schedule, options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);
-  if (output)
-    write_file(*output, Registry<ScheduleFormat>::instance().find("native")->write(found.schedule));
-  if (format == "json") {
-    fmt::print("{}", write_report_json(step.report, step.program, step.timeline,
-                                       fields(found, options.objective)));
-  } else if (format == "csv") {
-    fmt::print("{}", write_report_csv(step.report));
-  } else {
-    const DrawOptions draw = terminal_draw_options();
-    fmt::print("{}\n{}{}", draw_timeline(step.recording(), draw), verdict(found, options.objective),
-               write_text_report(step.recording(), draw));
-  }
+  if (output) write_native(found.schedule, *output);
+  if (output != "-") fmt::print("{}", print_found(found, step, options.objective, format));
   return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
 }
 

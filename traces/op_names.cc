@@ -46,7 +46,9 @@ std::optional<NamedOp> numbered(std::string_view number, OpKind kind) {
 std::optional<NamedOp> cell(std::string_view name) {
   if (name.empty() || name.front() < '0' || name.front() > '9' || name.size() > 32) return {};
   const Cell cell = parse_cell(name, CellGrammar::kOwn);
-  if (!cell.sound() || cell.count != 1 || !has_microbatch(cell.ops[0].kind)) return {};
+  if (!cell.sound() || cell.count != 1) return {};
+  const OpKind kind = cell.ops[0].kind;
+  if (!is_compute(kind) && !is_message(kind)) return {};
   return NamedOp{cell.ops[0]};
 }
 

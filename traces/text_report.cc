@@ -229,6 +229,9 @@ std::string noise_line(const BubbleReport& report) {
       short_text(static_cast<Nanos>(report.noise->mean)), short_text(report.noise->most));
 }
 
+/// With its sign: where messages share links, a slower op can make a step shorter.
+std::string change_text(Nanos change) { return (change < 0 ? "" : "+") + short_text(change); }
+
 /// One line where it was asked for, none elsewhere: kinds, then the most sensitive ranks.
 std::string sensitivity_line(const BubbleReport& report) {
   if (!report.sensitivity) return {};
@@ -237,15 +240,15 @@ std::string sensitivity_line(const BubbleReport& report) {
   std::string text = "1 % more of";
   for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
     if (sensitivity.by_kind[kind] != 0)
-      text += fmt::format("  {} +{}", name(static_cast<BusyKind>(kind)),
-                          short_text(sensitivity.by_kind[kind]));
+      text += fmt::format("  {} {}", name(static_cast<BusyKind>(kind)),
+                          change_text(sensitivity.by_kind[kind]));
   std::vector<std::size_t> ranks(sensitivity.by_rank.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
   std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t left, std::size_t right) {
     return sensitivity.by_rank[left] > sensitivity.by_rank[right];
   });
   for (std::size_t at = 0; at < std::min(kShown, ranks.size()); ++at)
-    text += fmt::format("  rank {} +{}", ranks[at], short_text(sensitivity.by_rank[ranks[at]]));
+    text += fmt::format("  rank {} {}", ranks[at], change_text(sensitivity.by_rank[ranks[at]]));
   return text + "\n";
 }
 

@@ -16,6 +16,17 @@ std::uint64_t scramble(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
+/// Memory of another process is out of a copy's reach.
+void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
+  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
+    const std::int32_t keeper = schedule.keeper_of_rank[rank];
+    if (!processes.runs(static_cast<std::int32_t>(rank)) || processes.runs(keeper)) continue;
+    throw Error("rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keeper) +
+                ", which runs in another process; that is not done yet: run both in one, as "
+                "--backend cpu does");
+  }
+}
+
 [[noreturn]] void refuse(const Op& op, const char* lack) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack);
 }
@@ -78,6 +89,7 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       inbox_(schedule.stages(), schedule.shape.microbatches),
       outbox_(schedule.stages(), schedule.shape.microbatches) {
   expect_trainable(schedule, options);
+  expect_keepers_here(schedule, processes);
   multiplier();
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     if (!runs_stage(stage)) continue;

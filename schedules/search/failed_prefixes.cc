@@ -15,17 +15,24 @@ void append_bytes(std::string& key, Number number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-/// When each result that `row` has made and `consumer` has not yet used can be used there.
-void append_results(FailedPrefixes::Prefix& prefix, const SearchProblem& problem,
-                    const Progress& progress, std::size_t row, std::size_t consumer) {
-  const std::size_t stage = consumer / kSteps;
+/// The rows of an op and of the one that takes its result.
+struct ResultRows {
+  std::size_t producer;
+  std::size_t consumer;
+};
+
+/// When each result that was made and not yet used can be used there.
+void append_results(std::vector<Nanos>& times, const SearchProblem& problem,
+                    const Progress& progress, const ResultRows& rows) {
+  const std::size_t stage = rows.consumer / kSteps;
   const Nanos free = progress.free[problem.rank_of_stage[stage]];
-  const Nanos latency =
-      (consumer > row ? problem.forward_latency : problem.backward_latency)[stage];
-  for (std::int32_t n = progress.count[consumer]; n < progress.count[row]; ++n)
-    prefix.times.push_back(
-        std::max(free, latency + progress.end[row * static_cast<std::size_t>(problem.microbatches) +
-                                              static_cast<std::size_t>(n)]));
+  const bool forward = rows.consumer > rows.producer;
+  const Nanos latency = (forward ? problem.forward_latency : problem.backward_latency)[stage];
+  for (std::int32_t n = progress.count[rows.consumer]; n < progress.count[rows.producer]; ++n)
+    times.push_back(std::max(
+        free,
+        latency + progress.end[rows.producer * static_cast<std::size_t>(problem.microbatches) +
+                               static_cast<std::size_t>(n)]));
 }
 
 }  // namespace
@@ -40,8 +47,8 @@ FailedPrefixes::Prefix FailedPrefixes::describe(const SearchProblem& problem,
   prefix.times = progress.free;
   for (std::int32_t stage = 0; stage + 1 < problem.stages(); ++stage) {
     const auto forward = static_cast<std::size_t>(stage) * kSteps;
-    append_results(prefix, problem, progress, forward, forward + kSteps);
-    append_results(prefix, problem, progress, forward + kSteps + 1, forward + 1);
+    append_results(prefix.times, problem, progress, {forward, forward + kSteps});
+    append_results(prefix.times, problem, progress, {forward + kSteps + 1, forward + 1});
   }
   return prefix;
 }

@@ -32,6 +32,8 @@ std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:
     case OpKind::kIdle: break;
   }
   return {};

@@ -91,6 +91,10 @@ void expect_free(const Schedule& schedule) {
                 schedule.name + " runs forward only: nothing is kept; leave --offload out");
   if (!schedule.keeper_of_rank.empty())
     throw Error(Fault::kProblem, schedule.name + " evicts already; leave --offload out");
+  if (schedule.joint_forwards > 1)
+    throw Error(Fault::kProblem, schedule.name +
+                                     " runs several forwards as one, between which copies have no "
+                                     "place; leave --offload out, or let each run alone");
   if (posts_messages(schedule))
     throw Error(Fault::kProblem, schedule.name +
                                      " posts its messages, between which copies have no place; "

@@ -24,8 +24,9 @@ std::string parallel_text(const Parallelism& parallel) {
   return "tp " + std::to_string(parallel.tensor) + ", cp " + std::to_string(parallel.context) +
          ", ep " + std::to_string(parallel.expert) + ", dp " + std::to_string(parallel.data) +
          ", micro-batch size " + std::to_string(parallel.micro_batch_size) + ", " +
-         std::to_string(parallel.sequence) + " tokens, recompute " + to_string(parallel.recompute) +
-         ", ZeRO stage " + std::to_string(parallel.zero_stage);
+         std::to_string(parallel.sequence) + " tokens, recompute " +
+         std::string(name(parallel.recompute)) + ", ZeRO stage " +
+         std::to_string(parallel.zero_stage);
 }
 
 }  // namespace

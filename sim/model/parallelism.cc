@@ -5,15 +5,6 @@
 
 namespace bubblescope {
 
-std::string to_string(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::kNone: return "none";
-    case Recompute::kSelective: return "selective";
-    case Recompute::kFull: return "full";
-  }
-  return "";
-}
-
 std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
                                        const StageLoads& loads) {
   const auto last = static_cast<std::size_t>(stages - 1);

@@ -6,16 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/schedule.h"
+
 namespace bubblescope {
-
-/// What of a layer is not kept for the backward but computed again.
-enum class Recompute : std::uint8_t {
-  kNone,
-  kSelective,  ///< the core of attention (arXiv 2205.05198, section 5)
-  kFull,       ///< all but the layer's input
-};
-
-std::string to_string(Recompute recompute);
 
 struct Parallelism {
   std::int32_t tensor = 1;
@@ -26,7 +19,7 @@ struct Parallelism {
   std::int64_t sequence = 2048;
   bool sequence_parallel = true;  ///< norms and residuals are split over the tensor ranks too
   bool flash_attention = true;    ///< scores are never stored
-  Recompute recompute = Recompute::kNone;
+  Recompute recompute = Recompute::kNone;  ///< of a layer, arXiv 2205.05198; within its backward
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
 

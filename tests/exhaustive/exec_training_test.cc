@@ -330,6 +330,18 @@ TEST(Training, SlicedSequencesSharedStagesAndOddHeadsAreRefused) {
   EXPECT_THROW(Training(replicated, lowered(replicated), small_model()), Error);
 }
 
+/// A copy reaches the memory of its own process alone.
+TEST(Training, RefusesToEvictIntoAnotherProcess) {
+  const Schedule schedule = *build(find_schedule("bpipe"), {4, 1, 8, 1, {}});
+  const Program program = lowered(schedule);
+  const auto train_as = [&](std::int32_t rank) {
+    const Processes one_of_four(Processes::Link{rank, 4, {}, {}, [] {}});
+    const Training training(schedule, program, small_model(), one_of_four);
+  };
+  EXPECT_THROW(train_as(0), Error);
+  EXPECT_NO_THROW(train_as(2));  // keeps for rank 1, and evicts nothing
+}
+
 /// The peaks that were measured are those of the memory curve, recomputed and evicted parts too.
 TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
   const TrainingOptions options = small_model();

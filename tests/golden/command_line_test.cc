@@ -84,6 +84,16 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous", 1, "DEADLOCK"},
       {"compare gpipe,dualpipe --pp 3 -m 8", 1, "--pp must be even"},
       {"compare , --pp 4 -m 8", 2, "compare needs schedules"},
+      {"search -m 8", 2, "'bubblescope search --pp 4 -m 8'"},
+      {"search --pp 4 -m 8 --placement w", 2, "--placement: 'w' is none of"},
+      {"search --pp 4 -m 8 --vpp 2", 1, "one stage per rank"},
+      {"search --pp 4 -m 8 --cap 0.5", 1, "rank 0 may hold 0.5, but one micro-batch alone needs 1"},
+      {"search --pp 4 -m 8 --p2p-mode fifo", 2, "simulate what it saves"},
+      {"partition x.txt", 2, "--workers 4"},
+      {"partition missing.txt --stages 4", 2, "cannot read missing.txt"},
+      {"partition x.txt --workers 4 --stages 4", 2, "leave one out"},
+      {"partition x.txt --levels 2x2 --workers 5", 2, "--levels has 4 workers"},
+      {"partition x.txt --workers 4 --bandwidth fast", 2, "--bandwidth: 'fast' is no size"},
       {"list things", 2, "list shows"},
       {"diff missing.json other.json", 2, "cannot read missing.json"},
       {"completion tcsh", 2, "bash, zsh and fish"},
@@ -106,8 +116,8 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
 }
 
 TEST(CommandLine, EveryCommandHelpsWithAnExample) {
-  for (const char* command :
-       {"simulate", "compare", "check", "convert", "diff", "list", "completion"}) {
+  for (const char* command : {"simulate", "compare", "check", "convert", "search", "partition",
+                              "diff", "list", "completion"}) {
     const Outcome outcome = run(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_NE(outcome.output.find("example"), std::string::npos) << command;

@@ -229,6 +229,9 @@ TEST(Offload, TakesAsManyAsItIsTold) {
 }
 
 TEST(Offload, RefusesWhatEvictsAlreadyOrKeepsNothing) {
+  Schedule joint = build_schedule(find_schedule("gpipe"), request_of(2, 1, 4));
+  joint.joint_forwards = 2;
+  EXPECT_THROW(with_offload(joint, {}), Error);
   EXPECT_THROW(with_offload(build_schedule(find_schedule("bpipe"), request_of(4, 1, 4)), {}),
                Error);
   EXPECT_THROW(with_offload(build_schedule(find_schedule("forward-only"), request_of(4, 1, 4)), {}),

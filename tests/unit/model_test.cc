@@ -1,11 +1,15 @@
 // Models, devices and what they cost: against the papers' own formulas and tables.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "sim/ir/error.h"
+#include "sim/ir/recompute.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/model_step.h"
+#include "sim/model/schedule_def.h"
+#include "sim/model/stage_recompute.h"
 #include "traces/model_file.h"
 
 namespace bubblescope {
@@ -192,6 +196,28 @@ TEST(LayerCosts, RecomputingAddsItsForwardToTheInputGradient) {
   const PhaseTimes full = layer_times(on, 0);
   EXPECT_DOUBLE_EQ(full.input_grad, none.input_grad + none.forward);
   EXPECT_DOUBLE_EQ(full.forward, none.forward);
+}
+
+TEST(LayerCosts, RecomputationOfItsOwnIsWhatItAddsInOnePiece) {
+  // 32 layers on 4 stages of 1F1B; stage 1 has layers alone, no embedding and no head.
+  ScheduleRequest request;
+  request.shape.ranks = 4;
+  request.shape.microbatches = 4;
+  const Schedule plain = build_schedule(find_schedule("1f1b"), request);
+  const ModelOnDevices on = on_devices("llama3-8b", "h100");
+  const ModelStep step = model_step(on, plain);
+  const std::int64_t layers = step.first_layer[2] - step.first_layer[1];
+  const Schedule full = with_recompute(plain, {Recompute::kFull});
+  const StageRecompute again = stage_recompute(on, step, full, 1);
+  EXPECT_EQ(again.time, std::llround(static_cast<double>(layers) * layer_times(on, 1).forward));
+  ModelOnDevices checkpoints = on;
+  checkpoints.parallel.recompute = Recompute::kFull;
+  EXPECT_EQ(step.activation_bytes[1].forward - again.spared,
+            layers * layer_memory(on.model, checkpoints.parallel, 1).forward);
+  const Schedule none = with_recompute(
+      plain, {Recompute::kFull, Recompute::kNone, Recompute::kFull, Recompute::kFull});
+  EXPECT_EQ(stage_recompute(on, step, none, 1).time, 0);
+  EXPECT_EQ(stage_recompute(on, step, none, 1).spared, 0);
 }
 
 TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {

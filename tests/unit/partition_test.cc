@@ -22,6 +22,7 @@ LayerGraph chain(const std::vector<Nanos>& times, Bytes parameters = 0) {
     graph.inputs.emplace_back();
     if (graph.size() > 0) graph.inputs.back().push_back(graph.size() - 1);
     graph.layers.push_back({.name = "l" + std::to_string(graph.size()),
+                            .kind = {},
                             .forward = time,
                             .backward = 0,
                             .activations = 1,

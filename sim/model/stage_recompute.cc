@@ -1,0 +1,29 @@
+// Layer by layer: what recomputation adds to a backward in one piece is R's time.
+#include "sim/model/stage_recompute.h"
+
+#include <cmath>
+
+#include "sim/model/activation_bytes.h"
+#include "sim/model/layer_cost.h"
+
+namespace bubblescope {
+
+StageRecompute stage_recompute(const ModelOnDevices& on, const ModelStep& step,
+                               const Schedule& schedule, std::int32_t stage) {
+  ModelOnDevices keeping = on;
+  keeping.parallel.recompute = Recompute::kNone;
+  ModelOnDevices recomputing = on;
+  recomputing.parallel.recompute = schedule.recompute(stage);
+  const auto at = static_cast<std::size_t>(stage % schedule.stages_per_pipeline());
+  double time = 0;
+  Bytes spared = 0;
+  for (std::int64_t layer = step.first_layer[at]; layer < step.first_layer[at + 1]; ++layer) {
+    time += layer_times(recomputing, layer).input_grad - layer_times(keeping, layer).input_grad;
+    spared += layer_memory(on.model, keeping.parallel, layer).forward -
+              layer_memory(on.model, recomputing.parallel, layer).forward;
+  }
+  const std::int32_t slices = schedule.shape.slices;
+  return {std::llround(time / slices), spared / slices};
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,70 @@
+// The search command as scripts see it: what it promises, it keeps.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace bubblescope {
+namespace {
+
+struct Outcome {
+  int status = 0;
+  std::string output;
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = std::string(BUBBLESCOPE_BINARY) + " " + arguments + " 2>/dev/null";
+  FILE* pipe = popen(command.c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), count);
+  const int ended = pclose(pipe);
+  outcome.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+  return outcome;
+}
+
+nlohmann::json report(const std::string& arguments) {
+  return nlohmann::json::parse(run(arguments + " --format json").output);
+}
+
+// Room for one micro-batch: each takes its round trip of p (F + I) and rank 0's W, 4 * 2 + 1 = 9
+// ms, before the next may start.
+TEST(SearchCommand, SaysWhatItProved) {
+  const nlohmann::json found = report("search --pp 4 -m 8 --cap 1");
+  EXPECT_EQ(found["makespan_ns"], 72'000'000);
+  EXPECT_EQ(found["bound_ns"], 72'000'000);
+  EXPECT_EQ(found["proved_optimal"], true);
+  EXPECT_EQ(found["gap"], 0.0);
+}
+
+TEST(SearchCommand, TheSameSeedFindsTheSame) {
+  const std::string search =
+      "search --placement v --pp 4 -m 9 --f 3 --i 4 --w 2 --p2p 1 --cap 3 --time-limit 1s --seed 5 "
+      "--format json";
+  EXPECT_EQ(run(search).output, run(search).output);
+}
+
+// Both files that it writes are schedules to other commands, with the makespan that was found.
+TEST(SearchCommand, OtherCommandsReadWhatItSaves) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bubblescope-search-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string costs = " --f 10 --i 12 --w 8 --p2p 2 ";
+  const std::string schedule = (folder / "found.json").string();
+  const std::string timeline = (folder / "step.json").string();
+  const nlohmann::json found =
+      report("search --placement v --pp 2 -m 4" + costs + "-o " + schedule + " --save " + timeline);
+  for (const std::string& file : {schedule, timeline}) {
+    EXPECT_EQ(report("simulate " + file + costs)["makespan_ns"], found["makespan_ns"]);
+    EXPECT_EQ(run("check " + file).status, 0);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace bubblescope

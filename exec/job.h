@@ -44,8 +44,7 @@ struct Job {
 };
 
 /// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
-MemoryModel device_training_memory(const Schedule& schedule,
-                                                const TrainingOptions& options,
-                                                Precision precision);
+MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
+                                   Precision precision);
 
 }  // namespace bubblescope

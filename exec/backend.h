@@ -78,6 +78,8 @@ struct BackendRequest {
   const std::atomic<bool>* interrupted = nullptr;
 };
 
+struct Job;  // exec/job.h
+struct JobRequest;
 /// When one gives up waiting for other processes.
 struct Limits {
   Nanos timeout = 30'000'000'000;
@@ -89,7 +91,10 @@ struct BackendDef {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;  ///< one line for `list backends`
+  /// For backends whose work is done by the host.
   std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
+  /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
+  std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
   /// Finds the other processes; empty for backends that run all ranks in this one.
   std::function<Processes::Link(const Limits& limits)> join = {};
 };

@@ -122,8 +122,11 @@ Json measure_costs(const Request& request, const Processes& processes) {
   const Schedule& schedule = measurements[0].step.schedule;
   const Calibration calibration = calibrate(observations, schedule.stages());
   MemoryModel memory;
+  const bool on_device = static_cast<bool>(find_backend(request.run.backend).start);
   if (request.run.work == WorkKind::kTransformer)
-    memory = training_memory(schedule, request.run.training);
+    memory = on_device ? device_training_memory(schedule, request.run.training,
+                                                request.run.device.precision)
+                       : training_memory(schedule, request.run.training);
   Json costs{{"format", "bubblescope-costs/1"},
              {"stages", stages_json(calibration, schedule, memory)}};
   if (calibration.message)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/device.h"
+#include "exec/job.h"
 #include "exec/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
@@ -28,12 +29,13 @@ BackendRequest request_of(Work work, const Bench& bench) {
   return request;
 }
 
-Execution execute_on(const Program& program, BackendRequest request, const RunOptions& run,
+Execution execute_on(Backend& backend, const Program& program, const RunOptions& run,
                      const std::function<void()>& after_step) {
-  const BackendDef& def = find_backend(run.backend);
-  const auto backend = def.make(std::move(request));
-  return execute(program, *backend, def.name, {run.warmup, run.steps, after_step});
+  return execute(program, backend, find_backend(run.backend).name,
+                 {run.warmup, run.steps, after_step});
 }
+
+Pass pass_of(WorkKind work) { return work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin; }
 
 void keep(Measurement& measurement, Execution execution) {
   for (const Timeline& timeline : execution.steps)
@@ -44,30 +46,58 @@ void keep(Measurement& measurement, Execution execution) {
   measurement.steps = std::move(execution.steps);
 }
 
+/// Where it was asked for, by the process that speaks.
+void prove_training(Measurement& measurement, const Bench& bench) {
+  const RunOptions& run = bench.run;
+  if (!run.proof || !bench.processes.speaks()) return;
+  const double tolerance =
+      run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
+  measurement.proof = prove(
+      measurement.trained,
+      train_serially(measurement.step.schedule, run.training, run.warmup + run.steps), tolerance);
+}
+
 void train(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const RunOptions& run = bench.run;
   Training training(step.schedule, step.program, run.training, bench.processes);
   BackendRequest request = request_of(training.work(), bench);
   request.cargo = training.cargo();
-  keep(measurement,
-       execute_on(step.program, std::move(request), run, [&] { training.finish_step(); }));
+  const auto backend = find_backend(run.backend).make(std::move(request));
+  keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
   measurement.device += "; products by " + multiplier();
   if (measurement.breakdown) return;
   measurement.peak_bytes = training.peak_bytes();
   measurement.trained = training.result();
-  if (bench.processes.speaks())
-    measurement.proof = prove(measurement.trained,
-                              train_serially(step.schedule, run.training, run.warmup + run.steps));
+  prove_training(measurement, bench);
 }
 
 void play(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  const Pass pass = bench.run.work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin;
+  const Pass pass = pass_of(bench.run.work);
   BackendRequest request = request_of(play(step.program, durations, pass), bench);
   request.punctual = pass == Pass::kSleep;
-  keep(measurement, execute_on(step.program, std::move(request), bench.run, nullptr));
+  const auto backend = find_backend(bench.run.backend).make(std::move(request));
+  keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
+}
+
+/// The same for backends that make the work themselves.
+void start(Measurement& measurement, const Bench& bench) {
+  const Step& step = measurement.step;
+  const RunOptions& run = bench.run;
+  JobRequest request{step.schedule, step.program, nullptr, {}, pass_of(run.work), run.device};
+  if (run.work == WorkKind::kTransformer)
+    request.training = &run.training;
+  else
+    request.durations = price(step.program, step.models.costs);
+  const Job job = find_backend(run.backend).start(request, request_of({}, bench));
+  measurement.device = job.device;
+  keep(measurement, execute_on(*job.backend, step.program, run, job.after_step));
+  if (measurement.breakdown || !job.result) return;
+  measurement.peak_bytes = job.peak_bytes();
+  measurement.trained = job.result();
+  prove_training(measurement, bench);
 }
 
 std::string describe_device(const Processes& processes) {
@@ -105,7 +135,9 @@ Measurement measure(const Schedule& schedule, const Program& program, const Benc
   measurement.backend = find_backend(bench.run.backend).name;
   measurement.work = to_string(bench.run.work);
   measurement.device = describe_device(bench.processes);
-  if (bench.run.work == WorkKind::kTransformer)
+  if (find_backend(bench.run.backend).start)
+    start(measurement, bench);
+  else if (bench.run.work == WorkKind::kTransformer)
     train(measurement, bench);
   else
     play(measurement, bench);

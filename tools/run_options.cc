@@ -32,6 +32,16 @@ void add_model_options(CLI::App& app, TrainingOptions& options) {
                    [&options](Kind kind) { options.optimizer.kind = kind; });
 }
 
+void add_device_options(CLI::App& app, DeviceOptions& options) {
+  add_choice<Share>(app, {"--share", "GPUs: ranks of one device get partitions of it, or compete"},
+                    {{"green", Share::kGreen}, {"streams", Share::kStreams}},
+                    [&options](Share share) { options.share = share; });
+  add_choice<Precision>(app, {"--precision", "GPUs: how the transformer's numbers are stored"},
+                        {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
+                        [&options](Precision precision) { options.precision = precision; });
+  app.add_flag("--graph", options.graph, "GPUs: launch each step as one graph");
+}
+
 }  // namespace
 
 void add_run_options(CLI::App& app, RunOptions& options) {
@@ -48,6 +58,9 @@ void add_run_options(CLI::App& app, RunOptions& options) {
              {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
              [&options](const std::string& text) { options.timeout = parse_duration(text); });
   add_model_options(app, options.training);
+  app.add_flag("!--no-proof", options.proof,
+               "transformer: do not train again on one thread to compare, which takes its time");
+  add_device_options(app, options.device);
 }
 
 std::string to_string(WorkKind work) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "exec/job.h"
 #include "exec/training/training.h"
 #include "sim/ir/units.h"
 
@@ -24,6 +25,8 @@ struct RunOptions {
   std::int32_t steps = 3;
   Nanos timeout = 30'000'000'000;
   TrainingOptions training;
+  bool proof = true;  ///< train again on one thread, and compare
+  DeviceOptions device;
 };
 
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.

@@ -46,7 +46,7 @@ void compare_stage(Proof& proof, const TrainingResult& trained, const TrainingRe
 
 }  // namespace
 
-Proof prove(const TrainingResult& trained, const TrainingResult& reference) {
+Proof prove(const TrainingResult& trained, const TrainingResult& reference, double tolerance) {
   Proof proof;
   if (trained.losses.size() != reference.losses.size() ||
       trained.stages.size() != reference.stages.size())
@@ -59,7 +59,7 @@ Proof prove(const TrainingResult& trained, const TrainingResult& reference) {
   for (std::size_t stage = 0; stage < reference.stages.size(); ++stage)
     compare_stage(proof, trained, reference, stage);
   proof.exact = proof.worst == 0;
-  proof.matches = proof.worst <= kProofTolerance;
+  proof.matches = proof.worst <= tolerance;
   return proof;
 }
 

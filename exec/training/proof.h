@@ -10,6 +10,8 @@ namespace bubblescope {
 /// Differences are taken relative to the largest entry of a matrix: other orders of adding
 /// micro-batches round differently, by about 1e-7 of it; one that is lost makes 1 / microbatches.
 inline constexpr double kProofTolerance = 1e-4;
+/// The same for numbers that are stored with 8 bits after the point.
+inline constexpr double kBfloat16Tolerance = 2e-2;
 
 struct Proof {
   bool matches = false;  ///< every difference is within the tolerance
@@ -19,7 +21,8 @@ struct Proof {
 };
 
 /// Compares losses of all steps, gradients of the last one and the final weights.
-Proof prove(const TrainingResult& trained, const TrainingResult& reference);
+Proof prove(const TrainingResult& trained, const TrainingResult& reference,
+            double tolerance = kProofTolerance);
 
 /// "losses, gradients and weights equal the serial reference, bit for bit"
 std::string to_string(const Proof& proof);

@@ -16,18 +16,6 @@ std::uint64_t scramble(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
-  if (schedule.shape.slices > 1)
-    throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
-  if (!schedule.replicas_of_stage.empty())
-    throw Error(
-        "ranks that share a stage cannot be trained yet; leave --replicas out, or use "
-        "--work sleep");
-  if (options.model.width % options.model.heads != 0)
-    throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
-                std::to_string(options.model.width) + "; choose a multiple as the width");
-}
-
 /// Memory of another process is out of a copy's reach.
 void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
   for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
@@ -58,6 +46,18 @@ StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std:
 }
 
 }  // namespace
+
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
+  if (schedule.shape.slices > 1)
+    throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
+  if (!schedule.replicas_of_stage.empty())
+    throw Error(
+        "ranks that share a stage cannot be trained yet; leave --replicas out, or use "
+        "--work sleep");
+  if (options.model.width % options.model.heads != 0)
+    throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
+                std::to_string(options.model.width) + "; choose a multiple as the width");
+}
 
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch) {
   Tokens tokens;

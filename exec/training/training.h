@@ -20,9 +20,7 @@ namespace bubblescope {
 
 class Training {
  public:
-  /// Throws Error for what cannot be trained: sliced sequences, ranks that share a stage, heads
-  /// that do not divide the width.
-  /// Its references are not copied. Stages that other processes run are not held here.
+  /// Its references are not copied; stages of other processes are not held here. Throws Error.
   Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
            const Processes& processes = this_process_alone());
   Training(const Training&) = delete;

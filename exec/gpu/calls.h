@@ -1,0 +1,118 @@
+// What the program and its CUDA module, bubblescope_cuda.so, know of each other. The module alone
+// is built with CUDA, so that only who runs on GPUs loads it; tests put a table of their own here.
+//
+// Every call returns null, or an error in words that stays until the thread's next call. Handles
+// are the module's. Matrices lie row by row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct BubblescopeDevice {
+  char name[256];
+  std::int32_t multiprocessors;
+  std::int32_t capability;      ///< 90 for 9.0
+  std::int32_t driver_version;  ///< 13000 for 13.0
+  std::int64_t memory_bytes;
+};
+
+/// How numbers are stored; sums are always made in float32.
+enum BubblescopeNumber : std::int32_t { kBubblescopeFloat32, kBubblescopeBfloat16 };
+
+/// One factor of a product, or a batch of them, `step` entries apart.
+struct BubblescopeFactor {
+  const void* data;
+  std::int64_t stride;  ///< from one stored row to the next, in entries
+  std::int64_t step;
+  std::int32_t transposed;
+};
+
+/// target = scale * left * right + source, `batch` times.
+struct BubblescopeProduct {
+  std::int32_t rows;
+  std::int32_t columns;
+  std::int32_t inner;
+  std::int32_t batch;
+  BubblescopeFactor left;
+  BubblescopeFactor right;
+  const void* source;  ///< stored as the target is, and may be the target; null: nothing is added
+  void* target;
+  std::int64_t target_stride;
+  std::int64_t target_step;
+  float scale;
+  std::int32_t number;         ///< of the factors
+  std::int32_t target_number;  ///< of target and source
+};
+
+/// One launch of a kernel of ours; kernels.h says which fields each kernel reads.
+struct BubblescopeLaunch {
+  std::int32_t kernel;
+  std::int32_t number;
+  void* target;
+  const void* inputs[4];
+  void* extra[3];
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t period;
+  float scalars[4];
+};
+
+/// Lets time pass on a device, or waits for the host.
+struct BubblescopeSpin {
+  std::int64_t nanos;         ///< from when it starts; it ends sooner where *stop is not 0
+  std::int32_t blocks;        ///< thread blocks that are kept busy; 0: one thread that sleeps
+  const std::uint32_t* stop;  ///< as the device sees the host's flag
+};
+
+struct BubblescopeGpu {
+  const char* (*count_devices)(std::int32_t* count);
+  const char* (*describe_device)(std::int32_t device, BubblescopeDevice* description);
+  const char* (*link_devices)(std::int32_t from,
+                              std::int32_t to);      ///< peer access, if there is any
+  const char* (*await_device)(std::int32_t device);  ///< until all its work has ended
+
+  void (*abandon)();  ///< work hangs on a device: from now on nothing is released or awaited
+  const char* (*allocate)(std::int32_t device, std::size_t bytes, void** memory);
+  void (*release_memory)(void* memory);
+  const char* (*upload)(void* to, const void* from, std::size_t bytes);  ///< and waits
+  const char* (*download)(void* to, const void* from, std::size_t bytes);
+  /// A word of the host that devices read and write.
+  const char* (*create_flag)(std::uint32_t** on_host, const std::uint32_t** on_device);
+  void (*release_flag)(std::uint32_t* on_host);
+
+  /// Cuts a device into parts of the same number of multiprocessors, one handle each.
+  const char* (*split)(std::int32_t device, std::int32_t multiprocessors, std::int32_t parts,
+                       void** partitions);
+  void (*release_partition)(void* partition);
+  /// On a partition, or on the whole device where it is null.
+  const char* (*create_stream)(std::int32_t device, void* partition, void** stream);
+  void (*release_stream)(void* stream);
+  const char* (*create_event)(std::int32_t device, std::int32_t timed, void** event);
+  void (*release_event)(void* event);
+  const char* (*record)(void* event, void* stream);
+  /// The same while a graph is captured: the event is recorded at each launch of the graph.
+  const char* (*record_in_graph)(void* event, void* stream);
+  const char* (*wait)(void* stream, void* event);
+  const char* (*query)(void* event, std::int32_t* ended);
+  const char* (*elapsed)(void* from, void* to, double* nanos);
+  const char* (*begin_capture)(void* stream);
+  const char* (*end_capture)(void* stream, void** graph);
+  const char* (*launch_graph)(void* graph, void* stream);
+  void (*release_graph)(void* graph);
+
+  const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);
+  const char* (*clear)(void* memory, std::size_t bytes, void* stream);
+  const char* (*spin)(const BubblescopeSpin* spin, void* stream);
+  const char* (*launch)(const BubblescopeLaunch* launch, void* stream);
+  /// Matrix products of one rank, told how many multiprocessors it has.
+  const char* (*create_multiplier)(std::int32_t device, std::int32_t multiprocessors, void** made);
+  void (*release_multiplier)(void* multiplier);
+  const char* (*multiply)(void* multiplier, const BubblescopeProduct* product, void* stream);
+};
+
+/// The module's table, or null and an error in words.
+const BubblescopeGpu* bubblescope_open_gpu(const char** error);
+
+}  // extern "C"

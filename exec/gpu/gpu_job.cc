@@ -1,0 +1,79 @@
+// The backend behind a job on GPUs, with its work.
+#include "exec/gpu/gpu_job.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "exec/gpu/gpu_step.h"
+#include "exec/gpu/gpu_training.h"
+#include "exec/gpu/timed_gpu_work.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+class GpuWorker : public RankWorker {
+ public:
+  GpuWorker(std::int32_t rank, GpuStep& step) : rank_(rank), step_(step) {}
+
+  void enqueue(InstructionId id) override { step_.push(id); }
+  RankResult finish() override { return step_.result(rank_); }
+
+ private:
+  std::int32_t rank_;
+  GpuStep& step_;
+};
+
+class GpuBackend : public Backend {
+ public:
+  GpuBackend(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request)
+      : program_(job.program),
+        request_(std::move(request)),
+        machine_(calls, job.program.ranks, job.device.share) {
+    if (job.training != nullptr) training_.emplace(machine_, job);
+    step_.emplace(machine_, program_, request_, work_of(job));
+  }
+
+  std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) override {
+    if (&program != &program_)
+      throw Error(Fault::kProblem, "a job on GPUs runs the program that it was started for");
+    return std::make_unique<GpuWorker>(rank, *step_);
+  }
+
+  std::string describe() const { return machine_.describe(); }
+  GpuTraining* training() { return training_ ? &*training_ : nullptr; }
+
+ private:
+  GpuStepWork work_of(const JobRequest& job) {
+    if (!training_)
+      return {play_on_gpu(machine_, program_, job.durations, job.pass), {}, job.device.graph};
+    GpuTraining& training = *training_;
+    return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
+            [&training] { training.begin_step(); }, job.device.graph};
+  }
+
+  const Program& program_;
+  BackendRequest request_;
+  GpuMachine machine_;
+  std::optional<GpuTraining> training_;
+  std::optional<GpuStep> step_;
+};
+
+}  // namespace
+
+Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request) {
+  auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
+  Job started;
+  started.device = backend->describe();
+  if (GpuTraining* const training = backend->training()) {
+    started.after_step = [training] { training->finish_step(); };
+    started.result = [training] { return training->result(); };
+    started.peak_bytes = [training] { return training->peak_bytes(); };
+  }
+  started.backend = std::move(backend);
+  return started;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,95 @@
+// The layers of a transformer on one rank's stream: what exec/training/layers.h does on the host.
+#pragma once
+
+#include <cstdint>
+
+#include "exec/gpu/activation_pool.h"
+#include "exec/gpu/gpu_machine.h"
+#include "exec/gpu/kernels.h"
+#include "exec/training/layers.h"
+
+namespace bubblescope {
+
+/// A matrix on a device, row by row. It is a name, not an owner: drop() gives pooled ones back.
+struct GpuMatrix {
+  void* data = nullptr;
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  BubblescopeNumber number = kBubblescopeFloat32;
+  bool pooled = false;
+
+  Bytes bytes() const { return Bytes{rows} * columns * (number == kBubblescopeBfloat16 ? 2 : 4); }
+};
+
+/// A factor of a product: a matrix as it is, or turned over.
+struct GpuFactor {
+  GpuMatrix matrix;
+  bool transposed = false;
+};
+inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
+
+/// Launches for one rank. A matrix that is returned is pooled and has been, or will be, written
+/// when the stream comes to it.
+class GpuLayers {
+ public:
+  /// `machine` is not copied. Numbers are stored as `number` says, but for gradients of weights.
+  GpuLayers(const GpuMachine& machine, std::int32_t rank, BubblescopeNumber number);
+
+  /// Where the launches that follow go: the rank's compute stream.
+  void set_stream(void* stream) { stream_ = stream; }
+  BubblescopeNumber number() const { return number_; }
+  const ActivationPool& pool() const { return pool_; }
+
+  GpuMatrix make(std::int32_t rows, std::int32_t columns);
+  void drop(const GpuMatrix& matrix);
+
+  /// target = left * right + source; `source` may be empty, or the target.
+  void multiply(const GpuFactor& left, const GpuFactor& right, const GpuMatrix& target,
+                const GpuMatrix& source = {});
+  GpuMatrix product(const GpuFactor& left, const GpuFactor& right);
+
+  GpuMatrix embed(const GpuMatrix& embedding, const GpuMatrix& position, const void* tokens,
+                  std::int32_t rows);
+  void embed_grad(const GpuMatrix& grad, const void* tokens, const GpuMatrix& embedding_grad,
+                  const GpuMatrix& position_grad);
+
+  GpuMatrix norm(const GpuMatrix& input, const GpuMatrix& gain);
+  /// The gradient of a norm's input, with `added` on top (unless it is empty), and that of its
+  /// gain.
+  struct NormGrad {
+    GpuMatrix input;
+    GpuMatrix gain;  ///< float32, one row
+  };
+  /// `target` may be empty: a pooled one is made.
+  NormGrad norm_grad(const GpuMatrix& input, const GpuMatrix& gain, const GpuMatrix& grad,
+                     const GpuMatrix& added, GpuMatrix target = {});
+
+  GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
+  GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);
+  GpuMatrix attention_grad(const GpuMatrix& qkv, const GpuMatrix& weights,
+                           const GpuMatrix& mixed_grad, const AttentionShape& shape);
+
+  GpuMatrix gelu(const GpuMatrix& input);
+  /// In place on `grad`.
+  void gelu_grad(const GpuMatrix& input, const GpuMatrix& grad);
+
+  /// In place: logits become probabilities; the mean loss goes to `loss`, a float on the device.
+  void cross_entropy(const GpuMatrix& logits, const void* targets, float* loss);
+  /// In place: probabilities become the gradient of logits.
+  void cross_entropy_grad(const GpuMatrix& probabilities, const void* targets, float scale);
+
+  void add(const GpuMatrix& to, const GpuMatrix& values);  ///< float32
+
+ private:
+  GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
+  BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
+  void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
+
+  const Gpu& gpu_;
+  BubblescopeNumber number_;
+  ActivationPool pool_;
+  GpuHandle multiplier_;
+  void* stream_ = nullptr;
+};
+
+}  // namespace bubblescope

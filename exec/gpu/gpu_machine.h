@@ -1,0 +1,40 @@
+// The GPUs of this process, shared out to ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/gpu/gpu.h"
+
+namespace bubblescope {
+
+class GpuMachine {
+ public:
+  /// Cuts devices into partitions where ranks share them, and links devices that are neighbours.
+  /// `calls` is not copied. Throws Error.
+  GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share share);
+
+  const Gpu& gpu() const { return gpu_; }
+  std::int32_t ranks() const { return static_cast<std::int32_t>(places_.size()); }
+  const RankPlace& place(std::int32_t rank) const {
+    return places_[static_cast<std::size_t>(rank)];
+  }
+  /// Null: the rank's device whole.
+  void* partition(std::int32_t rank) const {
+    return partitions_[static_cast<std::size_t>(rank)].get();
+  }
+  /// The devices that have ranks, from 0.
+  std::int32_t device_count() const { return places_.back().device + 1; }
+
+  /// "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16 multiprocessors each".
+  std::string describe() const;
+
+ private:
+  Gpu gpu_;
+  std::vector<BubblescopeDevice> devices_;
+  std::vector<RankPlace> places_;      ///< [rank]
+  std::vector<GpuHandle> partitions_;  ///< [rank]
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,52 @@
+// Slots in device memory.
+#include "exec/gpu/gpu_mail.h"
+
+namespace bubblescope {
+
+GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const GpuMatrix& shape)
+    : stages_(schedule.stages()),
+      microbatches_(schedule.shape.microbatches),
+      inbox_(std::size_t{2} * static_cast<std::size_t>(stages_) *
+             static_cast<std::size_t>(microbatches_)),
+      outbox_(inbox_.size()) {
+  for (std::int32_t stage = 0; stage < stages_; ++stage)
+    for (std::int32_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
+      const std::int32_t pipeline = stage / schedule.stages_per_pipeline();
+      if (schedule.pipeline_of_microbatch(microbatch) != pipeline) continue;
+      if (!schedule.is_first(stage))
+        add(machine, schedule, {Direction::kForward, stage, microbatch}, shape);
+      if (!schedule.is_last(stage) && !schedule.forward_only)
+        add(machine, schedule, {Direction::kBackward, stage, microbatch}, shape);
+    }
+}
+
+void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
+                  GpuMatrix shape) {
+  const auto place_in = [&](std::int32_t stage) {
+    const std::int32_t rank = schedule.rank_of_stage[static_cast<std::size_t>(stage)];
+    const auto bytes = static_cast<std::size_t>(shape.bytes());
+    memory_.push_back(machine.gpu().allocate(machine.place(rank).device, bytes));
+    const std::vector<char> zeros(bytes, 0);
+    machine.gpu().upload(memory_.back().get(), zeros.data(), bytes);
+    shape.data = memory_.back().get();
+    return shape;
+  };
+  const std::int32_t maker = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
+  inbox_[index(slot)] = place_in(slot.stage);
+  if (schedule.rank_of_stage[static_cast<std::size_t>(maker)] !=
+      schedule.rank_of_stage[static_cast<std::size_t>(slot.stage)])
+    outbox_[index(slot)] = place_in(maker);
+}
+
+const GpuMatrix& GpuMail::outbox(const Slot& slot) const {
+  const GpuMatrix& apart = outbox_[index(slot)];
+  return apart.data != nullptr ? apart : inbox(slot);
+}
+
+std::size_t GpuMail::index(const Slot& slot) const {
+  const std::int64_t row =
+      (slot.direction == Direction::kForward ? 0 : stages_) + std::int64_t{slot.stage};
+  return static_cast<std::size_t>(row * microbatches_ + slot.microbatch);
+}
+
+}  // namespace bubblescope

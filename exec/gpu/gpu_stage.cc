@@ -1,0 +1,187 @@
+// Forward and backward of a stage, as launches.
+#include "exec/gpu/gpu_stage.h"
+
+namespace bubblescope {
+
+namespace {
+
+using namespace weight_order;
+
+AttentionShape attention_shape(const TransformerShape& shape) {
+  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads};
+}
+
+std::size_t block_begin(const GpuStage& stage, std::size_t block) {
+  return (stage.first ? std::size_t{kFirstWeights} : 0) + block * kBlockWeights;
+}
+
+std::size_t head_begin(const GpuStage& stage) {
+  return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
+}
+
+const GpuMatrix& value(const GpuStage& stage, std::size_t weight) {
+  return stage.weights[weight].value;
+}
+
+/// All but the block's output.
+GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::size_t begin,
+                              const GpuMatrix& input) {
+  const AttentionShape attention = attention_shape(stage.shape);
+  GpuBlockActivations saved;
+  saved.input = input;
+  saved.normed = layers.norm(input, value(stage, begin + kGain));
+  saved.qkv = layers.product({saved.normed}, {value(stage, begin + kQkv)});
+  saved.attention = layers.attention_weights(saved.qkv, attention);
+  saved.mixed = layers.mix_values(saved.qkv, saved.attention, attention);
+  saved.middle = layers.make(input.rows, input.columns);
+  layers.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
+  saved.middle_normed = layers.norm(saved.middle, value(stage, begin + kMiddleGain));
+  saved.before_gelu = layers.product({saved.middle_normed}, {value(stage, begin + kUp)});
+  saved.after_gelu = layers.gelu(saved.before_gelu);
+  return saved;
+}
+
+/// grad * weight^T: the gradient of what a weight multiplied.
+GpuMatrix pull_back(GpuLayers& layers, const GpuStage& stage, const GpuMatrix& grad,
+                    std::size_t weight) {
+  return layers.product({grad}, transposed(value(stage, weight)));
+}
+
+/// Goes back through a norm and its gain, and notes the gain's own gradient. `grad` is given back.
+GpuMatrix pull_back_norm(GpuLayers& layers, const GpuStage& stage, std::size_t weight,
+                         const GpuMatrix& input, const GpuMatrix& grad, const GpuMatrix& added,
+                         const GpuMatrix& target, GpuWeightWork& work) {
+  const GpuLayers::NormGrad made =
+      layers.norm_grad(input, value(stage, weight), grad, added, target);
+  work.gains.push_back({weight, made.gain});
+  layers.drop(grad);
+  return made.input;
+}
+
+/// The gradient of a block's input, in `target` unless that is empty.
+GpuMatrix run_block_back(GpuLayers& layers, const GpuStage& stage, std::size_t begin,
+                         const GpuBlockActivations& saved, const GpuMatrix& grad,
+                         const GpuMatrix& target, GpuWeightWork& work) {
+  const GpuMatrix up_grad = pull_back(layers, stage, grad, begin + kDown);
+  layers.gelu_grad(saved.before_gelu, up_grad);
+  layers.drop(saved.before_gelu);
+  const GpuMatrix middle_grad =
+      pull_back_norm(layers, stage, begin + kMiddleGain, saved.middle,
+                     pull_back(layers, stage, up_grad, begin + kUp), grad, {}, work);
+  layers.drop(saved.middle);
+  work.products.push_back({begin + kDown, saved.after_gelu, grad});
+  work.products.push_back({begin + kUp, saved.middle_normed, up_grad});
+  const GpuMatrix mixed_grad = pull_back(layers, stage, middle_grad, begin + kOut);
+  const GpuMatrix qkv_grad =
+      layers.attention_grad(saved.qkv, saved.attention, mixed_grad, attention_shape(stage.shape));
+  for (const GpuMatrix* const done : {&mixed_grad, &saved.qkv, &saved.attention})
+    layers.drop(*done);
+  const GpuMatrix result =
+      pull_back_norm(layers, stage, begin + kGain, saved.input,
+                     pull_back(layers, stage, qkv_grad, begin + kQkv), middle_grad, target, work);
+  layers.drop(saved.input);
+  work.products.push_back({begin + kQkv, saved.normed, qkv_grad});
+  work.products.push_back({begin + kOut, saved.mixed, middle_grad});
+  return result;
+}
+
+GpuMatrix run_head_back(GpuLayers& layers, const GpuStage& stage, const GpuActivations& saved,
+                        const GpuTokens& tokens, float scale, GpuWeightWork& work) {
+  const std::size_t begin = head_begin(stage);
+  const GpuMatrix logits_grad = saved.probabilities;
+  layers.cross_entropy_grad(logits_grad, tokens.targets, scale);
+  const GpuMatrix grad =
+      pull_back_norm(layers, stage, begin + kHeadGain, saved.head_input,
+                     pull_back(layers, stage, logits_grad, begin + kHead), {}, {}, work);
+  layers.drop(saved.head_input);
+  work.products.push_back({begin + kHead, saved.head_normed, logits_grad});
+  return grad;
+}
+
+}  // namespace
+
+Bytes GpuActivations::bytes() const {
+  Bytes bytes = head_input.bytes() + head_normed.bytes() + probabilities.bytes();
+  for (const GpuBlockActivations& block : blocks)
+    for (const GpuMatrix* matrix :
+         {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed, &block.middle,
+          &block.middle_normed, &block.before_gelu, &block.after_gelu})
+      bytes += matrix->bytes();
+  return bytes;
+}
+
+Bytes GpuWeightWork::bytes() const {
+  Bytes bytes = embedded_grad.bytes();
+  for (const GpuWeightProduct& pair : products) bytes += pair.left.bytes() + pair.right.bytes();
+  for (const GpuGainGrad& gain : gains) bytes += gain.grad.bytes();
+  return bytes;
+}
+
+GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuMatrix& input,
+                           const GpuTokens& tokens, const GpuMatrix& output) {
+  GpuActivations saved;
+  GpuMatrix between = input;
+  if (stage.first)
+    between = layers.embed(value(stage, kEmbedding), value(stage, kPosition), tokens.inputs,
+                           stage.shape.rows());
+  const auto blocks = static_cast<std::size_t>(stage.shape.blocks_per_stage);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::size_t begin = block_begin(stage, block);
+    saved.blocks.push_back(run_block(layers, stage, begin, between));
+    const bool leaves = block + 1 == blocks && !stage.last;
+    if (leaves && output.data == nullptr) break;
+    between = leaves ? output : layers.make(between.rows, between.columns);
+    layers.multiply({saved.blocks.back().after_gelu}, {value(stage, begin + kDown)}, between,
+                    saved.blocks.back().middle);
+  }
+  if (!stage.last) return saved;
+  const std::size_t begin = head_begin(stage);
+  saved.head_input = between;
+  saved.head_normed = layers.norm(between, value(stage, begin + kHeadGain));
+  saved.probabilities = layers.product({saved.head_normed}, {value(stage, begin + kHead)});
+  layers.cross_entropy(saved.probabilities, tokens.targets, tokens.loss);
+  return saved;
+}
+
+GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuActivations& saved,
+                             const GpuTokens& tokens, const GpuMatrix& output_grad,
+                             const GpuMatrix& input_grad, float scale) {
+  GpuWeightWork work;
+  GpuMatrix grad = output_grad;
+  if (stage.last) grad = run_head_back(layers, stage, saved, tokens, scale, work);
+  for (std::size_t block = saved.blocks.size(); block-- > 0;)
+    grad = run_block_back(layers, stage, block_begin(stage, block), saved.blocks[block], grad,
+                          block == 0 ? input_grad : GpuMatrix(), work);
+  if (stage.first) work.embedded_grad = grad;
+  return work;
+}
+
+void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWork& work,
+                     const GpuTokens& tokens) {
+  for (const GpuWeightProduct& pair : work.products) {
+    const GpuMatrix& grad = stage.weights[pair.weight].grad;
+    layers.multiply(transposed(pair.left), {pair.right}, grad, grad);
+    layers.drop(pair.left);
+    layers.drop(pair.right);
+  }
+  for (const GpuGainGrad& gain : work.gains) {
+    layers.add(stage.weights[gain.weight].grad, gain.grad);
+    layers.drop(gain.grad);
+  }
+  if (!stage.first) return;
+  layers.embed_grad(work.embedded_grad, tokens.inputs, stage.weights[kEmbedding].grad,
+                    stage.weights[kPosition].grad);
+  layers.drop(work.embedded_grad);
+}
+
+void drop(GpuLayers& layers, const GpuActivations& saved) {
+  for (const GpuBlockActivations& block : saved.blocks)
+    for (const GpuMatrix* matrix :
+         {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed, &block.middle,
+          &block.middle_normed, &block.before_gelu, &block.after_gelu})
+      layers.drop(*matrix);
+  for (const GpuMatrix* matrix : {&saved.head_input, &saved.head_normed, &saved.probabilities})
+    layers.drop(*matrix);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,83 @@
+// One stage of the transformer of exec/training on a device: the same order of layers, the same
+// things kept from forward to input gradient to weight gradient.
+#pragma once
+
+#include <vector>
+
+#include "exec/gpu/gpu_layers.h"
+#include "exec/training/stage.h"
+
+namespace bubblescope {
+
+/// One weight of a stage on its device. Not an owner.
+struct GpuWeight {
+  GpuMatrix master;  ///< float32
+  GpuMatrix value;   ///< what products read; the master itself where numbers are float32
+  GpuMatrix grad;    ///< float32
+};
+
+/// Where a stage is, and its weights, in the order of exec/training/stage.h.
+struct GpuStage {
+  TransformerShape shape;
+  bool first = false;
+  bool last = false;
+  std::vector<GpuWeight> weights;
+};
+
+struct GpuBlockActivations {
+  GpuMatrix input, normed, qkv, attention, mixed, middle, middle_normed, before_gelu, after_gelu;
+};
+
+struct GpuActivations {
+  std::vector<GpuBlockActivations> blocks;
+  GpuMatrix head_input, head_normed, probabilities;
+
+  Bytes bytes() const;
+};
+
+/// left^T * right, still to be added to a weight's gradient.
+struct GpuWeightProduct {
+  std::size_t weight = 0;
+  GpuMatrix left;
+  GpuMatrix right;
+};
+
+struct GpuGainGrad {
+  std::size_t weight = 0;
+  GpuMatrix grad;
+};
+
+struct GpuWeightWork {
+  std::vector<GpuWeightProduct> products;
+  std::vector<GpuGainGrad> gains;
+  GpuMatrix embedded_grad;  ///< first stage
+
+  Bytes bytes() const;
+};
+
+/// One micro-batch's tokens on the stage's device, and where its loss goes.
+struct GpuTokens {
+  const void* inputs = nullptr;
+  const void* targets = nullptr;
+  float* loss = nullptr;
+};
+
+/// `input` is empty on the first stage. What the next stage reads goes to `output`; where that is
+/// empty it is not made. The input becomes part of what is returned.
+GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuMatrix& input,
+                           const GpuTokens& tokens, const GpuMatrix& output);
+
+/// `output_grad` is empty on the last stage. What the previous stage reads goes to `input_grad`,
+/// which is empty on the first. `saved` is given back.
+GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuActivations& saved,
+                             const GpuTokens& tokens, const GpuMatrix& output_grad,
+                             const GpuMatrix& input_grad, float scale);
+
+/// Adds to the stage's gradients and gives `work` back.
+void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWork& work,
+                     const GpuTokens& tokens);
+
+/// Gives back what a forward made, without a backward.
+void drop(GpuLayers& layers, const GpuActivations& saved);
+
+}  // namespace bubblescope

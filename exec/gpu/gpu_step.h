@@ -1,0 +1,83 @@
+// Steps of a Program on GPUs: lanes are streams, dependencies are events. Everything is enqueued in
+// the Program's order before the step begins; then the host only looks on.
+//
+// What is measured is the time between events: one zero per device, and a pair around every
+// instruction. The first step runs while it is enqueued, because kernels are loaded and memory is
+// taken in it; every later one stands behind a gate until it is enqueued (or until a stream is
+// nearly full), or is one launch of a graph that is captured in the second step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "exec/backend.h"
+#include "exec/gpu/gpu_lanes.h"
+
+namespace bubblescope {
+
+/// What the steps do.
+struct GpuStepWork {
+  GpuWork enqueue;
+  std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
+  bool uses_graph = false;
+};
+
+class GpuStep {
+ public:
+  /// Nothing is copied but `work`. Throws Error.
+  GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
+          GpuStepWork work);
+
+  /// What the next step has to do, in the Program's order.
+  void push(InstructionId id);
+
+  /// Runs the step unless it has run, and tells what became of a rank in it.
+  RankResult result(std::int32_t rank);
+
+ private:
+  enum class State : std::uint8_t { kWaits, kRuns, kEnded };
+
+  void run();
+  void arrange();
+  void enqueue_behind_gate();
+  void enqueue_one(InstructionId id);
+  void launch();
+  void do_work(InstructionId id, void* stream);
+  void watch();
+  bool look();
+  std::optional<InstructionId> find_dead() const;
+  void stop(Stop reason);
+  void note_states();
+  void drain();
+  std::optional<Span> span_of(InstructionId id) const;
+  Stand explain(InstructionId id) const;
+
+  const GpuMachine& machine_;
+  const Program& program_;
+  const BackendRequest& request_;
+  GpuStepWork work_;
+  InjectionTable injections_;
+  GpuLanes lanes_;
+  GpuFlag gate_;
+  GpuFlag stop_;
+  std::vector<GpuHandle> gate_streams_;  ///< [device]
+  std::vector<GpuHandle> zero_;          ///< [device]
+  GpuHandle graph_;
+  GpuHandle graph_end_;
+  std::vector<InstructionId> ids_;                  ///< of this step
+  std::vector<std::vector<InstructionId>> queues_;  ///< those, per stream
+  std::vector<std::size_t> enqueued_;               ///< per stream, how many of them
+  std::vector<std::size_t> ended_;                  ///< per stream, how many of them have ended
+  std::vector<State> state_;                        ///< per instruction, as the step ended
+  std::int64_t steps_ = 0;
+  bool has_run_ = false;
+  bool in_graph_ = false;   ///< this step
+  bool is_broken_ = false;  ///< the device answers no more
+  Stop reason_ = Stop::kNone;
+  std::exception_ptr failure_;
+  std::int32_t failed_rank_ = 0;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,74 @@
+// Training on GPUs: every op of a schedule enqueues its part of a transformer, as exec/training
+// does it on the host. Weights, their gradients and everything between them stay on the devices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "exec/gpu/gpu_lanes.h"
+#include "exec/gpu/gpu_mail.h"
+#include "exec/gpu/gpu_stage.h"
+#include "exec/gpu/gpu_weights.h"
+#include "exec/job.h"
+
+namespace bubblescope {
+
+class GpuTraining {
+ public:
+  /// Takes all memory but that for activations. Nothing is copied but the options. Throws Error for
+  /// what cannot be trained, and where a device is full.
+  GpuTraining(const GpuMachine& machine, const JobRequest& job);
+
+  /// While nothing runs: uploads the step's tokens and clears the gradients.
+  void begin_step();
+
+  /// Enqueues an instruction on a stream.
+  void enqueue(InstructionId id, void* stream);
+
+  /// While nothing runs: reads the losses, sums replicas' gradients, updates the weights.
+  void finish_step();
+
+  /// Downloads what the steps left behind.
+  TrainingResult result() const;
+
+  /// The most bytes of activations that each rank has held between ops.
+  const std::vector<Bytes>& peak_bytes() const { return peak_; }
+
+ private:
+  struct MicrobatchState {
+    std::optional<GpuActivations> saved;
+    std::optional<GpuWeightWork> work;
+    bool recomputes = false;
+    Bytes held = 0;
+  };
+
+  void run(const Op& op);
+  void compute_forward(const Op& op);
+  void compute_again(const Op& op);
+  void compute_input_grad(const Op& op);
+  void compute_weight_grad(const Op& op);
+  void hold(const Op& op, Bytes bytes);
+  std::size_t rank_of(const Op& op) const;
+  GpuLayers& layers_of(const Op& op) { return layers_[rank_of(op)]; }
+  const GpuStage& stage_of(const Op& op) const { return weights_.stage(op.stage); }
+  MicrobatchState& state_of(const Op& op);
+  GpuTokens tokens_of(const Op& op) const;
+  GpuMatrix input_of(const Op& op) const;
+
+  const GpuMachine& machine_;
+  const Schedule& schedule_;
+  const Program& program_;
+  TrainingOptions options_;
+  std::vector<GpuLayers> layers_;  ///< [rank]
+  GpuWeights weights_;
+  GpuMail mail_;
+  std::vector<GpuHandle> tokens_;        ///< [device]: inputs, then targets, of all micro-batches
+  std::vector<GpuHandle> losses_;        ///< [device]: one per micro-batch
+  std::vector<MicrobatchState> states_;  ///< [stage * microbatches + microbatch]
+  std::vector<Bytes> held_;              ///< [rank]
+  std::vector<Bytes> peak_;              ///< [rank]
+  std::vector<double> step_losses_;
+};
+
+}  // namespace bubblescope

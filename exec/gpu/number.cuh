@@ -1,0 +1,60 @@
+// Numbers as kernels store them, and sums over the threads of a block.
+#pragma once
+
+#include <cstdint>
+
+namespace bubblescope {
+
+/// The upper half of a float32.
+struct Bfloat16 {
+  std::uint16_t bits;
+};
+
+__device__ inline float to_float(float value) { return value; }
+
+__device__ inline float to_float(Bfloat16 value) {
+  return __uint_as_float(static_cast<std::uint32_t>(value.bits) << 16);
+}
+
+template <class Value>
+__device__ inline Value from_float(float value);
+
+template <>
+__device__ inline float from_float<float>(float value) {
+  return value;
+}
+
+/// To the nearest, ties to even; what is no number stays none.
+template <>
+__device__ inline Bfloat16 from_float<Bfloat16>(float value) {
+  const std::uint32_t bits = __float_as_uint(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};
+  return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+inline constexpr int kWarp = 32;
+inline constexpr int kMostWarps = 32;
+
+struct Add {
+  __device__ float operator()(float left, float right) const { return left + right; }
+};
+struct Larger {
+  __device__ float operator()(float left, float right) const { return left > right ? left : right; }
+};
+
+/// All threads of the block get the value combined over all of them. The block has whole warps.
+template <class Combine>
+__device__ inline float over_block(float value, Combine combine) {
+  __shared__ float of_warp[kMostWarps];
+  for (int offset = kWarp / 2; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  float combined = of_warp[0];
+  for (int warp = 1; warp < static_cast<int>(blockDim.x) / kWarp; ++warp)
+    combined = combine(combined, of_warp[warp]);
+  __syncthreads();  // the next call writes there again
+  return combined;
+}
+
+}  // namespace bubblescope

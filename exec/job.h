@@ -1,0 +1,50 @@
+// What a Program is run for: ops that last as long as their costs say, or that train. Backends on
+// the host are given a Work to call; one whose work is enqueued on devices makes it from this.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/backend.h"
+#include "exec/gpu/place_ranks.h"
+#include "exec/training/training.h"
+
+namespace bubblescope {
+
+/// How numbers of a training are stored on a device; sums are made in float32 either way.
+enum class Precision : std::uint8_t { kFloat32, kBfloat16 };
+
+struct DeviceOptions {
+  Share share = Share::kGreen;
+  bool graph = false;  ///< each step after the second is one launch
+  Precision precision = Precision::kFloat32;
+};
+
+/// Nothing is copied but the durations.
+struct JobRequest {
+  const Schedule& schedule;
+  const Program& program;
+  const TrainingOptions* training = nullptr;  ///< null: the durations are played
+  std::vector<Nanos> durations;               ///< per instruction, where nothing is trained
+  Pass pass = Pass::kSleep;
+  DeviceOptions device;
+};
+
+/// A backend that has its work, and what this leaves behind. Where nothing is trained, the
+/// functions are empty.
+struct Job {
+  std::unique_ptr<Backend> backend;
+  std::string device;                ///< what it runs on
+  std::function<void()> after_step;  ///< the optimizer: while nothing runs
+  std::function<TrainingResult()> result;
+  std::function<std::vector<Bytes>()> peak_bytes;  ///< of activations, per rank
+};
+
+/// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
+MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
+                                   Precision precision);
+
+}  // namespace bubblescope

@@ -1,0 +1,70 @@
+// The runs that traces/measured holds: from the recorded costs, the simulator still predicts what
+// it predicted when they were measured, and so errs by as much as was recorded.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/predict.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::filesystem::path> recorded_runs() {
+  const std::filesystem::path folder =
+      std::filesystem::path(BUBBLESCOPE_SOURCE_DIR) / "traces" / "measured";
+  std::vector<std::filesystem::path> files;
+  if (!std::filesystem::exists(folder)) return files;
+  for (const auto& machine : std::filesystem::directory_iterator(folder))
+    if (std::filesystem::exists(machine.path() / "runs.json"))
+      files.push_back(machine.path() / "runs.json");
+  return files;
+}
+
+/// The prediction of one run, from costs that are written to a file for it.
+Nanos predict_again(const Json& run, const Json& costs) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-measured.json"))
+          .string();
+  write_file(file, costs.dump());
+  PredictOptions options;
+  options.shape.ranks = run["pp"].get<std::int32_t>();
+  if (run["vpp"] != 1) options.shape.chunks = run["vpp"].get<std::int32_t>();
+  options.shape.microbatches = run["microbatches"].get<std::int32_t>();
+  options.cost.file = file;
+  const Nanos makespan = predict(run["schedule"].get<std::string>(), options).report.makespan;
+  std::filesystem::remove(file);
+  return makespan;
+}
+
+TEST(MeasuredRuns, ArePredictedAsTheyWereAndErrByAsMuch) {
+  const auto files = recorded_runs();
+  if (files.empty()) GTEST_SKIP() << "traces/measured holds no runs";
+  for (const auto& file : files) {
+    const Json measured = Json::parse(read_file(file.string()));
+    int again = 0;
+    for (const Json& run : measured["runs"]) {
+      if (run["costs"].is_null()) continue;
+      SCOPED_TRACE(file.string() + ": " + run["schedule"].get<std::string>());
+      const Nanos predicted =
+          predict_again(run, measured["costs"].at(run["costs"].get<std::string>()));
+      EXPECT_EQ(predicted, run["predicted_ns"].get<Nanos>());
+      const double error =
+          std::abs(run["measured_ns"].get<double>() - static_cast<double>(predicted)) /
+          static_cast<double>(predicted);
+      EXPECT_NEAR(error, run["error"]["makespan"].get<double>(), 1e-6);
+      ++again;
+    }
+    EXPECT_GT(again, 0) << file;
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

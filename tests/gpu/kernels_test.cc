@@ -1,0 +1,244 @@
+// Every kernel and the matrix products on a GPU, against the host.
+#include "exec/gpu/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_kernels.h"
+#include "tests/support/real_gpu.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr std::int32_t kRows = 96;
+constexpr std::int32_t kColumns = 416;  // more than a block has threads
+constexpr std::int32_t kPeriod = 32;
+
+/// Which arrays a kernel takes: n numbers and f floats of rows x columns; g and v a row of numbers
+/// or floats; e an embedding; p positions; r a float per row; t tokens; - nothing.
+struct KernelCase {
+  Kernel kernel;
+  char target;
+  std::string inputs;
+  std::string extras;
+};
+
+const KernelCase kCases[] = {
+    {Kernel::kEmbed, 'n', "ept-", "---"},
+    {Kernel::kEmbedGrad, '-', "n-t-", "fp-"},
+    {Kernel::kNorm, 'n', "ng--", "---"},
+    {Kernel::kNormGrad, 'n', "ngnn", "r--"},
+    {Kernel::kSoftmaxGrad, 'n', "n---", "---"},
+    {Kernel::kGelu, 'n', "n---", "---"},
+    {Kernel::kGeluGrad, 'n', "nn--", "---"},
+    {Kernel::kCrossEntropy, 'n', "--t-", "r--"},
+    {Kernel::kCrossEntropyGrad, 'n', "--t-", "---"},
+    {Kernel::kMean, '-', "v---", "r--"},
+    {Kernel::kAdd, '-', "f---", "f--"},
+    {Kernel::kSgd, 'n', "f---", "f--"},
+    {Kernel::kAdam, 'n', "f---", "fpp"},
+};
+
+/// The same array on both sides.
+struct Twin {
+  std::vector<float> host;
+  DeviceArray device;
+};
+
+std::size_t count_of(char kind) {
+  switch (kind) {
+    case 'g':
+    case 'v': return kColumns;
+    case 'r':
+    case 't': return kRows;
+    default: return std::size_t{kRows} * kColumns;
+  }
+}
+
+Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_t seed) {
+  Twin twin;
+  const bool is_number = kind == 'n' || kind == 'g' || kind == 'e';
+  const BubblescopeNumber as = is_number ? number : kBubblescopeFloat32;
+  twin.host = stored(draw_values(count_of(kind), seed), as);
+  if (kind == 'p')  // also Adam's state, where squares are not negative
+    for (float& value : twin.host) value = std::abs(value);
+  if (kind == 't')
+    for (std::size_t at = 0; at < twin.host.size(); ++at)
+      reinterpret_cast<std::int32_t&>(twin.host[at]) = static_cast<std::int32_t>(at * 7 % kRows);
+  twin.device = upload(gpu, twin.host, as);
+  return twin;
+}
+
+/// Runs a kernel on both sides and gives the largest difference of what they wrote.
+double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeNumber number) {
+  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  BubblescopeLaunch on_host{};
+  on_host.kernel = static_cast<std::int32_t>(tested.kernel);
+  on_host.number = kBubblescopeFloat32;
+  on_host.rows = kRows;
+  on_host.columns = kColumns;
+  on_host.period = kPeriod;
+  on_host.scalars[0] = 0.25F;
+  on_host.scalars[1] = 0.1F;
+  on_host.scalars[2] = 0.01F;
+  BubblescopeLaunch on_device = on_host;
+  on_device.number = number;
+  std::vector<Twin> twins(8);
+  for (std::size_t at = 0; at < 8; ++at) {
+    const char kind = at == 0  ? tested.target
+                      : at < 5 ? tested.inputs[at - 1]
+                               : tested.extras[at - 5];
+    if (kind == '-') continue;
+    const bool is_positions = kind == 'p' && tested.kernel == Kernel::kEmbed;
+    twins[at] = make_twin(gpu, is_positions ? 'e' : kind, number, 100 + at);
+    void* const host = twins[at].host.data();
+    void* const device = twins[at].device.memory.get();
+    if (at == 0)
+      on_host.target = host, on_device.target = device;
+    else if (at < 5)
+      on_host.inputs[at - 1] = host, on_device.inputs[at - 1] = device;
+    else
+      on_host.extra[at - 5] = host, on_device.extra[at - 5] = device;
+  }
+  run_on_host(on_host);
+  gpu.launch(on_device, stream.get());
+  gpu.await_device(0);
+  double worst = 0;
+  for (std::size_t at : {0, 5, 6, 7})
+    if (!twins[at].host.empty())
+      worst = std::max(worst, relative_difference(download(gpu, twins[at].device), twins[at].host));
+  return worst;
+}
+
+TEST(GpuDevice, KernelsEqualTheHostInBothPrecisions) {
+  REQUIRE_GPU();
+  const Gpu gpu(*find_real_gpu());
+  for (const KernelCase& tested : kCases) {
+    SCOPED_TRACE("kernel " + std::to_string(static_cast<int>(tested.kernel)));
+    EXPECT_LT(run_both(gpu, tested, kBubblescopeFloat32), 1e-5);
+    EXPECT_LT(run_both(gpu, tested, kBubblescopeBfloat16), 1e-2);
+  }
+}
+
+TEST(GpuDevice, CausalSoftmaxEqualsTheHost) {
+  REQUIRE_GPU();
+  const Gpu gpu(*find_real_gpu());
+  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  std::vector<float> host = draw_values(std::size_t{4} * 300 * 300, 3);
+  const DeviceArray device = upload(gpu, host, kBubblescopeFloat32);
+  BubblescopeLaunch launch{};
+  launch.kernel = static_cast<std::int32_t>(Kernel::kCausalSoftmax);
+  launch.rows = 4 * 300;
+  launch.columns = launch.period = 300;
+  launch.target = device.memory.get();
+  gpu.launch(launch, stream.get());
+  gpu.await_device(0);
+  launch.target = host.data();
+  run_on_host(launch);
+  EXPECT_LT(relative_difference(download(gpu, device), host), 1e-5);
+}
+
+TEST(GpuDevice, GainGradientsEqualTheHost) {
+  REQUIRE_GPU();
+  const Gpu gpu(*find_real_gpu());
+  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  const std::vector<float> input = draw_values(std::size_t{kRows} * kColumns, 1);
+  const std::vector<float> grad = draw_values(input.size(), 2);
+  std::vector<float> inverses(kRows);
+  for (std::int32_t row = 0; row < kRows; ++row) {
+    float squares = 0;
+    for (std::int32_t column = 0; column < kColumns; ++column)
+      squares += input[static_cast<std::size_t>(row * kColumns + column)] *
+                 input[static_cast<std::size_t>(row * kColumns + column)];
+    inverses[static_cast<std::size_t>(row)] = 1 / std::sqrt(squares / kColumns + kNormSmall);
+  }
+  const std::array<DeviceArray, 4> arrays{
+      upload(gpu, input, kBubblescopeFloat32), upload(gpu, grad, kBubblescopeFloat32),
+      upload(gpu, inverses, kBubblescopeFloat32),
+      upload(gpu, std::vector<float>(kColumns, -1.0F), kBubblescopeFloat32)};
+  BubblescopeLaunch launch{};
+  launch.kernel = static_cast<std::int32_t>(Kernel::kGainGrad);
+  launch.rows = kRows;
+  launch.columns = kColumns;
+  for (std::size_t at = 0; at < 3; ++at) launch.inputs[at] = arrays[at].memory.get();
+  launch.extra[0] = arrays[3].memory.get();
+  gpu.launch(launch, stream.get());
+  gpu.await_device(0);
+  std::vector<float> expected(kColumns);
+  launch.inputs[0] = input.data();
+  launch.inputs[1] = grad.data();
+  launch.extra[0] = expected.data();
+  run_on_host(launch);
+  EXPECT_LT(relative_difference(download(gpu, arrays[3]), expected), 1e-5);
+}
+
+struct ProductCase {
+  bool left_turned;
+  bool right_turned;
+  bool adds;
+  std::int32_t batch;
+  BubblescopeNumber number;
+  BubblescopeNumber target_number;
+};
+
+double multiply_both(const Gpu& gpu, const ProductCase& tested) {
+  constexpr std::int32_t kSize[3] = {64, 48, 40};  // rows, inner, columns
+  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
+  const auto batch = static_cast<std::size_t>(tested.batch);
+  std::vector<float> left = stored(draw_values(batch * kSize[0] * kSize[1], 1), tested.number);
+  std::vector<float> right = stored(draw_values(batch * kSize[1] * kSize[2], 2), tested.number);
+  std::vector<float> target =
+      stored(draw_values(batch * kSize[0] * kSize[2], 3), tested.target_number);
+  const DeviceArray lefts = upload(gpu, left, tested.number);
+  const DeviceArray rights = upload(gpu, right, tested.number);
+  const DeviceArray targets = upload(gpu, target, tested.target_number);
+  BubblescopeProduct product{};
+  product.rows = kSize[0];
+  product.inner = kSize[1];
+  product.columns = kSize[2];
+  product.batch = tested.batch;
+  product.left = {lefts.memory.get(), tested.left_turned ? kSize[0] : kSize[1], kSize[0] * kSize[1],
+                  tested.left_turned ? 1 : 0};
+  product.right = {rights.memory.get(), tested.right_turned ? kSize[1] : kSize[2],
+                   kSize[1] * kSize[2], tested.right_turned ? 1 : 0};
+  product.target = targets.memory.get();
+  product.source = tested.adds ? product.target : nullptr;
+  product.target_stride = kSize[2];
+  product.target_step = kSize[0] * kSize[2];
+  product.scale = 0.5F;
+  product.number = tested.number;
+  product.target_number = tested.target_number;
+  gpu.multiply(multiplier, product, stream.get());
+  gpu.await_device(0);
+  product.left.data = left.data();
+  product.right.data = right.data();
+  product.target = target.data();
+  product.source = tested.adds ? target.data() : nullptr;
+  run_on_host(product);
+  return relative_difference(download(gpu, targets), target);
+}
+
+TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
+  REQUIRE_GPU();
+  const Gpu gpu(*find_real_gpu());
+  constexpr auto kFloat = kBubblescopeFloat32;
+  constexpr auto kHalf = kBubblescopeBfloat16;
+  for (const bool left : {false, true})
+    for (const bool right : {false, true})
+      for (const bool adds : {false, true})
+        for (const std::int32_t batch : {1, 3}) {
+          SCOPED_TRACE(testing::Message() << left << right << adds << " batch " << batch);
+          EXPECT_LT(multiply_both(gpu, {left, right, adds, batch, kFloat, kFloat}), 1e-5);
+          EXPECT_LT(multiply_both(gpu, {left, right, adds, batch, kHalf, kHalf}), 1e-2);
+          EXPECT_LT(multiply_both(gpu, {left, right, adds, batch, kHalf, kFloat}), 1e-4);
+        }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,124 @@
+// Whole steps on a GPU: times that were asked for, and gradients of a single rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/gpu/gpu_job.h"
+#include "exec/training/proof.h"
+#include "sim/analysis/analyze.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/real_gpu.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr Nanos kMillisecond = 1'000'000;
+
+Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
+  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
+}
+
+Nanos makespan(const Timeline& timeline) {
+  return *std::max_element(timeline.end.begin(), timeline.end.end()) -
+         *std::min_element(timeline.start.begin(), timeline.start.end());
+}
+
+/// Every op spins for a millisecond.
+Execution spin(const Schedule& schedule, const Program& program, const DeviceOptions& device,
+               BackendRequest request = {}) {
+  std::vector<Nanos> durations;
+  for (const Instruction& instruction : program.instructions)
+    durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
+  const JobRequest asked{schedule, program, nullptr, durations, Pass::kSpin, device};
+  const Job job = start_gpu_job(*find_real_gpu(), asked, std::move(request));
+  return execute(program, *job.backend, "cuda", {2, 3, {}});
+}
+
+TEST(GpuDevice, SpinningStepsTakeTheTimeThatIsSimulated) {
+  REQUIRE_GPU();
+  for (const char* name : {"1f1b", "zb-v"})
+    for (const Share share : {Share::kGreen, Share::kStreams})
+      for (const bool graph : {false, true}) {
+        SCOPED_TRACE(std::string(name) + (graph ? ", graph" : ""));
+        const Schedule schedule = build(name, 4, 8);
+        const Program program = std::get<Program>(lower(schedule));
+        DeviceOptions device;
+        device.share = share;
+        device.graph = graph;
+        const Execution execution = spin(schedule, program, device);
+        ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;
+        std::vector<Nanos> durations;
+        for (const Instruction& instruction : program.instructions)
+          durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
+        const Nanos predicted = makespan(simulate(program, durations));
+        const Nanos measured = makespan(median_step(execution.steps));
+        // An event and a launch cost some microseconds each.
+        EXPECT_GE(measured, predicted * 99 / 100);
+        EXPECT_LE(measured, predicted * 104 / 100);
+      }
+}
+
+TEST(GpuDevice, AHangIsStoppedAndTheDeviceGoesOn) {
+  REQUIRE_GPU();
+  const Schedule schedule = build("1f1b", 4, 4);
+  const Program program = std::get<Program>(lower(schedule));
+  BackendRequest request{{}, {parse_injection("rank=1,op=1F2,hang")}};
+  request.timeout = 300 * kMillisecond;
+  const Execution execution = spin(schedule, program, {}, std::move(request));
+  ASSERT_TRUE(execution.breakdown);
+  EXPECT_EQ(execution.breakdown->message.find("no progress within --timeout: rank 1 at 1F2"), 0u)
+      << execution.breakdown->message;
+  EXPECT_FALSE(spin(schedule, program, {}).breakdown);
+}
+
+Proof train(const std::string& name, const DeviceOptions& device, TransformerShape model) {
+  const Schedule schedule = build(name, 4, 8);
+  const Program program = std::get<Program>(lower(schedule));
+  TrainingOptions options;
+  options.model = model;
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const Job job = start_gpu_job(*find_real_gpu(), request, {});
+  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
+  if (execution.breakdown) throw Error(Fault::kMachine, execution.breakdown->message);
+  const double tolerance =
+      device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
+  return prove(job.result(), train_serially(schedule, options, 3), tolerance);
+}
+
+TEST(GpuDevice, EveryScheduleTrainsAsASingleRankInFloat32) {
+  REQUIRE_GPU();
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    SCOPED_TRACE(def.name);
+    try {
+      const Schedule schedule = build(def.name, 4, 8);
+      if (!schedule.weights.empty()) continue;
+    } catch (const Error&) {
+      continue;  // it wants another shape
+    }
+    const Proof proof = train(def.name, {}, {1, 32, 2, 61, 16, 2});
+    EXPECT_TRUE(proof.matches) << to_string(proof);
+  }
+}
+
+TEST(GpuDevice, Bfloat16AndGraphsTrainAsASingleRank) {
+  REQUIRE_GPU();
+  for (const char* name : {"1f1b", "zb-h1", "zb-v", "dualpipe"})
+    for (const bool graph : {false, true}) {
+      SCOPED_TRACE(name);
+      DeviceOptions device;
+      device.graph = graph;
+      EXPECT_TRUE(train(name, device, {1, 64, 4, 96, 32, 1}).matches);
+      device.precision = Precision::kBfloat16;
+      const Proof proof = train(name, device, {1, 64, 4, 96, 32, 1});
+      EXPECT_TRUE(proof.matches) << to_string(proof);
+    }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,61 @@
+// Runs CUDA kernels on the host, thread by thread, so that their very source is tested without a
+// GPU: a block's threads are fibers, which take turns at __syncthreads and shuffles. Include this
+// before the kernels.
+//
+// Fibers run from the first to the last thread or, to find what only works in one order, from the
+// last to the first; shared memory begins as what the block before left in it, as on a device.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+namespace bubblescope {
+
+struct EmulatedIndex {
+  unsigned int x = 0;
+};
+
+enum class FiberOrder : std::uint8_t { kUp, kDown };
+
+/// Runs `kernel` for every thread of every block. Throws std::logic_error where some threads of a
+/// block leave, or wait elsewhere, while others wait for them.
+void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
+             const std::function<void()>& kernel);
+
+/// Of the thread that runs.
+EmulatedIndex& emulated_thread();
+EmulatedIndex& emulated_block();
+EmulatedIndex& emulated_block_size();
+EmulatedIndex& emulated_grid_size();
+void emulated_barrier();
+/// What the thread of the same warp whose number differs in these bits gives.
+float emulated_shuffle(float value, int bits);
+
+}  // namespace bubblescope
+
+// The words of CUDA C++ that the kernels use.
+#define __global__
+#define __device__
+#define __shared__ static
+#define threadIdx ::bubblescope::emulated_thread()
+#define blockIdx ::bubblescope::emulated_block()
+#define blockDim ::bubblescope::emulated_block_size()
+#define gridDim ::bubblescope::emulated_grid_size()
+#define __syncthreads ::bubblescope::emulated_barrier
+
+inline float __shfl_xor_sync(std::uint32_t, float value, int bits) {
+  return ::bubblescope::emulated_shuffle(value, bits);
+}
+inline float __uint_as_float(std::uint32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline std::uint32_t __float_as_uint(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline void atomicAdd(float* to, float value) { *to += value; }

@@ -1,0 +1,299 @@
+// Streams with clocks.
+#include "tests/support/fake_gpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "tests/support/fake_kernels.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The words that must become other than 0 before something goes on.
+using Blockers = std::set<const std::uint32_t*>;
+
+struct Stream {
+  Nanos time = 0;
+  Blockers blockers;
+  bool in_capture = false;
+};
+
+struct Event {
+  bool timed = false;
+  Nanos time = 0;
+  Blockers blockers;
+  bool of_capture = false;
+  const Stream* on = nullptr;
+};
+
+using Graph = std::vector<std::function<void()>>;
+
+struct State {
+  FakeGpu gpu;
+  Nanos host_time = 0;  ///< no earlier than what the host has seen end
+  std::map<void*, std::int64_t> memory;
+  bool captures = false;
+  Graph graph;
+  std::set<const Stream*> unjoined;  ///< with work that nobody waits for yet
+};
+
+State& state() {
+  static State made;
+  return made;
+}
+
+const char* answer(const char* call) {
+  return state().gpu.fails_at == call ? "the fake device fails as it was told" : nullptr;
+}
+
+/// Now, or when the graph that is being captured is launched.
+void perform(std::function<void()> action) {
+  if (state().captures)
+    state().graph.push_back(std::move(action));
+  else
+    action();
+}
+
+const char* join_capture(const Stream& stream) {
+  if (!state().captures || stream.in_capture) return nullptr;
+  return "a stream that is not captured is used during a capture";
+}
+
+/// Puts something on a stream: during a capture, another one has to wait for it before the end.
+const char* use(void* stream) {
+  auto* const on = static_cast<Stream*>(stream);
+  if (state().captures) state().unjoined.insert(on);
+  return join_capture(*on);
+}
+
+template <class Made>
+const char* create(const char* call, Made made, void** handle) {
+  if (const char* const error = answer(call)) return error;
+  *handle = new Made(std::move(made));
+  ++state().gpu.handles;
+  return nullptr;
+}
+
+template <class Made>
+void release(void* handle) {
+  --state().gpu.handles;
+  delete static_cast<Made*>(handle);
+}
+
+void add_devices(BubblescopeGpu& calls) {
+  calls.count_devices = [](std::int32_t* count) {
+    *count = static_cast<std::int32_t>(state().gpu.devices.size());
+    return answer("count_devices");
+  };
+  calls.describe_device = [](std::int32_t device, BubblescopeDevice* description) {
+    *description = state().gpu.devices[static_cast<std::size_t>(device)];
+    return answer("describe_device");
+  };
+  calls.link_devices = [](std::int32_t, std::int32_t) { return answer("link_devices"); };
+  calls.await_device = [](std::int32_t) { return answer("await_device"); };
+  calls.abandon = [] { state().gpu.was_abandoned = true; };
+}
+
+/// Fresh memory is no number: what is read before it is written shows.
+void add_memory(BubblescopeGpu& calls) {
+  calls.allocate = [](std::int32_t, std::size_t bytes, void** memory) {
+    if (const char* const error = answer("allocate")) return error;
+    auto* const made = new float[(bytes + 3) / 4];
+    std::memset(made, 0xff, (bytes + 3) / 4 * 4);
+    *memory = made;
+    state().memory[made] = static_cast<std::int64_t>(bytes);
+    state().gpu.bytes += static_cast<std::int64_t>(bytes);
+    return answer("none");
+  };
+  calls.release_memory = [](void* memory) {
+    state().gpu.bytes -= state().memory[memory];
+    state().memory.erase(memory);
+    delete[] static_cast<float*>(memory);
+  };
+  calls.upload = [](void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    return answer("upload");
+  };
+  calls.download = [](void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    return answer("download");
+  };
+  calls.create_flag = [](std::uint32_t** on_host, const std::uint32_t** on_device) {
+    *on_device = *on_host = new std::uint32_t(0);
+    return answer("create_flag");
+  };
+  calls.release_flag = [](std::uint32_t* on_host) { delete on_host; };
+}
+
+void add_streams(BubblescopeGpu& calls) {
+  calls.split = [](std::int32_t, std::int32_t multiprocessors, std::int32_t parts,
+                   void** partitions) {
+    for (std::int32_t part = 0; part < parts; ++part) {
+      if (const char* const error = create("split", multiprocessors, &partitions[part]))
+        return error;
+      state().gpu.partition_sizes.push_back(multiprocessors);
+    }
+    return answer("none");
+  };
+  calls.release_partition = release<std::int32_t>;
+  calls.create_stream = [](std::int32_t, void*, void** stream) {
+    return create("create_stream", Stream{}, stream);
+  };
+  calls.release_stream = release<Stream>;
+  calls.create_event = [](std::int32_t, std::int32_t timed, void** event) {
+    Event made;
+    made.timed = timed != 0;
+    return create("create_event", made, event);
+  };
+  calls.release_event = release<Event>;
+}
+
+void set_event(Event& event, const Stream& stream) {
+  event.time = stream.time;
+  event.blockers = stream.blockers;
+}
+
+void add_events(BubblescopeGpu& calls) {
+  calls.record = [](void* event, void* stream) {
+    auto* const of = static_cast<Event*>(event);
+    auto* const on = static_cast<Stream*>(stream);
+    if (const char* const error = join_capture(*on)) return error;
+    of->of_capture = state().captures;
+    of->on = on;
+    perform([of, on] { set_event(*of, *on); });
+    return answer("record");
+  };
+  calls.record_in_graph = [](void* event, void* stream) {
+    if (!state().captures) return "nothing is captured";
+    if (const char* const error = use(stream)) return error;
+    perform([=] { set_event(*static_cast<Event*>(event), *static_cast<Stream*>(stream)); });
+    return answer("record_in_graph");
+  };
+  calls.wait = [](void* stream, void* event) {
+    auto* const on = static_cast<Stream*>(stream);
+    auto* const of = static_cast<Event*>(event);
+    if (state().captures && !of->of_capture) return "an event from outside of the capture";
+    if (!state().captures && of->of_capture) return "an event of a capture";
+    if (state().captures) {
+      on->in_capture = true;
+      state().unjoined.erase(of->on);
+      state().unjoined.insert(on);
+    }
+    perform([on, of] {
+      on->time = std::max(on->time, of->time);
+      on->blockers.insert(of->blockers.begin(), of->blockers.end());
+    });
+    return answer("wait");
+  };
+  calls.query = [](void* event, std::int32_t* ended) {
+    const auto* const of = static_cast<Event*>(event);
+    *ended = std::all_of(of->blockers.begin(), of->blockers.end(),
+                         [](const std::uint32_t* word) { return *word != 0; });
+    if (*ended != 0) state().host_time = std::max(state().host_time, of->time);
+    return answer("query");
+  };
+  calls.elapsed = [](void* from, void* to, double* nanos) {
+    const auto* const first = static_cast<Event*>(from);
+    const auto* const second = static_cast<Event*>(to);
+    *nanos = static_cast<double>(second->time - first->time);
+    return first->timed && second->timed ? answer("elapsed") : "an event without a time";
+  };
+}
+
+void add_graphs(BubblescopeGpu& calls) {
+  calls.begin_capture = [](void* stream) {
+    state().captures = true;
+    state().graph.clear();
+    static_cast<Stream*>(stream)->in_capture = true;
+    state().unjoined.clear();
+    return answer("begin_capture");
+  };
+  calls.end_capture = [](void* stream, void** graph) {
+    state().captures = false;
+    static_cast<Stream*>(stream)->in_capture = false;
+    state().unjoined.erase(static_cast<Stream*>(stream));
+    if (!state().unjoined.empty()) return "a stream was not joined to the first";
+    return create("end_capture", std::move(state().graph), graph);
+  };
+  calls.launch_graph = [](void* graph, void*) {
+    for (const auto& action : *static_cast<Graph*>(graph)) action();
+    ++state().gpu.graph_launches;
+    return answer("launch_graph");
+  };
+  calls.release_graph = release<Graph>;
+}
+
+const char* spin(const BubblescopeSpin* order, void* stream) {
+  if (const char* const error = use(stream)) return error;
+  auto* const on = static_cast<Stream*>(stream);
+  perform([spin = *order, on] {
+    on->time = std::max(on->time, state().host_time);
+    if (spin.nanos < std::numeric_limits<Nanos>::max())
+      on->time += spin.nanos;
+    else
+      on->blockers.insert(spin.stop);
+  });
+  return answer("spin");
+}
+
+void add_work(BubblescopeGpu& calls) {
+  calls.spin = spin;
+  calls.copy = [](void* to, const void* from, std::size_t bytes, void* stream) {
+    if (const char* const error = use(stream)) return error;
+    perform([=] { std::memcpy(to, from, bytes); });
+    return answer("copy");
+  };
+  calls.clear = [](void* memory, std::size_t bytes, void* stream) {
+    if (const char* const error = use(stream)) return error;
+    perform([=] { std::memset(memory, 0, bytes); });
+    return answer("clear");
+  };
+  calls.launch = [](const BubblescopeLaunch* launch, void* stream) {
+    if (const char* const error = use(stream)) return error;
+    ++state().gpu.launches;
+    perform([order = *launch] { run_on_host(order); });
+    return answer("launch");
+  };
+  calls.create_multiplier = [](std::int32_t, std::int32_t multiprocessors, void** made) {
+    return create("create_multiplier", multiprocessors, made);
+  };
+  calls.release_multiplier = release<std::int32_t>;
+  calls.multiply = [](void*, const BubblescopeProduct* product, void* stream) {
+    if (const char* const error = use(stream)) return error;
+    ++state().gpu.launches;
+    perform([order = *product] { run_on_host(order); });
+    return answer("multiply");
+  };
+}
+
+BubblescopeGpu make_calls() {
+  BubblescopeGpu calls{};
+  add_devices(calls);
+  add_memory(calls);
+  add_streams(calls);
+  add_events(calls);
+  add_graphs(calls);
+  add_work(calls);
+  return calls;
+}
+
+}  // namespace
+
+FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors) {
+  state() = State{};
+  BubblescopeDevice device{"Fake GPU", multiprocessors, 90, 13000, std::int64_t{1} << 36};
+  state().gpu.devices.assign(static_cast<std::size_t>(devices), device);
+  return state().gpu;
+}
+
+const BubblescopeGpu& fake_gpu_calls() {
+  static const BubblescopeGpu calls = make_calls();
+  return calls;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,31 @@
+// A GPU for tests: it does on the host, at once, what it is told, and keeps a time of its own, so
+// that its events tell when everything would have run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/gpu/calls.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+struct FakeGpu {
+  std::vector<BubblescopeDevice> devices;
+  std::string fails_at;      ///< the name of a call that fails; empty: none does
+  std::int64_t handles = 0;  ///< that were created and not released
+  std::int64_t bytes = 0;    ///< of memory, the same
+  std::int64_t launches = 0;
+  std::int64_t graph_launches = 0;
+  std::vector<std::int32_t> partition_sizes;
+  bool was_abandoned = false;
+};
+
+/// Devices of this many multiprocessors, without anything on them; forgets those before.
+FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors = 132);
+
+/// Its calls. Kernels and products are done in float32 by exec/training.
+const BubblescopeGpu& fake_gpu_calls();
+
+}  // namespace bubblescope

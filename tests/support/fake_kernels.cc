@@ -1,0 +1,186 @@
+// Kernels and products on the host.
+#include "tests/support/fake_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "exec/gpu/kernels.h"
+#include "exec/training/layers.h"
+#include "exec/training/matrix.h"
+
+namespace bubblescope {
+
+namespace {
+
+const float* floats(const void* data) { return static_cast<const float*>(data); }
+
+class HostLaunch {
+ public:
+  explicit HostLaunch(const BubblescopeLaunch& launch)
+      : launch_(launch),
+        rows_(static_cast<std::int32_t>(launch.rows)),
+        columns_(static_cast<std::int32_t>(launch.columns)) {}
+
+  Matrix matrix(const void* data) const { return read(data, rows_); }
+  Matrix row(const void* data) const { return read(data, 1); }
+  Matrix input(int at) const { return matrix(launch_.inputs[at]); }
+  Matrix target() const { return matrix(launch_.target); }
+  float* extra(int at) const { return static_cast<float*>(launch_.extra[at]); }
+  std::vector<std::int32_t> tokens() const {
+    const auto* const data = static_cast<const std::int32_t*>(launch_.inputs[2]);
+    return {data, data + rows_};
+  }
+  void write(const Matrix& matrix) const { write(launch_.target, matrix); }
+  static void write(void* to, const Matrix& matrix) {
+    std::copy(matrix.values.begin(), matrix.values.end(), static_cast<float*>(to));
+  }
+
+ private:
+  Matrix read(const void* data, std::int32_t rows) const {
+    Matrix matrix(rows, columns_);
+    std::copy_n(floats(data), matrix.values.size(), matrix.values.begin());
+    return matrix;
+  }
+
+  const BubblescopeLaunch& launch_;
+  std::int32_t rows_;
+  std::int32_t columns_;
+};
+
+void embed(const BubblescopeLaunch& launch, const HostLaunch& host) {
+  const std::vector<std::int32_t> tokens = host.tokens();
+  for (std::int64_t row = 0; row < launch.rows; ++row)
+    for (std::int64_t column = 0; column < launch.columns; ++column)
+      static_cast<float*>(launch.target)[row * launch.columns + column] =
+          floats(
+              launch.inputs[0])[tokens[static_cast<std::size_t>(row)] * launch.columns + column] +
+          floats(launch.inputs[1])[row % launch.period * launch.columns + column];
+}
+
+void embed_grad(const BubblescopeLaunch& launch, const HostLaunch& host) {
+  const std::vector<std::int32_t> tokens = host.tokens();
+  for (std::int64_t row = 0; row < launch.rows; ++row)
+    for (std::int64_t column = 0; column < launch.columns; ++column) {
+      const float grad = floats(launch.inputs[0])[row * launch.columns + column];
+      host.extra(0)[tokens[static_cast<std::size_t>(row)] * launch.columns + column] += grad;
+      host.extra(1)[row % launch.period * launch.columns + column] += grad;
+    }
+}
+
+void norm_grad_of(const BubblescopeLaunch& launch, const HostLaunch& host) {
+  const Matrix input = host.input(0);
+  Matrix result = norm_grad(input, host.row(launch.inputs[1]), host.input(2));
+  if (launch.inputs[3] != nullptr) add(result, host.input(3));
+  host.write(result);
+  for (std::int32_t row = 0; row < input.rows; ++row) {
+    float squares = 0;
+    for (std::int32_t column = 0; column < input.columns; ++column)
+      squares += input.row(row)[column] * input.row(row)[column];
+    host.extra(0)[row] = 1 / std::sqrt(squares / static_cast<float>(input.columns) + kNormSmall);
+  }
+}
+
+void causal_softmax(const BubblescopeLaunch& launch, const HostLaunch& host) {
+  const Matrix scores = host.target();
+  Matrix result(scores.rows, scores.columns);
+  for (std::int32_t row = 0; row < scores.rows; ++row) {
+    const auto count = static_cast<std::int32_t>(row % launch.period) + 1;
+    Matrix part(1, count);
+    std::copy_n(scores.row(row), count, part.values.begin());
+    part = softmax(part);
+    std::copy_n(part.values.begin(), count, result.row(row));
+  }
+  host.write(result);
+}
+
+void softmax_grad_of(const HostLaunch& host) {
+  Matrix grad = host.target();
+  const Matrix weights = host.input(0);
+  for (std::int32_t row = 0; row < grad.rows; ++row) {
+    float sum = 0;
+    for (std::int32_t column = 0; column < grad.columns; ++column)
+      sum += grad.row(row)[column] * weights.row(row)[column];
+    for (std::int32_t column = 0; column < grad.columns; ++column)
+      grad.row(row)[column] = weights.row(row)[column] * (grad.row(row)[column] - sum);
+  }
+  host.write(grad);
+}
+
+void cross_entropy_of(const HostLaunch& host) {
+  const Matrix probabilities = softmax(host.target());
+  const std::vector<std::int32_t> tokens = host.tokens();
+  for (std::int32_t row = 0; row < probabilities.rows; ++row)
+    host.extra(0)[row] = -std::log(probabilities.row(row)[tokens[static_cast<std::size_t>(row)]]);
+  host.write(probabilities);
+}
+
+void update(const BubblescopeLaunch& launch, const HostLaunch& host, bool adam) {
+  for (std::int64_t at = 0; at < launch.rows * launch.columns; ++at) {
+    const float grad = floats(launch.inputs[0])[at];
+    float change = grad;
+    if (adam) {
+      float& mean = host.extra(1)[at];
+      float& square = host.extra(2)[at];
+      mean = kAdamMeanDecay * mean + (1 - kAdamMeanDecay) * grad;
+      square = kAdamSquareDecay * square + (1 - kAdamSquareDecay) * grad * grad;
+      change = mean / launch.scalars[1] / (std::sqrt(square / launch.scalars[2]) + kAdamSmall);
+    }
+    host.extra(0)[at] -= launch.scalars[0] * change;
+    if (launch.target != nullptr) static_cast<float*>(launch.target)[at] = host.extra(0)[at];
+  }
+}
+
+void sum_up(const BubblescopeLaunch& launch, const HostLaunch& host, bool mean) {
+  const std::int64_t count = mean ? launch.columns : launch.rows * launch.columns;
+  if (mean) host.extra(0)[0] = 0;
+  for (std::int64_t at = 0; at < count; ++at)
+    host.extra(0)[mean ? 0 : at] +=
+        floats(launch.inputs[0])[at] / (mean ? static_cast<float>(count) : 1.0F);
+}
+
+}  // namespace
+
+void run_on_host(const BubblescopeLaunch& launch) {
+  const HostLaunch host(launch);
+  switch (static_cast<Kernel>(launch.kernel)) {
+    case Kernel::kEmbed: return embed(launch, host);
+    case Kernel::kEmbedGrad: return embed_grad(launch, host);
+    case Kernel::kNorm:
+      return host.write(apply_gain(normalize(host.input(0)), host.row(launch.inputs[1])));
+    case Kernel::kNormGrad: return norm_grad_of(launch, host);
+    case Kernel::kGainGrad:
+      return HostLaunch::write(launch.extra[0], gain_grad(host.input(0), host.input(1)));
+    case Kernel::kCausalSoftmax: return causal_softmax(launch, host);
+    case Kernel::kSoftmaxGrad: return softmax_grad_of(host);
+    case Kernel::kGelu: return host.write(gelu(host.input(0)));
+    case Kernel::kGeluGrad: return host.write(gelu_grad(host.input(0), host.input(1)));
+    case Kernel::kCrossEntropy: return cross_entropy_of(host);
+    case Kernel::kCrossEntropyGrad:
+      return host.write(cross_entropy_grad(host.target(), host.tokens(), launch.scalars[0]));
+    case Kernel::kMean: return sum_up(launch, host, true);
+    case Kernel::kAdd: return sum_up(launch, host, false);
+    case Kernel::kSgd: return update(launch, host, false);
+    case Kernel::kAdam: return update(launch, host, true);
+  }
+}
+
+void run_on_host(const BubblescopeProduct& p) {
+  const auto factor = [](const BubblescopeFactor& from, std::int32_t rows, std::int32_t columns,
+                         std::int64_t at) {
+    return Factor{floats(from.data) + at * from.step, rows, columns,
+                  static_cast<std::int32_t>(from.stride), from.transposed != 0};
+  };
+  for (std::int32_t at = 0; at < p.batch; ++at) {
+    float* const to = static_cast<float*>(p.target) + at * p.target_step;
+    const float* const source =
+        p.source == nullptr ? nullptr : floats(p.source) + at * p.target_step;
+    for (std::int32_t row = 0; row < p.rows && source != nullptr && source != to; ++row)
+      std::copy_n(source + row * p.target_stride, p.columns, to + row * p.target_stride);
+    multiply(factor(p.left, p.rows, p.inner, at), factor(p.right, p.inner, p.columns, at),
+             {to, p.rows, p.columns, static_cast<std::int32_t>(p.target_stride)},
+             {p.scale, source != nullptr});
+  }
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,108 @@
+// Ranks on devices, lanes on streams.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "exec/gpu/place_ranks.h"
+#include "exec/gpu/stream_plan.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+std::int32_t size_of_each(std::int32_t multiprocessors, std::int32_t ranks) {
+  const auto places = place_ranks({{multiprocessors, 90}}, ranks, Share::kGreen);
+  std::set<std::int32_t> parts;
+  for (const RankPlace& place : places) {
+    EXPECT_EQ(place.multiprocessors, places[0].multiprocessors);
+    parts.insert(place.partition);
+  }
+  EXPECT_EQ(parts.size(), places.size());
+  return places[0].multiprocessors;
+}
+
+TEST(PlaceRanks, PartitionsAreMultiplesOfEight) {
+  // The largest multiple of 8 of which as many as there are ranks fit into 132.
+  EXPECT_EQ(size_of_each(132, 2), 64);
+  EXPECT_EQ(size_of_each(132, 3), 40);
+  EXPECT_EQ(size_of_each(132, 4), 32);
+  EXPECT_EQ(size_of_each(132, 8), 16);
+  EXPECT_EQ(size_of_each(132, 16), 8);
+  EXPECT_EQ(size_of_each(114, 4), 24);
+  EXPECT_THROW(place_ranks({{132, 90}}, 17, Share::kGreen), Error);
+  EXPECT_EQ(partition_grain(80), 4);
+  EXPECT_EQ(partition_grain(70), 2);
+  EXPECT_EQ(partition_grain(100), 8);
+}
+
+TEST(PlaceRanks, ARankAloneHasItsDeviceWhole) {
+  const auto alone = place_ranks({{132, 90}}, 1, Share::kGreen);
+  EXPECT_EQ(alone, (std::vector<RankPlace>{{0, 132, 0, false}}));
+  const auto two = place_ranks({{132, 90}, {114, 90}, {132, 90}}, 2, Share::kGreen);
+  EXPECT_EQ(two, (std::vector<RankPlace>{{0, 132, 0, false}, {1, 114, 0, false}}));
+}
+
+TEST(PlaceRanks, NeighboursShareADeviceWhereThereAreFewer) {
+  const auto places = place_ranks({{132, 90}, {132, 90}}, 4, Share::kGreen);
+  EXPECT_EQ(places, (std::vector<RankPlace>{
+                        {0, 64, 0, true}, {0, 64, 1, true}, {1, 64, 0, true}, {1, 64, 1, true}}));
+  // Three ranks on two devices: two share the first, the third has the second whole.
+  const auto three = place_ranks({{132, 90}, {132, 90}}, 3, Share::kGreen);
+  EXPECT_EQ(three,
+            (std::vector<RankPlace>{{0, 64, 0, true}, {0, 64, 1, true}, {1, 132, 0, false}}));
+}
+
+TEST(PlaceRanks, StreamsCompeteForAllMultiprocessors) {
+  for (const RankPlace& place : place_ranks({{132, 90}}, 20, Share::kStreams)) {
+    EXPECT_FALSE(place.has_partition);
+    EXPECT_EQ(place.multiprocessors, 132);
+  }
+  EXPECT_THROW(place_ranks({}, 1, Share::kStreams), Error);
+}
+
+Program lowered(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
+  return std::get<Program>(
+      lower(build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}})));
+}
+
+TEST(PlanStreams, ThereIsOnePerLaneAndOnePerDirectedLink) {
+  // 1F1B on four ranks: four compute lanes, three links down and three up.
+  const StreamPlan plan = plan_streams(lowered("1f1b", 4, 8));
+  std::set<std::string> links;
+  for (const PlannedStream& stream : plan.streams)
+    if (!stream.computes) links.insert(stream.name);
+  EXPECT_EQ(plan.streams.size(), 10u);
+  EXPECT_EQ(links, (std::set<std::string>{"0>1", "1>2", "2>3", "1>0", "2>1", "3>2"}));
+}
+
+TEST(PlanStreams, AnInstructionWaitsOncePerOtherStreamForTheLastOfIt) {
+  for (const char* name : {"1f1b", "zb-v", "dualpipe", "interleaved-zb"}) {
+    const Program program = lowered(name, 4, 8);
+    const StreamPlan plan = plan_streams(program);
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      std::map<std::uint32_t, std::uint32_t> last;
+      for (const InstructionId dependency : program.dependencies_of(id))
+        if (plan.stream_of[dependency] != plan.stream_of[id])
+          last[plan.stream_of[dependency]] =
+              std::max(last[plan.stream_of[dependency]], plan.place[dependency]);
+      ASSERT_EQ(plan.waits_of(id).size(), last.size()) << name;
+      for (const InstructionId awaited : plan.waits_of(id)) {
+        EXPECT_EQ(plan.place[awaited], last[plan.stream_of[awaited]]);
+        EXPECT_LT(plan.place[awaited], plan.place[id]);
+      }
+    }
+  }
+}
+
+TEST(PlanStreams, EightRanksNeedNoMoreQueuesThanTheDriverHas) {
+  for (const char* name : {"1f1b", "gpipe", "interleaved", "zb-h2", "zb-v", "dualpipev", "v-half"})
+    EXPECT_LE(plan_streams(lowered(name, 8, 16)).streams.size(), kMostQueues) << name;
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -93,10 +93,10 @@ struct BackendDef {
   std::string summary;  ///< one line for `list backends`
   /// For backends whose work is done by the host.
   std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
-  /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
-  std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
   /// Finds the other processes; empty for backends that run all ranks in this one.
   std::function<Processes::Link(const Limits& limits)> join = {};
+  /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
+  std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

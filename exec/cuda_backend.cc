@@ -14,7 +14,7 @@ Job start(const JobRequest& job, BackendRequest request) {
 }
 
 const BackendRegistrar registrar{
-    {"cuda", {"gpu"}, "all ranks in one process, streams of one or several GPUs", {}, start}};
+    {"cuda", {"gpu"}, "all ranks in one process, streams of one or several GPUs", {}, {}, start}};
 
 }  // namespace
 

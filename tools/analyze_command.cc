@@ -9,6 +9,7 @@
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
 #include "sim/model/schedule_def.h"
+#include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"

@@ -71,7 +71,8 @@ void add_noise_options(CLI::App& app, NoiseOptions& options) {
              [&noise](const std::string& text) { noise.stragglers = parse_stragglers(text); });
   app.add_option("--seeds", options.seeds, "steps that are tried under noise (default 1000)")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seed", noise.seed, "which noise: the same seed, the same steps (default 1)");
+  app.add_option("--noise-seed", noise.seed,
+                 "which noise: the same seed, the same steps (default 1)");
   app.add_flag("--sensitivity", options.sensitivity,
                "what 1 % more on each rank and each kind of op costs");
 }

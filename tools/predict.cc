@@ -104,26 +104,6 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
              to_text(cost.full_backward()));
 }
 
-bool ends_like(const std::string& path, const std::vector<std::string>& endings) {
-  std::string name = CLI::detail::to_lower(path);
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](const std::string& ending) { return name.ends_with(ending); });
-}
-
-/// A file whose name ends as another format's files do is a mistake, as is a picture of a kind that
-/// nobody here draws.
-void expect_ending(const TimelineFormat& format, const std::string& path) {
-  if (format.endings.empty() || ends_like(path, format.endings)) return;
-  bool foreign = ends_like(path, {".jpg", ".jpeg", ".gif"});
-  if (foreign && format.endings.size() > 1)
-    throw Error(fmt::format("--{}: cannot write {}; the endings are {}", format.name, path,
-                            fmt::join(format.endings, ", ")));
-  for (const TimelineFormat& other : Registry<TimelineFormat>::instance().all())
-    foreign = foreign || ends_like(path, other.endings);
-  if (foreign) throw Error("--" + format.name + ": " + path + " has the ending of another format");
-}
-
 /// The same step in every scenario of the noise.
 StepTimes try_noise(const Step& step, const NoiseOptions& options) {
   const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
@@ -357,30 +337,6 @@ Step predict(Schedule schedule, const PredictOptions& options) {
     step.report.sensitivity =
         find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
   return step;
-}
-
-void expect_sound(const ExportOptions& exports, bool stdout_is_taken) {
-  std::map<std::string, std::string> format_of_path;
-  if (stdout_is_taken) format_of_path["-"] = "format";
-  for (const auto& [name, path] : exports) {
-    if (!path) continue;
-    if (path->empty()) throw Error("--" + name + " has an empty file name");
-    if (const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name))
-      expect_ending(*format, *path);
-    const auto [taken, is_new] = format_of_path.emplace(*path, name);
-    if (!is_new)
-      throw Error(fmt::format("--{} and --{} both write {}; give each its own file", taken->second,
-                              name, *path));
-  }
-}
-
-void write_exports(const Step& step, const ExportOptions& exports) {
-  for (const auto& [name, path] : exports) {
-    if (!path) continue;
-    const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name);
-    write_file(*path, format->write(step.recording(), *path));
-    if (*path != "-") fmt::print(stderr, "wrote {}\n", *path);
-  }
 }
 
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {

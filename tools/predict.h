@@ -76,13 +76,6 @@ Step predict(const std::string& name_or_path, const PredictOptions& options);
 /// The walk from a schedule on.
 Step predict(Schedule schedule, const PredictOptions& options);
 
-/// Throws Error for a file name that is empty, is given twice, or has another format's ending.
-/// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
-void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
-
-/// Writes the files that were asked for.
-void write_exports(const Step& step, const ExportOptions& exports);
-
 /// One line per rank that holds more than --cap allows; empty where all fit.
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 std::vector<Peak> peaks_of(const BubbleReport& report);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/terminal.h"

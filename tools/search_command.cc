@@ -9,6 +9,7 @@
 
 #include "schedules/search/schedule_search.h"
 #include "tools/choice.h"
+#include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"

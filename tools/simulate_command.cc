@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"

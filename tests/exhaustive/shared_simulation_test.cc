@@ -127,7 +127,9 @@ TEST(SharedSimulation, IsTheDataflowPassOnEveryScheduleWithLinksThatAreNeverFull
       const Traffic traffic = route_messages(program, durations, with_links(cluster_of(4, 2), 40));
       const Timeline expected = simulate(program, durations_alone(traffic));
       const bool shared = any_shared(traffic, expected);
-      ASSERT_TRUE(!shared || mode != P2pMode::kDataflow) << def.name;
+      // The messages of forwards that run as one leave at once.
+      const bool joint = def.name.starts_with("chimera-");
+      ASSERT_TRUE(!shared || joint || mode != P2pMode::kDataflow) << def.name;
       if (shared) continue;
       const Timeline found = simulate_shared(program, traffic).timeline;
       ASSERT_EQ(found.start, expected.start) << def.name;

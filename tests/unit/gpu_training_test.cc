@@ -59,7 +59,7 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
       } catch (const Error&) {
         continue;
       }
-      if (!schedule.weights.empty()) continue;
+      if (!schedule.weights.empty() || schedule.shape.slices > 1) continue;
       SCOPED_TRACE(def.name);
       const Trained trained = train(schedule, small_model());
       ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;

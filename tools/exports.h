@@ -1,0 +1,16 @@
+// The files that a step is written to: --trace, --svg, --save and so on.
+#pragma once
+
+#include "tools/options.h"
+#include "tools/predict.h"
+
+namespace bubblescope {
+
+/// Throws Error for a file name that is empty, is given twice, or has another format's ending.
+/// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
+void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
+
+/// Writes the files that were asked for.
+void write_exports(const Step& step, const ExportOptions& exports);
+
+}  // namespace bubblescope

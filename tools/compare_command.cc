@@ -26,6 +26,7 @@ struct Row {
   std::string name;  ///< with its shape, where there are several
   std::optional<Step> step;
   std::string refusal;
+  bool of_all = false;  ///< nobody asked for it by its name
 };
 
 bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
@@ -82,7 +83,8 @@ std::vector<Row> predict_rows(const std::string& list, const std::vector<std::st
   const auto add = [&](const PredictOptions& mine, const std::string& shape) {
     for (const std::string& name : names_of(list)) {
       Row row = predict_row(name, mine);
-      if (is_all(list) && !row.refusal.empty()) continue;
+      row.of_all = is_all(list);
+      if (row.of_all && !row.refusal.empty()) continue;
       if (shapes.size() > 1) row.name += " " + shape;
       rows.push_back(std::move(row));
     }
@@ -184,6 +186,15 @@ void print_json(const std::vector<Row>& rows) {
              reports, refused, write_beats_json(reports_of(rows)));
 }
 
+bool trains(const Schedule& schedule, const TrainingOptions& options, const Processes& processes) {
+  try {
+    expect_trainable(schedule, options, processes);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 /// Predicted and measured, for those that could be predicted.
 int compare_with_measured(std::vector<Row> rows, const std::string& format,
                           const PredictOptions& options, const RunOptions& run) {
@@ -192,6 +203,10 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
         "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
         "calibrate --pp 2 -m 8 -o costs.json', then --costs costs.json");
   const Session session(run);
+  if (run.work == WorkKind::kTransformer)
+    std::erase_if(rows, [&](const Row& row) {
+      return row.of_all && !trains(row.step->schedule, run.training, session.processes());
+    });
   std::vector<Comparison> comparisons;
   for (Row& row : rows) {
     if (row.step)

@@ -27,9 +27,6 @@ struct TrainingResult {
 /// Data that can be learnt: each token follows from the one before it by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
 
-/// Throws Error for sliced sequences, ranks that share a stage, heads that do not divide the width.
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
-
 /// The same steps on one rank, micro-batch after micro-batch, each on the versions of the weights
 /// that the schedule prescribes: the judge.
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,

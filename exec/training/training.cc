@@ -18,9 +18,10 @@ std::uint64_t scramble(std::uint64_t value) {
 
 /// Memory of another process is out of a copy's reach.
 void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
+  if (!processes.here()) return;
   for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
     const std::int32_t keeper = schedule.keeper_of_rank[rank];
-    if (!processes.runs(static_cast<std::int32_t>(rank)) || processes.runs(keeper)) continue;
+    if (keeper == static_cast<std::int32_t>(rank)) continue;
     throw Error("rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keeper) +
                 ", which runs in another process; that is not done yet: run both in one, as "
                 "--backend cpu does");
@@ -47,7 +48,9 @@ StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std:
 
 }  // namespace
 
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
+                      const Processes& processes) {
+  expect_keepers_here(schedule, processes);
   if (schedule.shape.slices > 1)
     throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
   if (!schedule.replicas_of_stage.empty())
@@ -88,8 +91,7 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       memory_(static_cast<std::size_t>(schedule.shape.ranks)),
       inbox_(schedule.stages(), schedule.shape.microbatches),
       outbox_(schedule.stages(), schedule.shape.microbatches) {
-  expect_trainable(schedule, options);
-  expect_keepers_here(schedule, processes);
+  expect_trainable(schedule, options, processes);
   multiplier();
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     if (!runs_stage(stage)) continue;

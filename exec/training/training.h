@@ -18,6 +18,11 @@
 
 namespace bubblescope {
 
+/// Throws Error for sliced sequences, ranks that share a stage, heads that do not divide the width,
+/// and evictions into the memory of another process: the same in every process.
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
+                      const Processes& processes = this_process_alone());
+
 class Training {
  public:
   /// Its references are not copied; stages of other processes are not held here. Throws Error.

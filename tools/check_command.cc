@@ -37,6 +37,7 @@ struct Verdict {
   std::vector<Peak> peaks;
   Problems over_cap;
   std::optional<ReceiveSuggestion> suggestion;
+  std::string suggested_mode;  ///< the mode in which the suggestion gains what it says
 
   bool legal() const { return problems.empty(); }
   bool deadlocks_in_any() const {
@@ -94,6 +95,7 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
     LowerOptions suggested = lower_options;
     suggested.mode = verdict.mode_to_mend(lower_options.mode);
     verdict.suggestion = suggest_receives(schedule, suggested, models.costs);
+    verdict.suggested_mode = to_string(suggested.mode, suggested.eager_slots);
   }
   return verdict;
 }
@@ -155,7 +157,8 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   for (const Peak& peak : verdict.peaks) fmt::print(" {:g}", peak.activations);
   fmt::print("\n");
   for (const Problem& problem : verdict.over_cap) fmt::print("  {}\n", problem.message);
-  if (verdict.suggestion) fmt::print("suggestion:\n{}\n", to_string(*verdict.suggestion));
+  if (verdict.suggestion)
+    fmt::print("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ NetworkOptions parse_network(std::string_view text) {
   if ((options.nic_gbps || options.between_gbps) && !options.ranks_per_node)
     throw Error("'between' and 'nic' are of messages between nodes; add per-node=N");
   if (options.ranks_per_nic && !options.nic_gbps)
-    throw Error("'ranks-per-nic' needs the NIC's bandwidth; add nic=GBPS");
+    throw Error("'ranks-per-nic' needs the NIC's bandwidth; add nic=GBIT/S");
   return options;
 }
 

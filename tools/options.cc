@@ -315,7 +315,7 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_parsed(
       app,
       {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
-       "bytes=SIZE,link=GBPS,per-node=N,between=GBPS,nic=GBPS,ranks-per-nic=N"},
+       "bytes=SIZE,link=GBIT/S,per-node=N,between=GBIT/S,nic=GBIT/S,ranks-per-nic=N"},
       [&options](const std::string& text) { options.cost.network = parse_network(text); });
   app.add_option_function<std::vector<std::string>>(
          "--inject",

@@ -231,6 +231,9 @@ void add_recompute(Models& models, const Schedule& schedule, const ModelOnDevice
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   Models models;
   models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  const bool has_layout = !options.shape.layout.empty();
+  if (options.cost.network && (options.model.given() || has_layout))
+    throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
   if (options.model.given()) {
     if (options.cost.any_uniform || !options.cost.file.empty())
       throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
@@ -245,7 +248,7 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
     add_recompute(models, schedule, on, step);
     return models;
   }
-  if (!options.shape.layout.empty()) {
+  if (has_layout) {
     models.costs = layout_costs(schedule, options);
     return models;
   }

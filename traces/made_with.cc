@@ -32,6 +32,18 @@ constexpr std::array<Named<Lowering>, 2> kLowerings{{
     {"deferred", Lowering::kDeferred},
 }};
 
+constexpr std::array<Named<OptimizerMode>, 4> kOptimizers{{
+    {"none", OptimizerMode::kNone},
+    {"local", OptimizerMode::kLocal},
+    {"barrier", OptimizerMode::kBarrier},
+    {"post-validation", OptimizerMode::kPostValidation},
+}};
+constexpr std::array<Named<GradReduction>, 3> kReductions{{
+    {"none", GradReduction::kNone},
+    {"overlap", GradReduction::kOverlap},
+    {"serial", GradReduction::kSerial},
+}};
+
 template <class Names, class Choice>
 std::string name_of(const Names& names, Choice choice) {
   const auto found = std::find_if(names.begin(), names.end(),
@@ -78,6 +90,13 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) 
   described.emplace_back("p2p_mode", to_string(made.lower.mode, made.lower.eager_slots));
   described.emplace_back("lowering", name_of(kLowerings, made.lower.posting));
   described.emplace_back("overlap", name_of(kOverlaps, made.lower.overlap));
+  const UpdateOptions& update = made.lower.update;
+  if (update.optimizer != OptimizerMode::kNone)
+    described.emplace_back("optimizer", name_of(kOptimizers, update.optimizer));
+  if (update.reduction != GradReduction::kNone)
+    described.emplace_back("grad_reduction", name_of(kReductions, update.reduction));
+  if (made.lower.ranks_per_host_link > 1)
+    described.emplace_back("ranks_per_host_link", std::to_string(made.lower.ranks_per_host_link));
   if (!made.profile.empty()) described.emplace_back("profile", made.profile);
   return described;
 }
@@ -96,6 +115,15 @@ LowerOptions read_lowering(const std::map<std::string, std::string>& described,
     read_mode(mode->second, options, file);
   read_choice(described, "lowering", kLowerings, options.posting, file);
   read_choice(described, "overlap", kOverlaps, options.overlap, file);
+  read_choice(described, "optimizer", kOptimizers, options.update.optimizer, file);
+  read_choice(described, "grad_reduction", kReductions, options.update.reduction, file);
+  if (const auto ranks = described.find("ranks_per_host_link"); ranks != described.end()) {
+    const std::string& text = ranks->second;
+    const char* const end = text.data() + text.size();
+    const auto [last, fault] = std::from_chars(text.data(), end, options.ranks_per_host_link);
+    if (fault != std::errc{} || last != end || options.ranks_per_host_link < 1)
+      refuse(file, "ranks_per_host_link", text);
+  }
   return options;
 }
 

@@ -10,8 +10,8 @@
 
 namespace bubblescope {
 
-/// "costs", "p2p_mode", "lowering", "overlap" and "profile", each as its flag takes it; what nobody
-/// said is left out.
+/// "costs", "p2p_mode", "lowering", "overlap", "optimizer", "grad_reduction", "ranks_per_host_link"
+/// and "profile", each as its flag takes it; what nobody said is left out.
 std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
 
 /// `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, to go into a json report.

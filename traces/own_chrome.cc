@@ -70,6 +70,7 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
   MeasuredStep step;
   step.schedule = read_native_schedule(events.other_data.at("native_schedule"), where);
   Problems problems = validate_ops(step.schedule);
+  if (problems.empty()) problems = validate_collectives(step.schedule);
   if (problems.empty()) problems = validate_messages(step.schedule);
   if (!problems.empty())
     throw Error(fmt::format("{}: is not legal: {}", where, problems[0].message));

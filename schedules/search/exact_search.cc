@@ -2,7 +2,6 @@
 #include "schedules/search/exact_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "schedules/search/deadline_test.h"
@@ -11,8 +10,6 @@
 namespace bubblescope {
 
 namespace {
-
-constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
 class BranchAndBound {
  public:

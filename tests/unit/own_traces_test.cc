@@ -37,6 +37,7 @@ UniformCost uneven_cost() {
   cost.input_grad = 1'300'003;
   cost.weight_grad = 700'007;
   cost.message = 250'011;
+  cost.update = {400'013, 150'007, 90'001};
   return cost;
 }
 
@@ -75,6 +76,17 @@ TEST(OwnTraces, ChromeFilesGiveEveryMessageModeBack) {
         expect_round_trip(record_step(name, {.ranks = 2, .chunks = 2, .microbatches = 8},
                                       uneven_cost(), {overlap, mode.mode, 2}),
                           "trace");
+}
+
+TEST(OwnTraces, ChromeFilesGiveTheEndsOfStepsBack) {
+  LowerOptions options;
+  for (const OptimizerModeName& mode : kOptimizerModes)
+    for (const GradReduction reduction :
+         {GradReduction::kNone, GradReduction::kOverlap, GradReduction::kSerial}) {
+      options.update = {mode.mode, reduction};
+      expect_round_trip(
+          record_step("zb-h1", {.ranks = 2, .microbatches = 4}, uneven_cost(), options), "trace");
+    }
 }
 
 TEST(OwnTraces, TheCsvHasTheTimes) {

@@ -88,7 +88,8 @@ Claims claim(const ScheduleRequest& request) {
 const ScheduleRegistrar registrar{{
     .name = "bpipe",
     .aliases = {"BPipe"},
-    .summary = "1F1B; early ranks keep activations with late ones: at most (p+2)/2, rounded up, anywhere",
+    .summary =
+        "1F1B; early ranks keep activations with late ones: at most (p+2)/2, rounded up, anywhere",
     .source = "Kim et al. 2023",
     .implied_chunks = 1,
     .build = build,

@@ -2,6 +2,7 @@
 #include "sim/analysis/memory_curve.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sim/ir/depend.h"
@@ -74,7 +75,7 @@ class Amounts {
       return memory_.kept.of(schedule_.recompute(stage));
     const double share = static_cast<double>(memory_.checkpoint_bytes[at]) /
                          static_cast<double>(memory_.activation_bytes[at].forward);
-    return static_cast<Millionths>(share * kWhole + 0.5);
+    return std::llround(share * kWhole);
   }
 
   const Schedule& schedule_;

@@ -2,6 +2,7 @@
 #include "sim/analysis/stragglers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -121,7 +122,7 @@ class Mean {
  private:
   void add(double& sum, Nanos value, Nanos& mean) const {
     sum += static_cast<double>(value) / count_;
-    mean = static_cast<Nanos>(sum + 0.5);
+    mean = std::llround(sum);
   }
 
   double count_;

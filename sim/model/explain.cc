@@ -55,12 +55,11 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
           " % is waited for, of the context ranks " + number(100 * assumed.context_exposed) +
           " %, of the experts " + number(100 * assumed.expert_exposed) + " %",
-      "gradients: reduced in 32 bits while the last micro-batch's backward runs; the rest, at "
-      "least "
-      "a sixteenth, is waited for; new weights are gathered while the first forward runs",
-      "states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter; 2 GiB for the driver "
-      "and "
-      "the libraries",
+      std::string("gradients: reduced in 32 bits while the last micro-batch's backward runs; ") +
+          "the rest, at least a sixteenth, is waited for; new weights are gathered while the first "
+          "forward runs",
+      std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter; ") +
+          "2 GiB for the driver and the libraries",
       std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
           (on.parallel.flash_attention ? ", no scores (flash attention)" : "") +
           (on.parallel.sequence_parallel ? ", split over the tensor ranks throughout" : ""),

@@ -103,7 +103,8 @@ double products_of(const ModelOnDevices& on, const LayerClock& clock, std::int64
   const double local = static_cast<double>(experts.count) / on.parallel.expert;
   const double rows = clock.tokens() * static_cast<double>(experts.per_token) / local;
   const double inner = static_cast<double>(experts.feed_forward);
-  const double one = static_cast<double>(parameters.experts / experts.count);
+  const std::int64_t parameters_of_one = parameters.experts / experts.count;
+  const auto one = static_cast<double>(parameters_of_one);
   return time +
          local * clock.product(clock.per_tensor_rank(one), rows, clock.per_tensor_rank(inner));
 }

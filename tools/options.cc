@@ -135,14 +135,22 @@ void add_update_options(CLI::App& app, CostOptions& options) {
   Choices<OptimizerMode> modes;
   for (const OptimizerModeName& known : kOptimizerModes) modes.emplace_back(known.name, known.mode);
   add_choice<OptimizerMode>(
-      app, {"--optimizer", "what an optimizer step waits for (default: there is no step)"}, modes,
-      [&options](OptimizerMode mode) { options.lower.update.optimizer = mode; });
+      app, {"--optimizer", "what an optimizer step waits for (default none; with --model barrier)"},
+      modes, [&options](OptimizerMode mode) {
+        options.lower.update.optimizer = mode;
+        options.any_update = true;
+      });
   add_choice<GradReduction>(
-      app, {"--grad-reduction", "when a stage's gradients are reduced (default none)"},
+      app,
+      {"--grad-reduction",
+       "when a stage's gradients are reduced (default none; with --model overlap)"},
       {{"none", GradReduction::kNone},
        {"overlap", GradReduction::kOverlap},
        {"serial", GradReduction::kSerial}},
-      [&options](GradReduction reduction) { options.lower.update.reduction = reduction; });
+      [&options](GradReduction reduction) {
+        options.lower.update.reduction = reduction;
+        options.any_update = true;
+      });
   add_duration(app, options, {"--optimizer-step", "update of a rank's weights (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.update.optimizer = time; });
   add_duration(app, options, {"--reduce-grad", "reduction of a rank's gradients (default 0)"},

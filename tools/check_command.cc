@@ -79,7 +79,8 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
     const auto lowered = lower(schedule);
     if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
       // Ops that wait for each other do so whatever the messages do.
-      for (const P2pModeName& mode : kP2pModes) verdict.modes.push_back({mode.mode, *deadlock});
+      for (const Named<P2pMode>& mode : kP2pModes)
+        verdict.modes.push_back({mode.choice, *deadlock});
     }
   }
   if (!verdict.legal()) return verdict;

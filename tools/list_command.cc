@@ -41,7 +41,7 @@ std::vector<Entry> list_formats() {
 
 std::vector<Entry> list_profiles() {
   std::vector<Entry> entries;
-  for (const ProfileName& profile : kProfiles)
+  for (const Named<Profile>& profile : kProfiles)
     entries.push_back(
         {std::string(profile.name), {}, "--profile " + std::string(profile.name), ""});
   return entries;
@@ -49,7 +49,7 @@ std::vector<Entry> list_profiles() {
 
 std::vector<Entry> list_modes() {
   std::vector<Entry> entries;
-  for (const P2pModeName& mode : kP2pModes)
+  for (const Named<P2pMode>& mode : kP2pModes)
     entries.push_back({std::string(mode.name), {}, std::string(mode.summary), ""});
   return entries;
 }

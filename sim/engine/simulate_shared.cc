@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffu;
+constexpr FlowId kNoFlow = 0xffffffffu;
 
 /// A flow's first byte, or its last one if its share stays as it was at `version`.
 struct Event {
@@ -69,7 +69,7 @@ class SharedLoop {
   /// Its start is known: the latest end of all that it waited for.
   void start(InstructionId id) {
     const Nanos fixed_end = run_.timeline.start[id] + fixed_[id];
-    if (simulator_.flow_of_[id] == kNone)
+    if (simulator_.flow_of_[id] == kNoFlow)
       end(id, fixed_end);
     else
       events_.push({fixed_end, simulator_.flow_of_[id], 0});
@@ -85,7 +85,8 @@ class SharedLoop {
       const InstructionId id = ended_.back();
       ended_.pop_back();
       const Nanos time = run_.timeline.end[id];
-      if (simulator_.next_in_lane_[id] != kNone) release(simulator_.next_in_lane_[id], time);
+      if (simulator_.next_in_lane_[id] != kNoInstruction)
+        release(simulator_.next_in_lane_[id], time);
       for (std::uint32_t at = simulator_.waiter_begin_[id]; at < simulator_.waiter_begin_[id + 1];
            ++at)
         release(simulator_.waiters_[at], time);
@@ -112,17 +113,17 @@ SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
     : program_(program),
       traffic_(traffic),
       awaited_(program.size(), 0),
-      next_in_lane_(program.size(), kNone),
+      next_in_lane_(program.size(), kNoInstruction),
       waiter_begin_(program.size() + std::size_t{1}, 0),
       waiters_(program.dependencies.size()),
-      flow_of_(program.size(), kNone) {
-  std::vector<InstructionId> last_in_lane(program.lanes.size(), kNone);
+      flow_of_(program.size(), kNoFlow) {
+  std::vector<InstructionId> last_in_lane(program.lanes.size(), kNoInstruction);
   for (InstructionId id = 0; id < program.size(); ++id) {
     awaited_[id] = static_cast<std::uint32_t>(program.dependencies_of(id).size());
     for (const InstructionId awaited : program.dependencies_of(id)) ++waiter_begin_[awaited + 1];
     const std::uint32_t lane = program.instructions[id].lane;
     if (lane == kNoLane) continue;
-    if (last_in_lane[lane] != kNone) {
+    if (last_in_lane[lane] != kNoInstruction) {
       next_in_lane_[last_in_lane[lane]] = id;
       ++awaited_[id];
     }

@@ -29,10 +29,13 @@ constexpr Nanos kAfterInterrupt = 400'000'000;
 /// Ranks speak one after the other, so that mostly the first one does.
 constexpr Nanos kTurn = 200'000'000;
 constexpr std::chrono::milliseconds kLook{20};
+constexpr Nanos kBetweenLooks = 500'000'000;
+/// Who looks so much later than he wanted did not run.
+constexpr Nanos kStopped = 2'000'000'000;
 
 /// Launchers tell a process its rank and its job by one of these.
-constexpr std::array<std::string_view, 4> kRankNames{"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=",
-                                                     "PMI_RANK=", "SLURM_PROCID="};
+constexpr std::array<std::string_view, 4> kRankNames{
+    "OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK=", "SLURM_PROCID="};
 constexpr std::string_view kJobName = "PMIX_NAMESPACE=";
 
 /// The entries of a process's environment; none where it is not ours to read.
@@ -77,10 +80,10 @@ bool is_companion(const fs::path& process, const fs::path& self) {
   return read_status(process, "PPid:") == read_status(self, "PPid:");
 }
 
-/// T: stopped by a signal; t: by a debugger; D: in the system, as with a dead file server.
+/// T: by a signal; t: by a debugger.
 bool is_stopped(const fs::path& process) {
   const std::string state = read_status(process, "State:");
-  return !state.empty() && std::string_view("TtD").find(state[0]) != std::string_view::npos;
+  return !state.empty() && (state[0] == 'T' || state[0] == 't');
 }
 
 Nanos turn_of_this_rank() {
@@ -106,8 +109,7 @@ std::string find_stopped_process() {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     if (!is_stopped(entry.path()) || !is_companion(entry.path(), "/proc/self")) continue;
     const auto rank = find_rank(read_environment(entry.path()));
-    return "rank " + rank.value_or("?") + " does not answer: its process " + name +
-           " is stopped";
+    return "rank " + rank.value_or("?") + " does not answer: its process " + name + " is stopped";
   }
   return "";
 }
@@ -125,27 +127,29 @@ MpiWatch::~MpiWatch() {
 }
 
 void MpiWatch::watch() {
-  const Nanos patience = std::max(limits_.timeout, kLeastMpiStart);
-  const Nanos begin = read_monotonic_clock();
   const Nanos turn = turn_of_this_rank();
-  Nanos end_at = begin + patience + turn;
-  bool interrupted = false;
+  Nanos begin = read_monotonic_clock() + turn;
+  Nanos last = begin;
+  Nanos next_look = begin + limits_.timeout;
+  std::optional<Nanos> interrupted_at;
   std::unique_lock lock(mutex_);
   while (!returned_.wait_for(lock, kLook, [&] { return has_returned_; })) {
     const Nanos now = read_monotonic_clock();
-    if (!interrupted && limits_.interrupted != nullptr && limits_.interrupted->load()) {
-      interrupted = true;
-      end_at = std::min(end_at, now + kAfterInterrupt + turn);
-    }
-    if (now < end_at) continue;
-    if (interrupted) end("interrupted while MPI waited for other processes to " + call_);
+    if (now - last > kStopped) begin += now - last;  // it was this process that did not run
+    last = now;
+    if (!interrupted_at && limits_.interrupted != nullptr && limits_.interrupted->load())
+      interrupted_at = now + turn;
+    if (interrupted_at && now - *interrupted_at > kAfterInterrupt)
+      end("interrupted while MPI waited for other processes to " + call_);
+    if (now - begin < limits_.timeout || now < next_look) continue;
+    next_look = now + kBetweenLooks;
     const std::string stopped = find_stopped_process();
-    end(stopped.empty()
-            ? "a rank does not answer: MPI waits for it to " + call_ + " since " +
-                  in_seconds(patience) +
-                  ", and no process of this host is stopped; look for it on the other hosts, or "
-                  "give it more time with --timeout"
-            : stopped + "; MPI waited for it to " + call_ + " for " + in_seconds(patience));
+    if (!stopped.empty())
+      end(stopped + "; MPI waited " + in_seconds(now - begin) + " for it to " + call_);
+    if (now - begin > std::max(limits_.timeout, kLeastMpiStart))
+      end("a rank does not answer: MPI waited " + in_seconds(now - begin) + " for it to " + call_ +
+          ", and no process of this host is stopped; look for it on the other hosts, or give it "
+          "more time with --timeout");
   }
 }
 

@@ -11,12 +11,14 @@
 
 namespace bubblescope {
 
-/// MPI starts slowly on a machine with other work: less than this is not held against it.
-inline constexpr Nanos kLeastMpiStart = 10'000'000'000;
+/// MPI starts slowly on a machine with other work: less than this is not held against a process
+/// that runs.
+inline constexpr Nanos kLeastMpiStart = 20'000'000'000;
 
-/// While it lives, a call into MPI may take the limit's timeout, and kLeastMpiStart at least. Then
-/// this process ends with status 3 and a message that names processes of this host that are
-/// stopped; the launcher ends the others. After Ctrl-C it ends soon.
+/// While it lives, a call into MPI may take the limit's timeout, and longer where no process of
+/// this host is seen to be stopped: kLeastMpiStart at least. Then this process ends with status 3
+/// and a message that names the stopped one; the launcher ends the others. After Ctrl-C it ends
+/// soon.
 class MpiWatch {
  public:
   /// `call` is what MPI does: "start", "end".

@@ -59,8 +59,8 @@ bool needs(const Op& op, const Op& made) {
 class DataEdges {
  public:
   explicit DataEdges(const Program& program)
-      : program_(program), first_of_pair_(program.size(), kNone) {
-    std::vector<InstructionId> last(program.lanes.size(), kNone);
+      : program_(program), first_of_pair_(program.size(), kNoInstruction) {
+    std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
     for (InstructionId id = 0; id < program.size(); ++id) {
       const Instruction& instruction = program.instructions[id];
       if (instruction.lane == kNoLane) continue;
@@ -77,7 +77,7 @@ class DataEdges {
     if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
     if (needs(waiting.op, awaited.op)) return from;
     const InstructionId first = first_of_pair_[from];
-    if (first != kNone && needs(waiting.op, program_.instructions[first].op)) return first;
+    if (first != kNoInstruction && needs(waiting.op, program_.instructions[first].op)) return first;
     return {};
   }
 
@@ -85,8 +85,6 @@ class DataEdges {
   static bool is_end_of_message(const Instruction& instruction) {
     return instruction.role != Role::kWork && is_message(instruction.op.kind);
   }
-
-  static constexpr InstructionId kNone = 0xffffffffu;
 
   const Program& program_;
   std::vector<InstructionId> first_of_pair_;  ///< of second halves

@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffu;
+constexpr std::uint32_t kNoTask = 0xffffffffu;
 
 /// The begin of a flow or of an op in company, or its end if its share or its pace stays as it was
 /// at `version`.
@@ -81,7 +81,7 @@ class SharedLoop {
   void start(InstructionId id) {
     const Nanos begin = run_.timeline.start[id];
     const std::uint32_t task = simulator_.task_of_[id];
-    if (task == kNone)
+    if (task == kNoTask)
       end(id, begin + fixed_[id]);
     else
       events_.push({task < flows_ ? begin + fixed_[id] : begin, task, 0});
@@ -97,7 +97,8 @@ class SharedLoop {
       const InstructionId id = ended_.back();
       ended_.pop_back();
       const Nanos time = run_.timeline.end[id];
-      if (simulator_.next_in_lane_[id] != kNone) release(simulator_.next_in_lane_[id], time);
+      if (simulator_.next_in_lane_[id] != kNoInstruction)
+        release(simulator_.next_in_lane_[id], time);
       for (std::uint32_t at = simulator_.waiter_begin_[id]; at < simulator_.waiter_begin_[id + 1];
            ++at)
         release(simulator_.waiters_[at], time);
@@ -126,17 +127,17 @@ SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
     : program_(program),
       traffic_(traffic),
       awaited_(program.size(), 0),
-      next_in_lane_(program.size(), kNone),
+      next_in_lane_(program.size(), kNoInstruction),
       waiter_begin_(program.size() + std::size_t{1}, 0),
       waiters_(program.dependencies.size()),
-      task_of_(program.size(), kNone) {
-  std::vector<InstructionId> last_in_lane(program.lanes.size(), kNone);
+      task_of_(program.size(), kNoTask) {
+  std::vector<InstructionId> last_in_lane(program.lanes.size(), kNoInstruction);
   for (InstructionId id = 0; id < program.size(); ++id) {
     awaited_[id] = static_cast<std::uint32_t>(program.dependencies_of(id).size());
     for (const InstructionId awaited : program.dependencies_of(id)) ++waiter_begin_[awaited + 1];
     const std::uint32_t lane = program.instructions[id].lane;
     if (lane == kNoLane) continue;
-    if (last_in_lane[lane] != kNone) {
+    if (last_in_lane[lane] != kNoInstruction) {
       next_in_lane_[last_in_lane[lane]] = id;
       ++awaited_[id];
     }

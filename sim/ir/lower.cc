@@ -203,12 +203,6 @@ class DataflowLowering {
 
 }  // namespace
 
-std::string to_string(P2pMode mode, std::int32_t eager_slots) {
-  std::string text(kP2pModes[static_cast<std::size_t>(mode)].name);
-  if (mode == P2pMode::kEager) text += ":" + std::to_string(eager_slots);
-  return text;
-}
-
 std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting) {
   if (posting == Lowering::kAsap || posts_messages(schedule)) return post_messages(schedule);
   return defer_receives(schedule, post_messages(schedule));

@@ -120,6 +120,17 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
                        : simulate_batches(step.program, options.seeds, batch));
 }
 
+/// Nothing where every instruction takes its time whatever the others do.
+std::optional<Traffic> find_traffic(const Step& step) {
+  const Models& models = step.models;
+  if (!models.cluster && !models.contention) return {};
+  Traffic traffic;
+  traffic.fixed = step.durations;
+  if (models.cluster) traffic = route_messages(step.program, step.durations, *models.cluster);
+  if (!models.contention) return traffic;
+  return with_company(std::move(traffic), step.program, *models.contention);
+}
+
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -279,6 +290,7 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
+  models.contention = contention(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
   models.memory.weight_bytes = bytes.weight_bytes;
   models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
@@ -330,8 +342,8 @@ Step predict(Schedule schedule, const PredictOptions& options) {
                 inject(options.injections, step.program, price(step.program, step.models.costs)),
                 options.noise.slow_ranks);
   SharedRun run;
-  if (step.models.cluster) {
-    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+  step.traffic = find_traffic(step);
+  if (step.traffic) {
     run = simulate_shared(step.program, *step.traffic);
     step.timeline = std::move(run.timeline);
     step.timeline.alone = step.durations;

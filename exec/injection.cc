@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 
 namespace bubblescope {
 
@@ -21,16 +21,14 @@ namespace {
 }
 
 std::int32_t parse_rank(std::string_view text, std::string_view whole) {
-  std::int32_t rank = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  if (error != std::errc() || end != text.data() + text.size() || rank < 0)
-    refuse(whole, "'" + std::string(text) + "' is no rank");
-  return rank;
+  const auto rank = parse_number<std::int32_t>(text);
+  if (!rank || *rank < 0) refuse(whole, "'" + std::string(text) + "' is no rank");
+  return *rank;
 }
 
-std::int64_t parse_factor(std::string_view text, std::string_view whole) {
-  const std::int64_t factor = parse_millionths(text);
-  if (factor < 1'000'000 || factor > 1'000'000'000'000)
+Millionths parse_factor(std::string_view text, std::string_view whole) {
+  const Millionths factor = parse_millionths(text);
+  if (factor < kWhole || factor > 1'000'000 * kWhole)
     refuse(whole, "'" + std::string(text) + "' is no factor from 1 to 1000000");
   return factor;
 }
@@ -93,7 +91,7 @@ std::string describe_stands(const Program& program, std::vector<bool> never) {
 }  // namespace
 
 Nanos Injection::extra(Nanos duration) const {
-  const auto more = static_cast<long double>(factor_millionths - 1'000'000) / 1'000'000;
+  const auto more = static_cast<long double>(factor - kWhole) / kWhole;
   return delay + static_cast<Nanos>(std::llround(more * static_cast<long double>(duration)));
 }
 
@@ -117,7 +115,7 @@ Injection parse_injection(std::string_view text) {
       ++kinds;
     } else if (key == "slow" && !value.empty()) {
       injection.kind = Injection::Kind::kSlow;
-      injection.factor_millionths = parse_factor(value, text);
+      injection.factor = parse_factor(value, text);
       ++kinds;
     } else if (const auto kind = find_plain_kind(part)) {
       injection.kind = *kind;
@@ -136,13 +134,7 @@ std::string to_string(const Injection& injection) {
   if (!injection.op.empty()) text += ",op=" + injection.op;
   switch (injection.kind) {
     case Injection::Kind::kDelay: return text + ",delay=" + std::to_string(injection.delay) + "ns";
-    case Injection::Kind::kSlow: {
-      std::string decimals = std::to_string(1'000'000 + injection.factor_millionths % 1'000'000);
-      decimals.erase(decimals.find_last_not_of('0') + 1);
-      decimals[0] = '.';
-      return text + ",slow=" + std::to_string(injection.factor_millionths / 1'000'000) +
-             (decimals == "." ? "" : decimals);
-    }
+    case Injection::Kind::kSlow: return text + ",slow=" + millionths_text(injection.factor);
     case Injection::Kind::kDie:
     case Injection::Kind::kHang:
     case Injection::Kind::kWrongSize:

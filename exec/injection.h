@@ -27,7 +27,7 @@ struct Injection {
   std::string op;  ///< as to_string() writes it; empty: every compute op of the rank
   Kind kind = Kind::kDelay;
   Nanos delay = 0;
-  std::int64_t factor_millionths = 1'000'000;  ///< of kSlow
+  Millionths factor = kWhole;  ///< of kSlow
 
   /// How much longer an op of this duration takes.
   Nanos extra(Nanos duration) const;

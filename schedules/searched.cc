@@ -9,8 +9,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMillionths = 1'000'000;
-
 SearchProblem problem_of(const ScheduleRequest& request, SearchForm form) {
   const std::int32_t chunks = form == SearchForm::kLinear ? 1 : 2;
   return search_problem(request, zigzag_placement(request.shape.ranks, chunks),
@@ -28,7 +26,7 @@ ScheduleRequest capped_at(ScheduleRequest request, std::int64_t microbatches) {
 
 ScheduleRequest capped_at_chunks(ScheduleRequest request, std::int64_t chunks) {
   request.memory = MemoryModel{};
-  request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), chunks * kMillionths);
+  request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), chunks * kWhole);
   return request;
 }
 

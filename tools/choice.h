@@ -2,12 +2,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/named.h"
 #include "sim/ir/registry.h"
 
 namespace bubblescope {
@@ -25,6 +28,13 @@ void add_parsed(CLI::App& app, const Flag& flag,
 /// The names of a choice and what they stand for.
 template <class Choice>
 using Choices = std::vector<std::pair<std::string, Choice>>;
+
+template <class Choice, std::size_t count>
+Choices<Choice> choices_of(const std::array<Named<Choice>, count>& table) {
+  Choices<Choice> choices;
+  for (const Named<Choice>& known : table) choices.emplace_back(known.name, known.choice);
+  return choices;
+}
 
 /// One of the names, in any case; a mistyped one is answered with its nearest.
 template <class Choice>

@@ -4,25 +4,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "sim/ir/registry.h"
 
 namespace bubblescope {
-
-namespace {
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc() || end != text.data() + text.size()) return {};
-  return number;
-}
-
-}  // namespace
 
 KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> keys) : text_(text) {
   const std::vector<std::string> known(keys.begin(), keys.end());

@@ -32,7 +32,9 @@ std::vector<Entry> list_schedules() {
 std::vector<Entry> list_formats() {
   std::vector<Entry> entries;
   for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all())
-    entries.push_back({format.name, format.aliases, "schedule: " + format.summary, ""});
+    entries.push_back({format.name, format.aliases,
+                       (format.read ? "schedule: " : "schedule, only written: ") + format.summary,
+                       ""});
   for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
     entries.push_back({format.name, format.aliases,
                        "timeline, --" + format.name + " FILE: " + format.summary, ""});
@@ -41,7 +43,7 @@ std::vector<Entry> list_formats() {
 
 std::vector<Entry> list_profiles() {
   std::vector<Entry> entries;
-  for (const ProfileName& profile : kProfiles)
+  for (const Named<Profile>& profile : kProfiles)
     entries.push_back(
         {std::string(profile.name), {}, "--profile " + std::string(profile.name), ""});
   return entries;
@@ -49,7 +51,7 @@ std::vector<Entry> list_profiles() {
 
 std::vector<Entry> list_modes() {
   std::vector<Entry> entries;
-  for (const P2pModeName& mode : kP2pModes)
+  for (const Named<P2pMode>& mode : kP2pModes)
     entries.push_back({std::string(mode.name), {}, std::string(mode.summary), ""});
   return entries;
 }

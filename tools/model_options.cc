@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/ir/recompute.h"
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
 #include "traces/model_file.h"
@@ -36,8 +37,7 @@ void set_model(ModelOnDevices& on, const std::string& name) {
 
 Recompute parse_recompute(const std::string& text) {
   const std::vector<std::string> names{"none", "selective", "full"};
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
-    if (normalize_name(text) == name(recompute)) return recompute;
+  if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
   throw Error("'" + text + "' is none of none|selective|full" +
               suggestion(nearest_name(text, names)));
 }

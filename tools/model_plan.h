@@ -19,7 +19,7 @@ struct ModelAxes {
   std::vector<std::int32_t> chunks;
   std::vector<std::int32_t> tensor;
   std::vector<std::int32_t> context{1};
-  std::vector<std::int32_t> expert{1};
+  std::vector<std::int32_t> expert;  ///< empty: 1, and what divides a model's experts
   std::vector<std::int32_t> micro_batch_sizes{1, 2, 4};
   std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
 };

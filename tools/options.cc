@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "sim/ir/registry.h"
 #include "tools/choice.h"
 #include "traces/format.h"
@@ -28,8 +29,10 @@ void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const S
 
 std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
 
-std::int64_t parse_cap(const std::string& text) {
-  const std::int64_t cap = parse_millionths(text);
+Millionths parse_cap(const std::string& text) {
+  if (!text.empty() && text.back() == 'B')
+    throw Error("'" + text + "' is in bytes; write it in the unit of --mem, such as 2");
+  const Millionths cap = parse_millionths(text);
   if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
   return cap;
 }
@@ -45,8 +48,8 @@ MemoryDelta parse_delta(const std::string& text) {
   return delta;
 }
 
-std::int64_t parse_share(const std::string& text) {
-  const std::int64_t share = parse_millionths(text);
+Millionths parse_share(const std::string& text) {
+  const Millionths share = parse_millionths(text);
   if (share < 0 || share > kWhole) throw Error("'" + text + "' is no share; write one from 0 to 1");
   return share;
 }
@@ -75,47 +78,31 @@ OffloadPlan parse_offload(const std::string& text) {
   if (parts.empty() || parts.size() > 2)
     throw Error("'" + text + "' is not SHARE[,OPS], such as 1 or 0.5,2");
   OffloadPlan plan;
-  plan.share_millionths = parse_share(parts[0]);
+  plan.share = parse_share(parts[0]);
   if (parts.size() == 1) return plan;
-  const bool number = !parts[1].empty() && parts[1].size() < 6 &&
-                      parts[1].find_first_not_of("0123456789") == std::string::npos;
-  if (!number || std::stoi(parts[1]) == 0)
-    throw Error("'" + parts[1] + "' is no number of ops; write 1 or more");
-  plan.ops_per_copy = std::stoi(parts[1]);
+  const auto ops = parse_number<std::int32_t>(parts[1]);
+  if (!ops || *ops < 1) throw Error("'" + parts[1] + "' is no number of ops; write 1 or more");
+  plan.ops_per_copy = *ops;
   return plan;
 }
 
 std::string mode_names() {
   std::string names;
-  for (const P2pModeName& known : kP2pModes)
+  for (const Named<P2pMode>& known : kP2pModes)
     names += (names.empty() ? "" : "|") + std::string(known.name) +
-             (known.mode == P2pMode::kEager ? ":K" : "");
+             (known.choice == P2pMode::kEager ? ":K" : "");
   return names;
 }
 
-/// "fifo", or "eager:2" with its slots.
-void set_p2p_mode(const std::string& text, LowerOptions& options) {
+P2pRule read_p2p_rule(const std::string& text) {
   const std::string wanted = normalize_name(text);
-  const std::size_t colon = wanted.find(':');
-  const std::string name = wanted.substr(0, colon);
+  if (const auto rule = parse_p2p_rule(wanted)) return *rule;
+  const std::string name = wanted.substr(0, wanted.find(':'));
+  if (name == name_of(kP2pModes, P2pMode::kEager))
+    throw Error("'" + text + "' has no number of slots; write eager:2");
   std::vector<std::string> names;
-  for (const P2pModeName& known : kP2pModes) {
-    names.emplace_back(known.name);
-    if (known.name != name) continue;
-    if (known.mode == P2pMode::kEager && colon == std::string::npos)
-      throw Error("'" + text + "' needs a number of slots; write eager:2");
-    if (known.mode != P2pMode::kEager && colon != std::string::npos) break;
-    options.mode = known.mode;
-    if (colon == std::string::npos) return;
-    const std::string slots = wanted.substr(colon + 1);
-    const bool number = !slots.empty() && slots.size() < 9 &&
-                        slots.find_first_not_of("0123456789") == std::string::npos;
-    if (!number) throw Error("'" + text + "' has no number of slots; write eager:2");
-    options.eager_slots = std::stoi(slots);
-    return;
-  }
-  const std::string nearest = nearest_name(name, names);
-  throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest));
+  for (const Named<P2pMode>& known : kP2pModes) names.emplace_back(known.name);
+  throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest_name(name, names)));
 }
 
 void complain_of_unknown(const CLI::App& app) {
@@ -132,11 +119,9 @@ void complain_of_unknown(const CLI::App& app) {
 
 /// How a step ends, and what that costs a rank.
 void add_update_options(CLI::App& app, CostOptions& options) {
-  Choices<OptimizerMode> modes;
-  for (const OptimizerModeName& known : kOptimizerModes) modes.emplace_back(known.name, known.mode);
   add_choice<OptimizerMode>(
       app, {"--optimizer", "what an optimizer step waits for (default none; with --model barrier)"},
-      modes, [&options](OptimizerMode mode) {
+      choices_of(kOptimizerModes), [&options](OptimizerMode mode) {
         options.lower.update.optimizer = mode;
         options.any_update = true;
       });
@@ -144,10 +129,7 @@ void add_update_options(CLI::App& app, CostOptions& options) {
       app,
       {"--grad-reduction",
        "when a stage's gradients are reduced (default none; with --model overlap)"},
-      {{"none", GradReduction::kNone},
-       {"overlap", GradReduction::kOverlap},
-       {"serial", GradReduction::kSerial}},
-      [&options](GradReduction reduction) {
+      choices_of(kGradReductions), [&options](GradReduction reduction) {
         options.lower.update.reduction = reduction;
         options.any_update = true;
       });
@@ -182,8 +164,8 @@ LayerCosts parse_layer_costs(const std::string& text) {
   const std::vector<std::string> parts = CLI::detail::split(text, ',');
   if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
   LayerCosts costs;
-  std::int64_t* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
-                                  &costs.loss};
+  Millionths* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
+                                &costs.loss};
   for (std::size_t at = 0; at < parts.size(); ++at) {
     *values[at] = parse_millionths(parts[at]);
     if (*values[at] < 0) throw Error("'" + parts[at] + "' is negative; a layer costs 0 or more");
@@ -237,10 +219,9 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
 }
 
 void add_profile_option(CLI::App& app, ShapeOptions& options) {
-  Choices<Profile> profiles;
-  for (const ProfileName& known : kProfiles) profiles.emplace_back(known.name, known.profile);
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
-                      profiles, [&options](Profile profile) { options.profile = profile; });
+                      choices_of(kProfiles),
+                      [&options](Profile profile) { options.profile = profile; });
 }
 
 void add_cost_options(CLI::App& app, CostOptions& options) {
@@ -269,15 +250,18 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                   [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
-  add_choice<Overlap>(
-      app, {"--overlap", "how an overlapped forward-backward pair runs"},
-      {{"serial", Overlap::kSerial}, {"atomic", Overlap::kAtomic}, {"fused", Overlap::kFused}},
-      [&options](Overlap overlap) { options.lower.overlap = overlap; });
+  add_choice<Overlap>(app, {"--overlap", "how an overlapped forward-backward pair runs"},
+                      choices_of(kOverlaps),
+                      [&options](Overlap overlap) { options.lower.overlap = overlap; });
   add_parsed(app,
              {"--p2p-mode", "what posted sends and receives do (default dataflow)", mode_names()},
-             [&options](const std::string& text) { set_p2p_mode(text, options.lower); });
+             [&options](const std::string& text) {
+               const P2pRule rule = read_p2p_rule(text);
+               options.lower.mode = rule.mode;
+               options.lower.eager_slots = rule.eager_slots;
+             });
   add_choice<Lowering>(app, {"--lowering", "where receives are posted (default asap)"},
-                       {{"asap", Lowering::kAsap}, {"deferred", Lowering::kDeferred}},
+                       choices_of(kLowerings),
                        [&options](Lowering posting) { options.lower.posting = posting; });
   app.add_option("--ranks-per-host-link", options.lower.ranks_per_host_link,
                  "neighbouring ranks whose copies to the host take turns, and back (default 1)")

@@ -55,8 +55,8 @@ void add_cost_options(CLI::App& app, CostOptions& options);
 
 /// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
 struct MemoryOptions {
-  MemoryDelta unit{1'000'000, 0, -1'000'000};
-  std::vector<std::int64_t> cap;  ///< one for all ranks, or one per rank; empty: none
+  MemoryDelta unit{kWhole, 0, -kWhole};
+  std::vector<Millionths> cap;  ///< one for all ranks, or one per rank; empty: none
   Release release = Release::kWeightGrad;
   KeptShares kept;  ///< where activations are made again
 };

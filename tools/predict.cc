@@ -40,7 +40,8 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
 }
 
 /// The stages of a layout that each rank has: Megatron's virtual pipeline size.
-std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
+std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
+                              std::int32_t ranks) {
   const auto stages = static_cast<std::int32_t>(given.layout.size());
   if (stages % ranks != 0)
     throw Error(
@@ -50,6 +51,11 @@ std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
   if (given.chunks && *given.chunks != stages / ranks)
     throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
                             stages / ranks, ranks, *given.chunks));
+  if (def.implied_chunks && *def.implied_chunks != stages / ranks)
+    throw Error(fmt::format(
+        "--layout has {} stages, {} for each of {} ranks, but {} always has "
+        "{}; write {} stages or choose another schedule",
+        stages, stages / ranks, ranks, def.name, *def.implied_chunks, ranks * *def.implied_chunks));
   return stages / ranks;
 }
 
@@ -141,6 +147,17 @@ std::string costs_text(const Models& models, const PredictOptions& options) {
   return text;
 }
 
+/// Nothing where every instruction takes its time whatever the others do.
+std::optional<Traffic> find_traffic(const Step& step) {
+  const Models& models = step.models;
+  if (!models.cluster && !models.contention) return {};
+  Traffic traffic;
+  traffic.fixed = step.durations;
+  if (models.cluster) traffic = route_messages(step.program, step.durations, *models.cluster);
+  if (!models.contention) return traffic;
+  return with_company(std::move(traffic), step.program, *models.contention);
+}
+
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -186,7 +203,8 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = required(given.microbatches, def.name, "-m");
   request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
-  if (!given.layout.empty()) request.shape.chunks = chunks_of_layout(given, request.shape.ranks);
+  if (!given.layout.empty())
+    request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
   request.shape.slices = given.slices.value_or(1);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
@@ -260,6 +278,7 @@ void set_file(Models& models, const Schedule& schedule, const std::string& path)
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
+  models.contention = contention(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
   models.memory.weight_bytes = bytes.weight_bytes;
   models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
@@ -319,8 +338,8 @@ Step predict(Schedule schedule, const PredictOptions& options) {
                 inject(options.injections, step.program, price(step.program, step.models.costs)),
                 options.noise.slow_ranks);
   SharedRun run;
-  if (step.models.cluster) {
-    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+  step.traffic = find_traffic(step);
+  if (step.traffic) {
     run = simulate_shared(step.program, *step.traffic);
     step.timeline = std::move(run.timeline);
     step.timeline.alone = step.durations;

@@ -8,6 +8,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/model/contention.h"
 #include "sim/model/traffic.h"
 #include "tools/model_costs.h"
 #include "tools/options.h"
@@ -19,8 +20,9 @@ namespace bubblescope {
 struct Models {
   CostModel costs;
   MemoryModel memory;
-  std::optional<Cluster> cluster;     ///< where messages share links
-  std::optional<PlacedModel> placed;  ///< where a model gives them
+  std::optional<Cluster> cluster;        ///< where messages share links
+  std::optional<Contention> contention;  ///< where ops slow each other
+  std::optional<PlacedModel> placed;     ///< where a model gives them
 };
 
 /// One step of training, predicted: each value made once, from the one before.
@@ -29,7 +31,7 @@ struct Step {
   Program program;
   Models models;
   std::vector<Nanos> durations;    ///< with the injected delays; of messages, as if alone
-  std::optional<Traffic> traffic;  ///< where messages share links
+  std::optional<Traffic> traffic;  ///< where messages share links, or ops slow each other
   Timeline timeline;
   BubbleReport report;
   MadeWith made;

@@ -9,6 +9,7 @@
 #include "tools/model_report.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
+#include "tools/unused_costs.h"
 #include "traces/made_with.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
@@ -68,6 +69,9 @@ int run_simulate(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   const Step step = predict(schedule, options);
+  warn_of_unused_costs(options.cost.uniform, step.program);
+  if (step.report.noise && format == "csv")
+    fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);

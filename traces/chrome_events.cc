@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <system_error>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "traces/cell.h"
 #include "traces/json_node.h"
 
@@ -119,7 +119,7 @@ class EventReader : public nlohmann::json_sax<Json> {
       case Place::kArgs: take_argument(value); break;
       case Place::kOtherData: found_.other_data[key_] = value; break;
       case Place::kInfo:
-        if (key_ == "rank") found_.distributed_rank = integer(value);
+        if (key_ == "rank") found_.distributed_rank = parse_number<std::int64_t>(value);
         break;
       case Place::kEvents:
       case Place::kElsewhere: break;
@@ -138,17 +138,11 @@ class EventReader : public nlohmann::json_sax<Json> {
   void take_argument(const std::string& value) {
     if (key_ == "op") event_.slice.op = value;
     if (key_ == "name") event_.given_name = value;
-    if (key_ == "step") event_.slice.step = integer(value);
-    if (key_ == "mb_id" || key_ == "microbatch") event_.slice.microbatch = integer(value);
-    if (key_ == "model_chunk" || key_ == "chunk") event_.slice.chunk = integer(value);
-  }
-
-  static std::optional<std::int64_t> integer(const std::string& text) {
-    std::int64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [last, fault] = std::from_chars(text.data(), end, value);
-    if (fault != std::errc{} || last != end) return {};
-    return value;
+    if (key_ == "step") event_.slice.step = parse_number<std::int64_t>(value);
+    if (key_ == "mb_id" || key_ == "microbatch")
+      event_.slice.microbatch = parse_number<std::int64_t>(value);
+    if (key_ == "model_chunk" || key_ == "chunk")
+      event_.slice.chunk = parse_number<std::int64_t>(value);
   }
 
   std::uint32_t thread_of(const Event& event) {
@@ -227,10 +221,9 @@ bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// With an exponent, which only small numbers have in practice, a double is exact enough.
 std::optional<Nanos> parse_scientific(std::string_view text) {
-  double micros = 0;
-  const auto [last, fault] = std::from_chars(text.data(), text.data() + text.size(), micros);
-  const double nanos = std::round(micros * 1000);
-  if (fault != std::errc{} || last != text.data() + text.size()) return {};
+  const auto micros = parse_number<double>(text);
+  if (!micros) return {};
+  const double nanos = std::round(*micros * 1000);
   if (!(std::abs(nanos) < static_cast<double>(kLatest))) return {};
   return static_cast<Nanos>(nanos);
 }

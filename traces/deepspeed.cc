@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "traces/cell.h"
 #include "traces/format.h"
 #include "traces/infer_schedule.h"
@@ -194,10 +194,7 @@ class LineReader {
                                     [&](const Word& known) { return known.name == name; });
     if (word == std::end(kWords))
       refuse(text, step, "is no instruction; they are LD, F, B, SA, RA, SG, RG, RTG, RGD, OPT");
-    std::int32_t buffer = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [last, fault] = std::from_chars(digits.data(), end, buffer);
-    if (word->has_buffer != !digits.empty() || (word->has_buffer && last != end))
+    if (word->has_buffer ? !parse_number<std::int32_t>(digits) : !digits.empty())
       refuse(text, step,
              word->has_buffer ? "needs its buffer's number, as in F0" : "has no buffer");
     if (!word->kind) return;

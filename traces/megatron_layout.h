@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/ir/units.h"
+
 namespace bubblescope {
 
 struct StageLayers {
@@ -38,10 +40,10 @@ std::string to_string(const LayerLayout& layout);
 /// costs nothing beside it; the loss counts as one layer, as Megatron counts it itself
 /// (--account-for-loss-in-pipeline-split).
 struct LayerCosts {
-  std::int64_t embedding = 0;
-  std::int64_t transformer = 1'000'000;
-  std::int64_t prediction = 1'000'000;
-  std::int64_t loss = 1'000'000;
+  Millionths embedding = 0;
+  Millionths transformer = kWhole;
+  Millionths prediction = kWhole;
+  Millionths loss = kWhole;
 };
 
 /// [stage]: its layers' costs together. Throws Error where all are 0.

@@ -4,21 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "sim/ir/number.h"
 namespace bubblescope {
 
 namespace {
 
 std::optional<std::int32_t> parse_version(std::string_view digits) {
-  std::int32_t version = 0;
-  const char* const last = digits.data() + digits.size();
-  const auto [end, fault] = std::from_chars(digits.data(), last, version);
-  if (fault != std::errc{} || end != last || version < 0) return {};
-  return version;
+  const auto version = parse_number<std::int32_t>(digits);
+  return version && *version >= 0 ? version : std::nullopt;
 }
 
 WeightUse read_use(const JsonNode& node, std::string_view word) {

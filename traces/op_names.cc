@@ -2,9 +2,9 @@
 #include "traces/op_names.h"
 
 #include <array>
-#include <charconv>
 #include <system_error>
 
+#include "sim/ir/number.h"
 #include "traces/cell.h"
 
 namespace bubblescope {
@@ -35,11 +35,9 @@ std::optional<NamedOp> numbered(std::string_view number, OpKind kind) {
   NamedOp named;
   named.op.kind = kind;
   named.has_stage = false;
-  const char* const end = number.data() + number.size();
-  const auto [last, fault] = std::from_chars(number.data(), end, named.op.microbatch);
-  if (fault != std::errc{} || last != end || named.op.microbatch < 0 ||
-      named.op.microbatch > kMaxMicrobatch)
-    return {};
+  const auto microbatch = parse_number<std::int32_t>(number);
+  if (!microbatch || *microbatch < 0 || *microbatch > kMaxMicrobatch) return {};
+  named.op.microbatch = *microbatch;
   return named;
 }
 

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "traces/cell.h"
 #include "traces/op_names.h"
 #include "traces/trace_format.h"
@@ -36,13 +36,10 @@ struct Row {
   }
 
   std::int64_t number(std::size_t column, std::int64_t least, std::int64_t most) const {
-    const std::string_view text = cells[column];
-    std::int64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [last, fault] = std::from_chars(text.data(), end, value);
-    if (fault != std::errc{} || last != end || value < least || value > most)
+    const auto value = parse_number<std::int64_t>(cells[column]);
+    if (!value || *value < least || *value > most)
       refuse(column, fmt::format("must be a whole number from {} to {}", least, most));
-    return value;
+    return *value;
   }
 };
 

@@ -87,8 +87,9 @@ class Gpu {
   mutable std::int64_t commands_ = 0;
 };
 
-/// Opens bubblescope_cuda.so and through it the driver. Throws Error (Fault::kMachine) that says
-/// which of them is missing. The module stays open for good.
+/// Opens bubblescope_cuda.so (or the file that the environment variable BUBBLESCOPE_CUDA_MODULE
+/// names) and through it the driver. Throws Error (Fault::kMachine) that says which of them is
+/// missing. The module stays open for good.
 const BubblescopeGpu& open_gpu();
 
 /// The same for a module in this file.

@@ -27,6 +27,9 @@ class GpuMachine {
   /// The devices that have ranks, from 0.
   std::int32_t device_count() const { return places_.back().device + 1; }
 
+  /// The most ranks that share a device; they are neighbours.
+  std::int32_t ranks_per_device() const { return (ranks() + device_count() - 1) / device_count(); }
+
   /// "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16 multiprocessors each".
   std::string describe() const;
 

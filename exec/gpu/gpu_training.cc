@@ -22,21 +22,32 @@ GpuMatrix between_stages(const TransformerShape& model, BubblescopeNumber number
 /// More than the host cannot train.
 void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& options) {
   expect_trainable(schedule, options);
+  if (schedule.shape.slices > 1 || !schedule.replicas_of_stage.empty())
+    throw Error(schedule.name +
+                " cuts sequences or shares stages, which is not trained on GPUs yet; use --backend "
+                "cpu, or --work spin");
   if (!schedule.weights.empty())
     throw Error(schedule.name +
                 " trains without flushes, on weights of several versions, which is not done on "
                 "GPUs yet; use --backend cpu, or --work spin");
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
-    if (schedule.recompute(stage) == Recompute::kSelective)
-      throw Error(
-          "on GPUs a forward is made again as a whole; take --recompute full, or --backend "
-          "cpu");
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (is_copy(op.kind))
         throw Error(to_string(op) +
                     ": activations are not moved out of a GPU yet; use --backend cpu, or --work "
                     "spin");
+}
+
+/// Whether optimizer steps run where the program has them. Replicas are summed after the step; and
+/// in a graph every step would be Adam's second.
+bool updates_inside(const JobRequest& job) {
+  const bool alone = job.schedule.pipelines == 1;
+  const bool counts_steps = job.training->optimizer.kind == OptimizerOptions::Kind::kAdam;
+  return alone && !(job.device.graph && counts_steps) &&
+         std::any_of(job.program.instructions.begin(), job.program.instructions.end(),
+                     [](const Instruction& instruction) {
+                       return instruction.op.kind == OpKind::kOptimizer;
+                     });
 }
 
 [[noreturn]] void refuse(const Op& op, const char* lack) {
@@ -55,7 +66,8 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job)
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                        job.schedule.shape.microbatches)),
       held_(static_cast<std::size_t>(machine.ranks())),
-      peak_(held_.size()) {
+      peak_(held_.size()),
+      updates_inside_(updates_inside(job)) {
   layers_.reserve(held_.size());
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank)
     layers_.emplace_back(machine, rank, number_of(job.device.precision));
@@ -68,7 +80,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job)
   }
   for (const RankOrder& ops : schedule_.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute) state_of(op).recomputes = true;
+      if (op.kind == OpKind::kRecompute) state_of(op).recompute = schedule_.recompute(op.stage);
 }
 
 void GpuTraining::begin_step() {
@@ -97,12 +109,12 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
     return machine_.gpu().copy(to.data, mail_.outbox(slot).data,
                                static_cast<std::size_t>(to.bytes()), stream);
   }
-  if (instruction.role != Role::kWork || !is_compute(op.kind)) return;
-  layers_of(op).set_stream(stream);
-  run(op);
+  if (instruction.role != Role::kWork) return;
+  if (is_compute(op.kind)) layers_of(op).set_stream(stream);
+  run(op, stream);
 }
 
-void GpuTraining::run(const Op& op) {
+void GpuTraining::run(const Op& op, void* stream) {
   switch (op.kind) {
     case OpKind::kForward: return compute_forward(op);
     case OpKind::kRecompute: return compute_again(op);
@@ -119,8 +131,10 @@ void GpuTraining::run(const Op& op) {
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
     case OpKind::kNorm:
-    case OpKind::kOptimizer:  // weights are updated after the step
     case OpKind::kIdle: return;
+    case OpKind::kOptimizer:
+      if (updates_inside_) weights_.update(op.stage, stream);
+      return;
   }
 }
 
@@ -129,32 +143,40 @@ void GpuTraining::compute_forward(const Op& op) {
   MicrobatchState& state = state_of(op);
   const GpuMatrix output =
       stage.last ? GpuMatrix() : mail_.outbox({Direction::kForward, op.stage + 1, op.microbatch});
-  GpuActivations saved = run_forward(layers_of(op), stage, input_of(op), tokens_of(op), output);
-  if (state.recomputes || schedule_.forward_only) {
+  GpuActivations saved = run_forward(layers_of(op), stage, {input_of(op), tokens_of(op), output});
+  if (state.recompute == Recompute::kFull || schedule_.forward_only) {
     drop(layers_of(op), saved);
     return hold(op, schedule_.forward_only ? 0 : input_of(op).bytes());
   }
+  state.complete = state.recompute == Recompute::kNone;
+  if (!state.complete) drop_attention(layers_of(op), saved);
   hold(op, saved.bytes());
   state.saved = std::move(saved);
 }
 
 void GpuTraining::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
-  state.saved = run_forward(layers_of(op), stage_of(op), input_of(op), tokens_of(op), {});
+  state.complete = true;
+  if (state.recompute == Recompute::kSelective) {
+    if (!state.saved) refuse(op, "its forward");
+    make_attention(layers_of(op), stage_of(op), *state.saved);
+    return hold(op, state.saved->bytes());
+  }
+  state.saved = run_forward(layers_of(op), stage_of(op), {input_of(op), tokens_of(op), {}});
   hold(op, state.saved->bytes());
 }
 
 void GpuTraining::compute_input_grad(const Op& op) {
   const GpuStage& stage = stage_of(op);
   MicrobatchState& state = state_of(op);
-  if (!state.saved) refuse(op, "its forward");
+  if (!state.saved || !state.complete) refuse(op, "the whole of its forward");
   const GpuMatrix output_grad =
       stage.last ? GpuMatrix() : mail_.inbox({Direction::kBackward, op.stage, op.microbatch});
   const GpuMatrix input_grad =
       stage.first ? GpuMatrix() : mail_.outbox({Direction::kBackward, op.stage - 1, op.microbatch});
   const float scale = 1 / static_cast<float>(schedule_.shape.microbatches);
-  state.work = run_input_grad(layers_of(op), stage, *state.saved, tokens_of(op), output_grad,
-                              input_grad, scale);
+  state.work = run_input_grad(layers_of(op), stage,
+                              {*state.saved, tokens_of(op), output_grad, input_grad, scale});
   state.saved.reset();
   hold(op, state.work->bytes());
 }
@@ -210,6 +232,7 @@ void GpuTraining::finish_step() {
   }
   step_losses_.push_back(loss / schedule_.shape.microbatches);
   if (schedule_.forward_only) return;
+  if (updates_inside_) return;
   weights_.sum_replicas();
   weights_.update();
 }

@@ -39,11 +39,12 @@ class GpuTraining {
   struct MicrobatchState {
     std::optional<GpuActivations> saved;
     std::optional<GpuWeightWork> work;
-    bool recomputes = false;
+    Recompute recompute = Recompute::kNone;
+    bool complete = false;  ///< nothing of what is saved must be made again
     Bytes held = 0;
   };
 
-  void run(const Op& op);
+  void run(const Op& op, void* stream);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
   void compute_input_grad(const Op& op);
@@ -68,6 +69,7 @@ class GpuTraining {
   std::vector<MicrobatchState> states_;  ///< [stage * microbatches + microbatch]
   std::vector<Bytes> held_;              ///< [rank]
   std::vector<Bytes> peak_;              ///< [rank]
+  bool updates_inside_ = false;          ///< by the program's own optimizer steps
   std::vector<double> step_losses_;
 };
 

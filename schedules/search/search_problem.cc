@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "sim/ir/units.h"
+
 namespace bubblescope {
 
 namespace {
@@ -42,16 +44,6 @@ void set_costs(SearchProblem& problem, const CostModel& costs, const MemoryDelta
     problem.memory.push_back(
         {unit.forward, unit.input_grad + (problem.fused ? unit.weight_grad : 0), unit.weight_grad});
   }
-}
-
-/// Millionths of a unit as text: "2", "1.5".
-std::string unit_text(std::int64_t millionths) {
-  constexpr std::int64_t kMillionths = 1'000'000;
-  std::string text = std::to_string(millionths / kMillionths);
-  std::string part = std::to_string(millionths % kMillionths);
-  part.insert(0, 6 - part.size(), '0');
-  part.erase(part.find_last_not_of('0') + 1);
-  return part.empty() ? text : text + '.' + part;
 }
 
 }  // namespace
@@ -127,8 +119,8 @@ std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t 
     const std::int64_t needed = least_cap(problem, rank);
     if (cap < needed)
       reasons.push_back("rank " + std::to_string(rank) + " may hold " +
-                        unit_text(cap / unit_parts) + ", but one micro-batch alone needs " +
-                        unit_text((needed + unit_parts - 1) / unit_parts) + "; raise --cap");
+                        millionths_text(cap / unit_parts) + ", but one micro-batch alone needs " +
+                        millionths_text((needed + unit_parts - 1) / unit_parts) + "; raise --cap");
   }
   return reasons;
 }

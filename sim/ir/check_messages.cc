@@ -47,10 +47,10 @@ std::vector<ModeVerdict> check_modes(const Schedule& schedule, const LowerOption
   std::vector<PostedSteps> steps;
   if (program) steps = find_steps(schedule, *program, posted_lists(schedule, options.posting));
   LowerOptions tried = options;
-  for (const P2pModeName& mode : kP2pModes) {
-    tried.mode = mode.mode;
+  for (const Named<P2pMode>& mode : kP2pModes) {
+    tried.mode = mode.choice;
     const auto lowered = program ? lower_messages(*program, steps, tried) : dataflow;
-    ModeVerdict verdict{mode.mode, std::nullopt};
+    ModeVerdict verdict{mode.choice, std::nullopt};
     if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) verdict.deadlock = *deadlock;
     verdicts.push_back(std::move(verdict));
   }

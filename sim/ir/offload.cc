@@ -40,7 +40,7 @@ std::vector<Wait> find_waits(const RankOrder& ops) {
 /// two copies.
 std::vector<Wait> choose(std::vector<Wait> waits, const OffloadPlan& plan) {
   const auto all = static_cast<std::int64_t>(waits.size());
-  const auto wanted = static_cast<std::size_t>((all * plan.share_millionths + 500'000) / 1'000'000);
+  const auto wanted = static_cast<std::size_t>((all * plan.share + kWhole / 2) / kWhole);
   const std::size_t least = 2 * static_cast<std::size_t>(plan.ops_per_copy) + 2;
   std::erase_if(waits, [&](const Wait& wait) { return wait.user - wait.forward < least; });
   std::stable_sort(waits.begin(), waits.end(), [](const Wait& left, const Wait& right) {

@@ -4,13 +4,14 @@
 #include <cstdint>
 
 #include "sim/ir/schedule.h"
+#include "sim/ir/units.h"
 
 namespace bubblescope {
 
 struct OffloadPlan {
-  /// Of the forwards of a rank, how many are evicted, in millionths: those that wait longest for
+  /// Of the forwards of a rank, how many are evicted: those that wait longest for
   /// their backward.
-  std::int64_t share_millionths = 1'000'000;
+  Millionths share = kWhole;
   /// Compute ops beside which a copy may run before anybody waits for it.
   std::int32_t ops_per_copy = 1;
 };

@@ -9,8 +9,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffu;
-
 /// The instructions of every lane, in order.
 struct LaneQueues {
   std::vector<std::uint32_t> begin;  ///< per lane, index into items; and the end
@@ -52,9 +50,9 @@ class Sorter {
         dependencies_(dependencies),
         queues_(std::move(queues)),
         head_(queues_.begin.begin(), queues_.begin.end() - 1),
-        next_waiting_(queues_.size() + instructions.size(), kNone),
-        first_waiting_(instructions.size(), kNone),
-        place_(instructions.size(), kNone) {}
+        next_waiting_(queues_.size() + instructions.size(), kNoInstruction),
+        first_waiting_(instructions.size(), kNoInstruction),
+        place_(instructions.size(), kNoInstruction) {}
 
   void run() {
     sorted_.reserve(place_.size());
@@ -105,22 +103,23 @@ class Sorter {
   /// Places an instruction and wakes its waiters, or hangs `waiter` on what it waits for.
   bool try_to_place(InstructionId id, std::uint32_t waiter) {
     const InstructionId missing = first_missing(id);
-    if (missing != kNone) {
+    if (missing != kNoInstruction) {
       next_waiting_[waiter] = first_waiting_[missing];
       first_waiting_[missing] = waiter;
       return false;
     }
     place_[id] = static_cast<InstructionId>(sorted_.size());
     sorted_.push_back(id);
-    for (std::uint32_t woken = first_waiting_[id]; woken != kNone; woken = next_waiting_[woken])
+    for (std::uint32_t woken = first_waiting_[id]; woken != kNoInstruction;
+         woken = next_waiting_[woken])
       runnable_.push_back(woken);
     return true;
   }
 
   InstructionId first_missing(InstructionId id) const {
     for (std::uint32_t at = dependency_begin_[id]; at < dependency_begin_[id + 1]; ++at)
-      if (place_[dependencies_[at]] == kNone) return dependencies_[at];
-    return kNone;
+      if (place_[dependencies_[at]] == kNoInstruction) return dependencies_[at];
+    return kNoInstruction;
   }
 
   InstructionId first_stuck() const {

@@ -2,6 +2,7 @@
 #include "sim/ir/units.h"
 
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -130,7 +131,7 @@ Bytes parse_bytes(std::string_view text) {
               "bytes)");
 }
 
-std::int64_t parse_millionths(std::string_view text) {
+Millionths parse_millionths(std::string_view text) {
   std::string_view rest = text;
   const bool minus = !rest.empty() && rest.front() == '-';
   if (minus) rest.remove_prefix(1);
@@ -141,6 +142,14 @@ std::int64_t parse_millionths(std::string_view text) {
       return minus ? -*value : *value;
   }
   throw Error("'" + std::string(text) + "' is no amount; write a plain number, such as 2 or -0.5");
+}
+
+std::string millionths_text(Millionths amount) {
+  std::string text = (amount < 0 ? "-" : "") + std::to_string(std::abs(amount / kWhole));
+  std::string decimals = std::to_string(std::abs(amount % kWhole));
+  decimals.insert(0, 6 - decimals.size(), '0');
+  decimals.erase(decimals.find_last_not_of('0') + 1);
+  return decimals.empty() ? text : text + '.' + decimals;
 }
 
 std::string to_text(Nanos duration) {

@@ -4,7 +4,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+
+#include "sim/ir/named.h"
 
 namespace bubblescope {
 
@@ -16,11 +17,7 @@ enum class OptimizerMode : std::uint8_t {
   kPostValidation,  ///< for the norm as summed so far, by the ranks before its own
 };
 
-struct OptimizerModeName {
-  OptimizerMode mode;
-  std::string_view name;
-};
-inline constexpr std::array<OptimizerModeName, 4> kOptimizerModes{{
+inline constexpr std::array<Named<OptimizerMode>, 4> kOptimizerModes{{
     {OptimizerMode::kNone, "none"},
     {OptimizerMode::kLocal, "local"},
     {OptimizerMode::kBarrier, "barrier"},
@@ -34,6 +31,11 @@ enum class GradReduction : std::uint8_t {
   kOverlap,  ///< as soon as they are complete, beside compute ops
   kSerial,   ///< when the rank has run its last compute op
 };
+inline constexpr std::array<Named<GradReduction>, 3> kGradReductions{{
+    {GradReduction::kNone, "none"},
+    {GradReduction::kOverlap, "overlap"},
+    {GradReduction::kSerial, "serial"},
+}};
 
 struct UpdateOptions {
   OptimizerMode optimizer = OptimizerMode::kNone;

@@ -33,10 +33,6 @@ struct MemoryDelta {
   }
 };
 
-/// A share of a whole, in millionths.
-using Millionths = std::int64_t;
-inline constexpr Millionths kWhole = 1'000'000;
-
 /// A chunk's activations in millionths, so that every release rule is an integer.
 MemoryDelta chunk_millionths(Release release);
 
@@ -56,7 +52,7 @@ struct KeptShares {
 struct MemoryModel {
   Release release = Release::kWeightGrad;
   /// In the user's own unit, in millionths of it, per chunk times `unit_parts`.
-  MemoryDelta unit{1'000'000, 0, -1'000'000};
+  MemoryDelta unit{kWhole, 0, -kWhole};
   std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
   KeptShares kept;                            ///< where a forward's activations are made again
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty where no cost file gives bytes

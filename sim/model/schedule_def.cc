@@ -87,10 +87,6 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   return schedule;
 }
 
-std::string to_string(Profile profile) {
-  for (const ProfileName& known : kProfiles)
-    if (known.profile == profile) return std::string(known.name);
-  return "";
-}
+std::string to_string(Profile profile) { return name_of(kProfiles, profile); }
 
 }  // namespace bubblescope

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/named.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/cost_model.h"
@@ -28,13 +29,8 @@ enum class Profile : std::uint8_t {
   kDeepseek,
 };
 
-struct ProfileName {
-  Profile profile;
-  std::string_view name;
-};
-
 /// Every profile but none, in the order of the enum.
-inline constexpr std::array<ProfileName, 5> kProfiles{{
+inline constexpr std::array<Named<Profile>, 5> kProfiles{{
     {Profile::kPytorch, "pytorch"},
     {Profile::kMegatron, "megatron"},
     {Profile::kDeepspeed, "deepspeed"},

@@ -142,9 +142,9 @@ TEST(LowerBound, IsTheSameUnderEveryOverlapAndMessageMode) {
     const CostModel costs = costs_of(static_cast<std::size_t>(schedule.stages()), 7, 3);
     std::optional<Nanos> expected;
     for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused})
-      for (const P2pModeName& mode : kP2pModes) {
+      for (const Named<P2pMode>& mode : kP2pModes) {
         const std::variant<Program, Deadlock> lowered =
-            lower(schedule, {.overlap = overlap, .mode = mode.mode});
+            lower(schedule, {.overlap = overlap, .mode = mode.choice});
         const auto* program = std::get_if<Program>(&lowered);
         if (!program) continue;
         const Nanos bound = lower_bound(*program, simulate(*program, costs));

@@ -49,10 +49,10 @@ std::vector<UpdateOptions> updates_of(const Schedule& schedule) {
     return {{OptimizerMode::kLocal, GradReduction::kNone},
             {OptimizerMode::kLocal, GradReduction::kOverlap}};
   std::vector<UpdateOptions> updates;
-  for (const OptimizerModeName& optimizer : kOptimizerModes)
+  for (const Named<OptimizerMode>& optimizer : kOptimizerModes)
     for (const GradReduction reduction :
          {GradReduction::kNone, GradReduction::kOverlap, GradReduction::kSerial})
-      updates.push_back({optimizer.mode, reduction});
+      updates.push_back({optimizer.choice, reduction});
   std::erase_if(updates, [](const UpdateOptions& update) { return !update.any(); });
   return updates;
 }

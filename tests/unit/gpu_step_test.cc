@@ -74,10 +74,10 @@ TEST(GpuStep, EveryScheduleRunsAsItIsSimulated) {
 TEST(GpuStep, PostedMessagesRunAsTheyAreSimulatedInEveryMode) {
   reset_fake_gpu(1);
   const Schedule schedule = build_schedule(find_schedule("1f1b"), {{4, 1, 8, 1, {}}, {}, {}});
-  for (const P2pModeName& mode : kP2pModes) {
+  for (const Named<P2pMode>& mode : kP2pModes) {
     SCOPED_TRACE(mode.name);
     LowerOptions options;
-    options.mode = mode.mode;
+    options.mode = mode.choice;
     options.eager_slots = 2;
     if (std::holds_alternative<Deadlock>(lower(schedule, options))) continue;
     const Case made = make_case(schedule, options);

@@ -47,7 +47,7 @@ std::string text_of(const std::vector<RankOrder>& lists) {
 
 TEST(P2pMode, TableIsInTheOrderOfTheEnum) {
   for (std::size_t at = 0; at < kP2pModes.size(); ++at)
-    EXPECT_EQ(static_cast<std::size_t>(kP2pModes[at].mode), at);
+    EXPECT_EQ(static_cast<std::size_t>(kP2pModes[at].choice), at);
   EXPECT_EQ(to_string(P2pMode::kEager, 2), "eager:2");
   EXPECT_EQ(to_string(P2pMode::kHostSend, 2), "host-send");
 }
@@ -122,8 +122,8 @@ TEST(Messages, LatencyBlocksTheSenderOnlyInARendezvousOfTheHost) {
 
 TEST(Messages, BlockedRanksAreIdleAndNotBusy) {
   const BubbleReport plain = report_of(kOneFOneB, {}, 1);
-  for (const P2pModeName& mode : kP2pModes) {
-    const BubbleReport report = report_of(kOneFOneB, {.mode = mode.mode}, 1);
+  for (const Named<P2pMode>& mode : kP2pModes) {
+    const BubbleReport report = report_of(kOneFOneB, {.mode = mode.choice}, 1);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       EXPECT_EQ(report.ranks[rank].busy, plain.ranks[rank].busy);
       EXPECT_EQ(report.ranks[rank].sends, 2);
@@ -134,8 +134,8 @@ TEST(Messages, BlockedRanksAreIdleAndNotBusy) {
 
 TEST(Messages, WaitingBehindAMessageOnItsWayIsCommunication) {
   // One micro-batch, messages of 1 ns: rank 0 waits from 1 to 6, of which the gradient's way is 1.
-  for (const P2pModeName& mode : kP2pModes) {
-    const BubbleReport report = report_of("0F0 0B0 | 1F0 1B0", {.mode = mode.mode}, 1);
+  for (const Named<P2pMode>& mode : kP2pModes) {
+    const BubbleReport report = report_of("0F0 0B0 | 1F0 1B0", {.mode = mode.choice}, 1);
     const auto& causes = report.ranks[0].idle_by_cause;
     EXPECT_EQ(causes[static_cast<std::size_t>(IdleCause::kCommunication)], 1) << mode.name;
     EXPECT_EQ(causes[static_cast<std::size_t>(IdleCause::kDependency)], 4) << mode.name;

@@ -70,20 +70,20 @@ TEST(OwnTraces, NativeAndChromeFilesGiveTheReportBack) {
 }
 
 TEST(OwnTraces, ChromeFilesGiveEveryMessageModeBack) {
-  for (const P2pModeName& mode : kP2pModes)
+  for (const Named<P2pMode>& mode : kP2pModes)
     for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused})
       for (const char* name : {"interleaved", "dualpipev"})
         expect_round_trip(record_step(name, {.ranks = 2, .chunks = 2, .microbatches = 8},
-                                      uneven_cost(), {overlap, mode.mode, 2}),
+                                      uneven_cost(), {overlap, mode.choice, 2}),
                           "trace");
 }
 
 TEST(OwnTraces, ChromeFilesGiveTheEndsOfStepsBack) {
   LowerOptions options;
-  for (const OptimizerModeName& mode : kOptimizerModes)
+  for (const Named<OptimizerMode>& mode : kOptimizerModes)
     for (const GradReduction reduction :
          {GradReduction::kNone, GradReduction::kOverlap, GradReduction::kSerial}) {
-      options.update = {mode.mode, reduction};
+      options.update = {mode.choice, reduction};
       expect_round_trip(
           record_step("zb-h1", {.ranks = 2, .microbatches = 4}, uneven_cost(), options), "trace");
     }

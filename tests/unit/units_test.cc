@@ -34,6 +34,11 @@ TEST(ParseDuration, RefusesWhatIsNoDuration) {
     EXPECT_THROW(parse_duration(text), Error) << "'" << text << "'";
 }
 
+TEST(MillionthsText, IsTheShortestThatReadsBack) {
+  for (const char* text : {"0", "2", "1.5", "-0.25", "-3", "0.000001", "1000000"})
+    EXPECT_EQ(millionths_text(parse_millionths(text)), text);
+}
+
 TEST(ParseMillionths, KeepsSignAndFraction) {
   EXPECT_EQ(parse_millionths("1"), 1'000'000);
   EXPECT_EQ(parse_millionths("-0.5"), -500'000);

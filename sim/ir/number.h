@@ -1,0 +1,20 @@
+// Whole numbers that users write.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+namespace bubblescope {
+
+/// The number that the whole text spells; empty for anything else, and for one that does not fit.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [last, fault] = std::from_chars(text.data(), end, number);
+  if (fault != std::errc{} || last != end) return {};
+  return number;
+}
+
+}  // namespace bubblescope

@@ -20,11 +20,11 @@ class GpuWeights {
 
   // While nothing runs; each returns when it is done:
   void clear_gradients();
-  /// Replicas of a stage get the sum of their gradients.
+  /// Replicas of a stage get the sum of their gradients, where both are in this process.
   void sum_replicas();
   void update();
 
-  /// Of the stages of the model: the first pipeline's.
+  /// Of the stages of the model: the first pipeline's. Empty where they are in other processes.
   std::vector<Stage> download_weights() const;
   std::vector<std::vector<Matrix>> download_gradients() const;
 
@@ -34,6 +34,7 @@ class GpuWeights {
   void upload(const GpuWeight& weight, const Matrix& values);
   Matrix download(const GpuMatrix& matrix) const;
   void update(std::size_t stage, std::size_t at);
+  bool runs(std::size_t stage) const;
   std::int32_t device_of(std::size_t stage) const;
   void await() const;
 

@@ -2,32 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/training/matrix_blob.h"
 #include "exec/training/training.h"
 
 namespace bubblescope {
-
-namespace {
-
-void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices) {
-  writer.write(matrices.size());
-  for (const Matrix& matrix : matrices) {
-    writer.write(matrix.rows);
-    writer.write(matrix.columns);
-    writer.write_all(matrix.values);
-  }
-}
-
-std::vector<Matrix> read_matrices(BlobReader& reader) {
-  std::vector<Matrix> matrices(reader.read<std::size_t>());
-  for (Matrix& matrix : matrices) {
-    matrix.rows = reader.read<std::int32_t>();
-    matrix.columns = reader.read<std::int32_t>();
-    matrix.values = reader.read_all<float>();
-  }
-  return matrices;
-}
-
-}  // namespace
 
 /// Everyone adds an original's gradients and its replicas' in the same order.
 void Training::sum_replicas() {

@@ -67,10 +67,13 @@ class BlobReader {
     return text;
   }
 
+  /// A number of things of which each takes so many bytes at least: more than there are bytes for
+  /// is thrown, before anyone makes room for them.
+  std::size_t checked_count(std::size_t size_of_one);
+
   std::span<const std::byte> rest() const { return bytes_; }
 
  private:
-  std::size_t checked_count(std::size_t size_of_one);
   void copy(void* target, std::size_t size);
 
   std::span<const std::byte> bytes_;

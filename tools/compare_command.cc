@@ -115,6 +115,18 @@ std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
 
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
+/// Schedules that never flush have no step to compare: what they are judged by instead.
+void print_periods(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (!row.step || !row.step->report.period) continue;
+    std::int32_t staleness = 0;
+    for (const RankReport& rank : row.step->report.ranks)
+      if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
+    fmt::print("{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
+               row.name, to_text(*row.step->report.period), staleness);
+  }
+}
+
 void print_text(const std::vector<Row>& rows) {
   Nanos best = 0;
   for (const Row& row : rows)
@@ -139,6 +151,7 @@ void print_text(const std::vector<Row>& rows) {
   }
   for (const Row& row : rows)
     if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
+  print_periods(rows);
   fmt::print("{}", write_beats_text(reports_of(rows)));
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "

@@ -30,6 +30,8 @@ void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const S
 std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
 
 Millionths parse_cap(const std::string& text) {
+  if (!text.empty() && text.back() == 'B')
+    throw Error("'" + text + "' is in bytes; write it in the unit of --mem, such as 2");
   const Millionths cap = parse_millionths(text);
   if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
   return cap;

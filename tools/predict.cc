@@ -53,7 +53,8 @@ CostModel stage_costs(const Shape& shape, const std::string& path) {
 }
 
 /// The stages of a layout that each rank has: Megatron's virtual pipeline size.
-std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
+std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
+                              std::int32_t ranks) {
   const auto stages = static_cast<std::int32_t>(given.layout.size());
   if (stages % ranks != 0)
     throw Error(
@@ -63,6 +64,11 @@ std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
   if (given.chunks && *given.chunks != stages / ranks)
     throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
                             stages / ranks, ranks, *given.chunks));
+  if (def.implied_chunks && *def.implied_chunks != stages / ranks)
+    throw Error(fmt::format(
+        "--layout has {} stages, {} for each of {} ranks, but {} always has "
+        "{}; write {} stages or choose another schedule",
+        stages, stages / ranks, ranks, def.name, *def.implied_chunks, ranks * *def.implied_chunks));
   return stages / ranks;
 }
 
@@ -159,7 +165,8 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = required(given.microbatches, def.name, "-m");
   request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
-  if (!given.layout.empty()) request.shape.chunks = chunks_of_layout(given, request.shape.ranks);
+  if (!given.layout.empty())
+    request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
   request.shape.slices = given.slices.value_or(1);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;

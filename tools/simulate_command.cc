@@ -8,6 +8,7 @@
 #include "tools/measure.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
+#include "tools/unused_costs.h"
 #include "traces/made_with.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
@@ -58,6 +59,9 @@ int run_simulate(const Arguments& arguments) {
   expect_sound(exports, format != "text");
   if (options.model.explain && options.model.given()) print_assumptions(resolve(options.model));
   const Step step = predict(schedule, options);
+  warn_of_unused_costs(options.cost.uniform, step.program);
+  if (step.report.noise && format == "csv")
+    fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);
   DrawOptions draw = terminal_draw_options();

@@ -22,6 +22,10 @@ GpuMatrix between_stages(const TransformerShape& model, BubblescopeNumber number
 /// More than the host cannot train.
 void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& options) {
   expect_trainable(schedule, options);
+  if (schedule.shape.slices > 1 || !schedule.replicas_of_stage.empty())
+    throw Error(schedule.name +
+                " cuts sequences or shares stages, which is not trained on GPUs yet; use --backend "
+                "cpu, or --work spin");
   if (!schedule.weights.empty())
     throw Error(schedule.name +
                 " trains without flushes, on weights of several versions, which is not done on "

@@ -7,7 +7,7 @@
 
 namespace bubblescope {
 
-/// Everyone adds an original's gradients and its replicas' in the same order.
+/// Everyone adds the gradients of the ranks that hold the same weights in the same order.
 void Training::sum_replicas() {
   const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
   if (originals == stages_.size()) return;
@@ -21,26 +21,32 @@ void Training::sum_replicas() {
       if (!told.empty()) known = std::move(told);
     }
   }
-  for (std::size_t stage = originals; stage < stages_.size(); ++stage)
-    for (std::size_t at = 0; at < gradients[stage].size(); ++at)
-      add(gradients[stage % originals][at], gradients[stage][at]);
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-    if (!stages_[stage].gradients.empty()) stages_[stage].gradients = gradients[stage % originals];
+  std::vector<std::vector<Matrix>> sums(originals);
+  for (Home home = 0; home < stages_.size(); ++home) {
+    std::vector<Matrix>& sum = sums[stage_of(home) % originals];
+    if (sum.empty())
+      sum = std::move(gradients[home]);
+    else
+      for (std::size_t at = 0; at < sum.size(); ++at) add(sum[at], gradients[home][at]);
+  }
+  for (Home home = 0; home < stages_.size(); ++home)
+    if (stages_[home].is_here()) stages_[home].gradients = sums[stage_of(home) % originals];
 }
 
 void Training::finish_step() {
-  sum_replicas();
-  double loss = 0;
-  for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
-    for (StageState& state : stages_)
-      if (!state.microbatches.empty())
-        loss += std::exchange(state.microbatches[static_cast<std::size_t>(microbatch)].loss, 0);
-  losses_.push_back(loss / schedule_.shape.microbatches);
   const bool asynchronous = !schedule_.weights.empty();
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    if (stages_[stage].microbatches.empty()) continue;
-    if (!schedule_.forward_only && !asynchronous && !updates_inside_) update(stage);
-    stages_[stage].weights.begin_step();
+  if (!updates_inside_ && !asynchronous) sum_replicas();
+  double loss = 0;
+  const std::size_t forwards = static_cast<std::size_t>(schedule_.shape.microbatches) *
+                               static_cast<std::size_t>(schedule_.shape.slices);
+  for (std::size_t at = 0; at < forwards; ++at)
+    for (StageState& state : stages_)
+      if (state.is_here()) loss += std::exchange(state.microbatches[at].loss, 0);
+  losses_.push_back(loss / schedule_.shape.microbatches);
+  for (Home home = 0; home < stages_.size(); ++home) {
+    if (!stages_[home].is_here()) continue;
+    if (!schedule_.forward_only && !asynchronous && !updates_inside_) update(home);
+    stages_[home].weights.begin_step();
   }
 }
 
@@ -48,8 +54,8 @@ TrainingResult Training::result() const {
   BlobWriter writer;
   writer.write_all(losses_);
   for (const StageState& state : stages_) {
-    const bool here = !state.microbatches.empty();
-    write_matrices(writer, here ? state.weights.newest().weights : std::vector<Matrix>());
+    write_matrices(writer,
+                   state.is_here() ? state.weights.newest().weights : std::vector<Matrix>());
     write_matrices(writer, state.last_gradients);
   }
   const std::int32_t originals = schedule_.stages_per_pipeline();
@@ -62,10 +68,11 @@ TrainingResult Training::result() const {
     BlobReader reader(blob);
     const std::vector<double> losses = reader.read_all<double>();
     for (std::size_t step = 0; step < losses.size(); ++step) result.losses[step] += losses[step];
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    for (Home home = 0; home < stages_.size(); ++home) {
       std::vector<Matrix> weights = read_matrices(reader);
       std::vector<Matrix> gradients = read_matrices(reader);
-      if (weights.empty() || stage >= result.stages.size()) continue;
+      const std::size_t stage = stage_of(home);
+      if (weights.empty() || home != first_home_[stage] || stage >= result.stages.size()) continue;
       result.stages[stage].weights = std::move(weights);
       result.gradients[stage] = std::move(gradients);
     }
@@ -75,7 +82,7 @@ TrainingResult Training::result() const {
 
 std::vector<Bytes> Training::peak_bytes() const {
   BlobWriter writer;
-  for (const RankMemory& memory : memory_) writer.write(memory.peak);
+  for (const RankMemory& memory : memory_) writer.write(memory.peak());
   std::vector<Bytes> peaks(memory_.size(), 0);
   for (const Blob& blob : processes_.share(writer.take())) {
     BlobReader reader(blob);

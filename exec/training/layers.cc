@@ -37,17 +37,18 @@ struct HeadBlocks {
 };
 
 HeadBlocks blocks_of(const AttentionShape& shape, std::int32_t sequence, std::int32_t head) {
+  const Positions asking = shape.asking();
   const std::int32_t row = sequence * shape.sequence;
-  const std::int32_t width = shape.heads * shape.head_width;
-  const auto columns = [&](std::int32_t third) {
-    return Block{row, shape.sequence, third * width + head * shape.head_width, shape.head_width};
+  const auto columns = [&](std::int32_t first_row, std::int32_t rows, std::int32_t third) {
+    const std::int32_t column = (third * shape.heads + head) * shape.head_width;
+    return Block{first_row, rows, column, shape.head_width};
   };
-  const std::int32_t weights_row = (sequence * shape.heads + head) * shape.sequence;
-  return {columns(0),
-          columns(1),
-          columns(2),
-          columns(0),
-          {weights_row, shape.sequence, 0, shape.sequence}};
+  const std::int32_t weights_row = (sequence * shape.heads + head) * asking.count;
+  return {columns(row + asking.begin, asking.count, 0),
+          columns(row, asking.end(), 1),
+          columns(row, asking.end(), 2),
+          columns(sequence * asking.count, asking.count, 0),
+          {weights_row, asking.count, 0, asking.end()}};
 }
 
 float scale_of(const AttentionShape& shape) {
@@ -116,7 +117,8 @@ Matrix gain_grad(const Matrix& input, const Matrix& grad) {
 }
 
 Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {
-  Matrix weights(shape.batch * shape.heads * shape.sequence, shape.sequence);
+  const Positions asking = shape.asking();
+  Matrix weights(shape.batch * shape.heads * asking.count, asking.end());
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence)
     for (std::int32_t head = 0; head < shape.heads; ++head) {
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
@@ -124,12 +126,12 @@ Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {
                onto(weights, blocks.weights), {scale_of(shape)});
     }
   for (std::int32_t row = 0; row < weights.rows; ++row)
-    softmax_row(weights.row(row), row % shape.sequence + 1, weights.columns);
+    softmax_row(weights.row(row), asking.begin + row % asking.count + 1, weights.columns);
   return weights;
 }
 
 Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape& shape) {
-  Matrix mixed(qkv.rows, qkv.columns / 3);
+  Matrix mixed(shape.batch * shape.asking().count, qkv.columns / 3);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence)
     for (std::int32_t head = 0; head < shape.heads; ++head) {
       const HeadBlocks blocks = blocks_of(shape, sequence, head);

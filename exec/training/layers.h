@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "exec/training/matrix.h"
+#include "exec/training/slices.h"
 
 namespace bubblescope {
 
@@ -21,21 +23,25 @@ Matrix norm_grad(const Matrix& input, const Matrix& gain, const Matrix& grad);
 /// The gradient of the gain: one row.
 Matrix gain_grad(const Matrix& input, const Matrix& grad);
 
-/// How the columns of queries, keys and values are cut.
+/// How queries, keys and values, which have rows of whole sequences, are cut.
 struct AttentionShape {
   std::int32_t batch = 1;
   std::int32_t sequence = 1;
   std::int32_t heads = 1;
   std::int32_t head_width = 1;
+  std::optional<Positions> queries = std::nullopt;  ///< whose attention it is; empty: everyone's
+
+  Positions asking() const { return queries.value_or(Positions{0, sequence}); }
 };
 
-/// Softmax over the earlier positions of queries times keys: one row per batch, head and position.
+/// Softmax over the earlier positions of queries times keys: one row per batch, head and asking
+/// position.
 Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape);
 
-/// Those weights times the values.
+/// Those weights times the values: the rows of the asking positions.
 Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape& shape);
 
-/// The gradient of queries, keys and values.
+/// What the asking positions add to the gradient of queries, keys and values of all.
 Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mixed_grad,
                       const AttentionShape& shape);
 

@@ -5,17 +5,17 @@
 
 namespace bubblescope {
 
-Mailbox::Mailbox(std::int32_t stages, std::int32_t microbatches)
-    : stages_(stages),
-      microbatches_(microbatches),
-      slots_(std::size_t{2} * static_cast<std::size_t>(stages) *
-             static_cast<std::size_t>(microbatches)),
-      locks_(std::make_unique<std::mutex[]>(static_cast<std::size_t>(stages))) {}
+Mailbox::Mailbox(const Schedule& schedule)
+    : stages_(schedule.stages()),
+      microbatches_(schedule.shape.microbatches),
+      slices_(schedule.shape.slices),
+      slots_(static_cast<std::size_t>(std::int64_t{2} * stages_ * microbatches_ * slices_)),
+      locks_(std::make_unique<std::mutex[]>(static_cast<std::size_t>(stages_))) {}
 
 std::size_t Mailbox::index(const Slot& slot) const {
   const std::int64_t row =
       (slot.direction == Direction::kForward ? 0 : stages_) + std::int64_t{slot.stage};
-  return static_cast<std::size_t>(row * microbatches_ + slot.microbatch);
+  return static_cast<std::size_t>((row * microbatches_ + slot.microbatch) * slices_ + slot.slice);
 }
 
 void Mailbox::put(const Slot& slot, Parcel parcel) {

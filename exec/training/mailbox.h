@@ -1,4 +1,5 @@
-// What stages make for each other: a parcel per micro-batch, direction and stage.
+// What stages make for each other: a parcel per direction, stage, micro-batch
+// and slice.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "exec/training/parcel.h"
+#include "sim/ir/schedule.h"
 
 namespace bubblescope {
 
@@ -19,12 +21,13 @@ struct Slot {
   Direction direction = Direction::kForward;
   std::int32_t stage = 0;
   std::int32_t microbatch = 0;
+  std::int32_t slice = 0;
 };
 
 /// Slots that any thread may fill and empty.
 class Mailbox {
  public:
-  Mailbox(std::int32_t stages, std::int32_t microbatches);
+  explicit Mailbox(const Schedule& schedule);
 
   void put(const Slot& slot, Parcel parcel);
 
@@ -37,6 +40,7 @@ class Mailbox {
 
   std::int32_t stages_;
   std::int32_t microbatches_;
+  std::int32_t slices_;
   std::vector<std::optional<Parcel>> slots_;
   std::unique_ptr<std::mutex[]> locks_;  ///< per stage
 };

@@ -84,6 +84,12 @@ void add(Matrix& left, const Matrix& right) {
                  [](float a, float b) { return a + b; });
 }
 
+void multiply(std::vector<Matrix>& matrices, float factor) {
+  if (factor == 1) return;
+  for (Matrix& matrix : matrices)
+    for (float& value : matrix.values) value *= factor;
+}
+
 const std::string& multiplier() { return load_blas().name; }
 
 }  // namespace bubblescope

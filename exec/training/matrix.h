@@ -74,6 +74,9 @@ Matrix product(const Factor& left, const Factor& right);
 /// left += right, entry by entry.
 void add(Matrix& left, const Matrix& right);
 
+/// Every entry of every matrix times `factor`.
+void multiply(std::vector<Matrix>& matrices, float factor);
+
 /// Who multiplies: "OpenBLAS (...)" or "plain loops". Calling it first, from one thread, loads the
 /// library; multiply() does so too.
 const std::string& multiplier();

@@ -1,7 +1,33 @@
-// Matrices to and from bytes.
+// Sizes, then entries.
 #include "exec/training/matrix_blob.h"
 
+#include <cstdint>
+#include <string>
+
+#include "sim/ir/error.h"
+
 namespace bubblescope {
+
+namespace {
+
+/// What stands before a matrix's entries: rows, columns and how many follow.
+constexpr std::size_t kHeaderBytes = 2 * sizeof(std::int32_t) + sizeof(std::size_t);
+
+Matrix read_matrix(BlobReader& reader) {
+  Matrix matrix;
+  matrix.rows = reader.read<std::int32_t>();
+  matrix.columns = reader.read<std::int32_t>();
+  matrix.values = reader.read_all<float>();
+  const std::int64_t entries = std::int64_t{matrix.rows} * matrix.columns;
+  if (matrix.rows < 0 || entries != static_cast<std::int64_t>(matrix.values.size()))
+    throw Error(Fault::kMachine, "a process sent a matrix of " + std::to_string(matrix.rows) +
+                                     " x " + std::to_string(matrix.columns) + " with " +
+                                     std::to_string(matrix.values.size()) +
+                                     " entries; it was damaged");
+  return matrix;
+}
+
+}  // namespace
 
 void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices) {
   writer.write(matrices.size());
@@ -13,12 +39,8 @@ void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices) {
 }
 
 std::vector<Matrix> read_matrices(BlobReader& reader) {
-  std::vector<Matrix> matrices(reader.read<std::size_t>());
-  for (Matrix& matrix : matrices) {
-    matrix.rows = reader.read<std::int32_t>();
-    matrix.columns = reader.read<std::int32_t>();
-    matrix.values = reader.read_all<float>();
-  }
+  std::vector<Matrix> matrices(reader.checked_count(kHeaderBytes));
+  for (Matrix& matrix : matrices) matrix = read_matrix(reader);
   return matrices;
 }
 

@@ -10,7 +10,7 @@ namespace bubblescope {
 
 void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices);
 
-/// Throws Error where the bytes are too few.
+/// What was written. Throws Error for bytes that are too few, or no matrices.
 std::vector<Matrix> read_matrices(BlobReader& reader);
 
 }  // namespace bubblescope

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "exec/training/held_bytes.h"
 #include "exec/training/training.h"
 
 namespace bubblescope {
@@ -17,7 +16,8 @@ class SerialTraining {
       : schedule_(schedule),
         options_(options),
         uses_(weight_uses(schedule)),
-        scale_(gradient_scale(schedule)) {
+        scale_(gradient_scale(schedule)),
+        update_scales_(update_scales(schedule)) {
     const std::int32_t stages = schedule.stages_per_pipeline();
     for (std::int32_t stage = 0; stage < stages; ++stage)
       versions_.push_back({make_stage({options.model, stage, stages, options.seed})});
@@ -68,8 +68,16 @@ class SerialTraining {
       run_weight_grad(made.work, gradients_[stage]);
     }
     for (std::size_t stage = 0; stage < versions_.size(); ++stage)
-      if (uses_[stage][static_cast<std::size_t>(microbatch)].written) update_stage(stage);
+      if (ends_update(stage, static_cast<std::size_t>(microbatch))) update_stage(stage);
     return loss;
+  }
+
+  /// Replicas, which take a micro-batch each, make a version together.
+  bool ends_update(std::size_t stage, std::size_t microbatch) const {
+    const std::vector<WeightUse>& uses = uses_[stage];
+    if (!uses[microbatch].written) return false;
+    return microbatch + 1 == uses.size() ||
+           uses[microbatch + 1].written != uses[microbatch].written;
   }
 
   /// As stale as the schedule has it.
@@ -80,6 +88,7 @@ class SerialTraining {
 
   void update_stage(std::size_t stage) {
     versions_[stage].push_back(versions_[stage].back());
+    multiply(gradients_[stage], update_scales_[stage]);
     update(versions_[stage].back().weights, gradients_[stage], optimizers_[stage],
            options_.optimizer);
     std::vector<Matrix> zeros = zeros_like(gradients_[stage]);
@@ -90,6 +99,7 @@ class SerialTraining {
   const TrainingOptions& options_;
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
+  std::vector<float> update_scales_;
   std::vector<std::vector<Stage>> versions_;  ///< [stage][version], of one step
   std::vector<std::vector<Matrix>> gradients_;
   std::vector<OptimizerState> optimizers_;
@@ -103,26 +113,6 @@ TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& o
   SerialTraining training(schedule, options);
   for (std::int32_t step = 0; step < steps; ++step) training.run_step(step);
   return training.take();
-}
-
-MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options) {
-  const std::int32_t stages = schedule.stages_per_pipeline();
-  const Tokens tokens = make_tokens(options, 0, 0);
-  MemoryModel memory;
-  for (std::int32_t at = 0; at < schedule.stages(); ++at) {
-    const Stage stage = make_stage({options.model, at % stages, stages, options.seed});
-    const Matrix between(options.model.rows(), options.model.width);
-    Activations saved = run_forward(stage, between, tokens).saved;
-    const Bytes kept = held_bytes(saved);
-    Activations without = saved;
-    drop_attention(without);
-    const bool selective = schedule.recompute(at) == Recompute::kSelective;
-    const Bytes input = stage.first ? 0 : between.bytes();
-    memory.checkpoint_bytes.push_back(selective ? held_bytes(without) : input);
-    const Bytes left = held_bytes(run_input_grad(stage, std::move(saved), between, 1).work);
-    memory.activation_bytes.push_back({kept, left - kept, -left});
-  }
-  return memory;
 }
 
 }  // namespace bubblescope

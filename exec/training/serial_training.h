@@ -27,6 +27,9 @@ struct TrainingResult {
 /// Data that can be learnt: each token follows from the one before it by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
 
+/// Those at some positions of every sequence.
+Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& positions);
+
 /// The same steps on one rank, micro-batch after micro-batch, each on the versions of the weights
 /// that the schedule prescribes: the judge.
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,

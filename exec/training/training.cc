@@ -2,31 +2,15 @@
 #include "exec/training/training.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
-
-std::uint64_t scramble(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
-/// Memory of another process is out of a copy's reach.
-void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
-  if (!processes.here()) return;
-  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
-    const std::int32_t keeper = schedule.keeper_of_rank[rank];
-    if (keeper == static_cast<std::int32_t>(rank)) continue;
-    throw Error("rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keeper) +
-                ", which runs in another process; that is not done yet: run both in one, as "
-                "--backend cpu does");
-  }
-}
 
 [[noreturn]] void refuse(const Op& op, const char* lack) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack);
@@ -36,9 +20,15 @@ Direction direction_of(const Op& message) {
   return message.kind == OpKind::kSendForward ? Direction::kForward : Direction::kBackward;
 }
 
-/// The stage that reads a message.
-std::int32_t reader_of(const Op& message) {
-  return message.stage + (message.kind == OpKind::kSendForward ? 1 : -1);
+/// Where the stage that made a message leaves it.
+Slot outbox_slot(const Op& message) {
+  return {direction_of(message), message.stage, message.microbatch, message.slice};
+}
+
+/// Where the stage that reads it looks for it.
+Slot inbox_slot(const Op& message) {
+  const std::int32_t step = message.kind == OpKind::kSendForward ? 1 : -1;
+  return {direction_of(message), message.stage + step, message.microbatch, message.slice};
 }
 
 StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
@@ -48,37 +38,6 @@ StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std:
 
 }  // namespace
 
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
-                      const Processes& processes) {
-  expect_keepers_here(schedule, processes);
-  if (schedule.shape.slices > 1)
-    throw Error("sliced sequences cannot be trained yet; leave --slices out, or use --work sleep");
-  if (!schedule.replicas_of_stage.empty())
-    throw Error(
-        "ranks that share a stage cannot be trained yet; leave --replicas out, or use "
-        "--work sleep");
-  if (options.model.width % options.model.heads != 0)
-    throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
-                std::to_string(options.model.width) + "; choose a multiple as the width");
-}
-
-Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch) {
-  Tokens tokens;
-  const auto vocabulary = static_cast<std::uint64_t>(options.model.vocabulary);
-  for (std::int32_t sequence = 0; sequence < options.model.batch; ++sequence) {
-    const std::uint64_t place = (static_cast<std::uint64_t>(step) << 40) +
-                                (static_cast<std::uint64_t>(microbatch) << 16) +
-                                static_cast<std::uint64_t>(sequence);
-    std::uint64_t token = scramble(scramble(options.seed) + place) % vocabulary;
-    for (std::int32_t position = 0; position < options.model.sequence; ++position) {
-      tokens.inputs.push_back(static_cast<std::int32_t>(token));
-      token = (token * 5 + 3) % vocabulary;
-      tokens.targets.push_back(static_cast<std::int32_t>(token));
-    }
-  }
-  return tokens;
-}
-
 Training::Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
                    const Processes& processes)
     : schedule_(schedule),
@@ -87,35 +46,64 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       options_(options),
       uses_(weight_uses(schedule)),
       scale_(gradient_scale(schedule)),
-      stages_(static_cast<std::size_t>(schedule.stages())),
+      update_scales_(update_scales(schedule)),
       memory_(static_cast<std::size_t>(schedule.shape.ranks)),
-      inbox_(schedule.stages(), schedule.shape.microbatches),
-      outbox_(schedule.stages(), schedule.shape.microbatches) {
+      inbox_(schedule),
+      outbox_(schedule),
+      exchange_(program, processes) {
   expect_trainable(schedule, options, processes);
   multiplier();
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    if (!runs_stage(stage)) continue;
-    const auto at = static_cast<std::size_t>(stage);
-    stages_[at].weights = WeightVersions(make_stage(plan_of(schedule, options, stage)), uses_[at]);
-    stages_[at].gradients = zeros_like(stages_[at].weights.newest().weights);
-    stages_[at].last_gradients = stages_[at].gradients;
-    stages_[at].microbatches.resize(static_cast<std::size_t>(schedule.shape.microbatches));
+    first_home_.push_back(stages_.size());
+    for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica)
+      make_home(stage, replica);
   }
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute && runs_stage(op.stage))
+      if (op.kind == OpKind::kRecompute && processes.runs(rank_of(op)))
         state_of(op).recompute = schedule.recompute(op.stage);
-  // Replicas are summed over all processes, at the end; asynchronous backwards update by
-  // themselves.
-  const bool alone = schedule.pipelines == 1 && schedule.weights.empty();
-  updates_inside_ = alone && std::any_of(program.instructions.begin(), program.instructions.end(),
-                                         [](const Instruction& instruction) {
-                                           return instruction.op.kind == OpKind::kOptimizer;
-                                         });
+  updates_inside_ = updates_inside();
+  if (!schedule.weights.empty() && !schedule.replicas_of_stage.empty() && !updates_inside_)
+    throw Error(schedule.name +
+                ": replicas of a stage add up their gradients in every update; ask for these with "
+                "--optimizer local");
 }
 
-bool Training::runs_stage(std::int32_t stage) const {
-  return processes_.runs(schedule_.rank_of_stage[static_cast<std::size_t>(stage)]);
+void Training::make_home(std::int32_t stage, std::int32_t replica) {
+  StageState& home = stages_.emplace_back();
+  if (!processes_.runs(schedule_.rank_of_stage[static_cast<std::size_t>(stage)] + replica)) return;
+  const std::int32_t microbatches = schedule_.shape.microbatches;
+  std::vector<WeightUse> uses;
+  for (std::int32_t at = replica; at < microbatches; at += schedule_.replicas(stage))
+    uses.push_back(uses_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(at)]);
+  home.weights = WeightVersions(make_stage(plan_of(schedule_, options_, stage)), std::move(uses));
+  home.gradients = zeros_like(home.weights.newest().weights);
+  home.last_gradients = home.gradients;
+  home.microbatches.resize(static_cast<std::size_t>(microbatches) *
+                           static_cast<std::size_t>(schedule_.shape.slices));
+  home.contexts.resize(static_cast<std::size_t>(microbatches));
+}
+
+/// Whether the program's optimizer steps are the training's. Asynchronous backwards on single ranks
+/// update by themselves; and where several ranks hold a stage's weights, the gradients must have
+/// been added up before.
+bool Training::updates_inside() const {
+  if (!schedule_.weights.empty() && schedule_.replicas_of_stage.empty()) return false;
+  bool steps = false;
+  std::set<std::pair<std::int32_t, std::int32_t>> summed;
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    const auto& [op, lane, rank, peer, role] = program_.instructions[id];
+    steps = steps || op.kind == OpKind::kOptimizer;
+    if (op.kind == OpKind::kReduceGrad && role == Role::kWork && exchange_.sums(id))
+      summed.insert({op.stage, rank});
+  }
+  for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
+    for (std::int32_t replica = 0; replica < schedule_.replicas(stage); ++replica)
+      if (schedule_.pipelines * schedule_.replicas(stage) > 1 &&
+          !summed.contains(
+              {stage, schedule_.rank_of_stage[static_cast<std::size_t>(stage)] + replica}))
+        return false;
+  return steps;
 }
 
 Work Training::work() {
@@ -127,14 +115,19 @@ Work Training::work() {
 
 Cargo Training::cargo() {
   return {[this](InstructionId message) {
-            if (!is_message(program_.instructions[message])) return Blob();
-            const Op& op = program_.instructions[message].op;
-            const auto parcel = outbox_.take({direction_of(op), op.stage, op.microbatch});
+            const Instruction& instruction = program_.instructions[message];
+            if (updates_inside_ && hands_gradients_on(instruction)) return exchange_.pack(message);
+            if (!is_message(instruction)) return Blob();
+            const auto parcel = outbox_.take(outbox_slot(instruction.op));
             return parcel ? pack(*parcel) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
-            const Op& op = program_.instructions[message].op;
-            inbox_.put({direction_of(op), reader_of(op), op.microbatch}, unpack(bytes));
+            const Instruction& instruction = program_.instructions[message];
+            BlobReader reader(bytes);
+            if (hands_gradients_on(instruction))
+              exchange_.put(message, read_matrices(reader));
+            else
+              inbox_.put(inbox_slot(instruction.op), unpack(bytes));
           }};
 }
 
@@ -157,37 +150,39 @@ void Training::run(const Turn& turn) {
     case OpKind::kRecvBackward:
     case OpKind::kUnshard:
     case OpKind::kReshard:
-    case OpKind::kReduceGrad:
     case OpKind::kNorm:
     case OpKind::kIdle: return;
+    case OpKind::kReduceGrad:
+      if (updates_inside_) reduce(turn.id);
+      return;
     case OpKind::kOptimizer:
-      if (updates_inside_) update(static_cast<std::size_t>(instruction.op.stage));
+      if (updates_inside_) update(home_of(instruction));
       return;
   }
 }
 
 /// From the stage that made it to the one that reads it; what is not there yet stays behind.
 void Training::carry(const Instruction& message, Damage damage) {
-  const Op& op = message.op;
-  const Direction direction = direction_of(op);
-  std::optional<Parcel> parcel = outbox_.take({direction, op.stage, op.microbatch});
+  std::optional<Parcel> parcel = outbox_.take(outbox_slot(message.op));
   if (!parcel) return;
   Parcel sealed = seal(std::move(parcel->matrix), damage);
   if (processes_.runs(message.peer))
-    inbox_.put({direction, reader_of(op), op.microbatch}, std::move(sealed));
+    inbox_.put(inbox_slot(message.op), std::move(sealed));
   else
-    outbox_.put({direction, op.stage, op.microbatch}, std::move(sealed));
+    outbox_.put(outbox_slot(message.op), std::move(sealed));
 }
 
 Matrix Training::read(Direction direction, const Op& op) {
-  const std::int32_t rows = options_.model.rows();
-  std::optional<Parcel> parcel = inbox_.take({direction, op.stage, op.microbatch});
+  const Positions positions =
+      positions_of(options_.model.sequence, schedule_.shape.slices, op.slice);
+  const std::int32_t rows = options_.model.batch * positions.count;
+  std::optional<Parcel> parcel = inbox_.take({direction, op.stage, op.microbatch, op.slice});
   if (!parcel) return Matrix(rows, options_.model.width);  // a buffer that nothing came into
   const std::string damage = find_damage(*parcel, rows, options_.model.width);
   if (damage.empty()) return std::move(parcel->matrix);
   const std::int32_t maker = op.stage + (direction == Direction::kForward ? -1 : 1);
   const auto rank_of = [&](std::int32_t stage) {
-    return std::to_string(schedule_.rank_of_stage[static_cast<std::size_t>(stage)]);
+    return std::to_string(schedule_.rank_of(stage, op.microbatch));
   };
   throw Error(Fault::kMachine, "rank " + rank_of(maker) + " sent " + damage +
                                    "; it is what stage " + std::to_string(maker) + " made for " +
@@ -196,12 +191,10 @@ Matrix Training::read(Direction direction, const Op& op) {
 
 void Training::write(Direction direction, const Op& op, Matrix matrix) {
   const std::int32_t reader = op.stage + (direction == Direction::kForward ? 1 : -1);
-  const bool local = schedule_.rank_of_stage[static_cast<std::size_t>(reader)] ==
-                     schedule_.rank_of_stage[static_cast<std::size_t>(op.stage)];
-  if (local)
-    inbox_.put({direction, reader, op.microbatch}, {std::move(matrix), std::nullopt});
-  else
-    outbox_.put({direction, op.stage, op.microbatch}, {std::move(matrix), std::nullopt});
+  const bool local = schedule_.rank_of(reader, op.microbatch) == rank_of(op);
+  Mailbox& box = local ? inbox_ : outbox_;
+  box.put({direction, local ? reader : op.stage, op.microbatch, op.slice},
+          {std::move(matrix), std::nullopt});
 }
 
 void Training::compute_forward(const Op& op) {
@@ -210,28 +203,31 @@ void Training::compute_forward(const Op& op) {
   Matrix input = stage.first ? Matrix() : read(Direction::kForward, op);
   Kept kept;
   if (state.recompute == Recompute::kFull) kept.input = input;
-  StageOutput made = run_forward(stage, std::move(input), tokens_of(op));
+  const std::optional<Slice> slice = slice_of(op);
+  StageOutput made = run_forward(stage, std::move(input), tokens_of(op), slice ? &*slice : nullptr);
   state.loss = made.loss;
   if (!stage.last) write(Direction::kForward, op, std::move(made.output));
-  if (schedule_.forward_only) return;
+  if (schedule_.forward_only) return forget_context(op, schedule_.shape.slices - 1);
   if (state.recompute == Recompute::kSelective) drop_attention(made.saved);
   if (state.recompute != Recompute::kFull) kept.saved = std::move(made.saved);
   state.complete = state.recompute == Recompute::kNone;
   state.kept = std::move(kept);
-  hold(op, held_bytes(*state.kept));
+  hold(op, held_bytes(*state.kept) + context_bytes(op));
 }
 
 void Training::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.kept) refuse(op, "what it starts from is here");
   const Stage& stage = weights_of(op);
+  const std::optional<Slice> slice = slice_of(op);
+  const Slice* const cut = slice ? &*slice : nullptr;
   if (state.recompute == Recompute::kSelective)
-    recompute_attention(stage, state.kept->saved);
+    recompute_attention(stage, state.kept->saved, cut);
   else
-    state.kept->saved = run_forward(stage, std::move(state.kept->input), tokens_of(op)).saved;
+    state.kept->saved = run_forward(stage, std::move(state.kept->input), tokens_of(op), cut).saved;
   state.kept->input = Matrix();
   state.complete = true;
-  hold(op, held_bytes(*state.kept));
+  hold(op, held_bytes(*state.kept) + context_bytes(op));
 }
 
 /// The copy is there before its original goes.
@@ -239,20 +235,21 @@ void Training::move_out(const Instruction& evict) {
   MicrobatchState& state = state_of(evict.op);
   if (!state.kept) refuse(evict.op, "its forward was made");
   const bool host = evict.peer == evict.rank;
-  if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(state.held);
+  if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(held_bytes(*state.kept));
   state.elsewhere = *state.kept;
   state.kept.reset();
-  hold(evict.op, 0);
+  hold(evict.op, context_bytes(evict.op));
 }
 
 void Training::move_back(const Instruction& load) {
   MicrobatchState& state = state_of(load.op);
   if (!state.elsewhere) refuse(load.op, "what it brings back has left");
   state.kept = *state.elsewhere;
-  hold(load.op, held_bytes(*state.kept));
+  const Bytes moved = held_bytes(*state.kept);
+  hold(load.op, moved + context_bytes(load.op));
   state.elsewhere.reset();
   const bool host = load.peer == load.rank;
-  if (!host) memory_[static_cast<std::size_t>(load.peer)].add(-state.held);
+  if (!host) memory_[static_cast<std::size_t>(load.peer)].add(-moved);
 }
 
 void Training::compute_input_grad(const Op& op) {
@@ -260,9 +257,11 @@ void Training::compute_input_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.kept || !state.complete) refuse(op, "what its forward keeps is here, whole");
   Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
-  StageGrad made =
-      run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad), scale_);
+  const std::optional<Slice> slice = slice_of(op);
+  StageGrad made = run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad),
+                                  scale_, slice ? &*slice : nullptr);
   state.kept.reset();
+  forget_context(op, 0);
   state.work = std::move(made.work);
   if (!stage.first) write(Direction::kBackward, op, std::move(made.input_grad));
   hold(op, held_bytes(*state.work));
@@ -271,47 +270,95 @@ void Training::compute_input_grad(const Op& op) {
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.work) refuse(op, "its input gradient was made");
-  const auto at = static_cast<std::size_t>(op.stage);
-  run_weight_grad(*state.work, stages_[at].gradients);
+  const Home home = home_of(op);
+  run_weight_grad(*state.work, stages_[home].gradients);
   state.work.reset();
   hold(op, 0);
-  const WeightUse& use = uses_[at][static_cast<std::size_t>(op.microbatch)];
-  stages_[at].weights.let_go(use.read);
-  if (use.written) update(at);
+  if (op.slice != 0) return;
+  const WeightUse& use =
+      uses_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.microbatch)];
+  stages_[home].weights.let_go(use.read);
+  if (use.written && !updates_inside_) update(home);
+}
+
+/// A post hands this rank's gradients on, a join their sum, and the work takes it.
+void Training::reduce(InstructionId id) {
+  const Instruction& reduction = program_.instructions[id];
+  std::vector<Matrix>& gradients = stages_[home_of(reduction)].gradients;
+  if (!hands_gradients_on(reduction)) {
+    if (exchange_.sums(id)) gradients = exchange_.sum(id);
+    return;
+  }
+  if (exchange_.sums(id)) return exchange_.put(id, exchange_.sum(id));
+  std::vector<Matrix> zeros = zeros_like(gradients);
+  exchange_.put(id, std::exchange(gradients, std::move(zeros)));
 }
 
 /// Of the weights as of now; the gradients begin anew.
-void Training::update(std::size_t stage) {
-  StageState& state = stages_[stage];
+void Training::update(Home home) {
+  StageState& state = stages_[home];
+  multiply(state.gradients, update_scales_[stage_of(home)]);
   state.weights.update(state.gradients, options_.optimizer);
   std::vector<Matrix> zeros = zeros_like(state.gradients);
   state.last_gradients = std::exchange(state.gradients, std::move(zeros));
 }
 
-void Training::RankMemory::add(Bytes bytes) {
-  const std::lock_guard lock(mutex);
-  held += bytes;
-  peak = std::max(peak, held);
-}
-
 /// The micro-batch now holds so many bytes on its rank.
 void Training::hold(const Op& op, Bytes bytes) {
-  const std::int32_t rank = schedule_.rank_of_stage[static_cast<std::size_t>(op.stage)];
-  memory_[static_cast<std::size_t>(rank)].add(bytes - std::exchange(state_of(op).held, bytes));
+  memory_[static_cast<std::size_t>(rank_of(op))].add(bytes -
+                                                     std::exchange(state_of(op).held, bytes));
 }
 
-Training::MicrobatchState& Training::state_of(const Op& op) {
-  return stages_[static_cast<std::size_t>(op.stage)]
-      .microbatches[static_cast<std::size_t>(op.microbatch)];
+Training::Home Training::home_of(const Op& op) const {
+  const auto replica = static_cast<Home>(op.microbatch % schedule_.replicas(op.stage));
+  return first_home_[static_cast<std::size_t>(op.stage)] + replica;
+}
+
+/// For what a rank does with a whole stage.
+Training::Home Training::home_of(const Instruction& instruction) const {
+  const auto stage = static_cast<std::size_t>(instruction.op.stage);
+  return first_home_[stage] + static_cast<Home>(instruction.rank - schedule_.rank_of_stage[stage]);
+}
+
+std::size_t Training::stage_of(Home home) const {
+  const auto behind = std::upper_bound(first_home_.begin(), first_home_.end(), home);
+  return static_cast<std::size_t>(behind - first_home_.begin()) - 1;
+}
+
+MicrobatchState& Training::state_of(const Op& op) {
+  return stages_[home_of(op)].microbatches[static_cast<std::size_t>(schedule_.forward_index(op))];
 }
 
 const Stage& Training::weights_of(const Op& op) const {
-  const auto at = static_cast<std::size_t>(op.stage);
-  return stages_[at].weights.read(uses_[at][static_cast<std::size_t>(op.microbatch)].read, op);
+  const WeightUse& use =
+      uses_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.microbatch)];
+  return stages_[home_of(op)].weights.read(use.read, op);
 }
 
 Tokens Training::tokens_of(const Op& op) const {
-  return make_tokens(options_, static_cast<std::int32_t>(losses_.size()), op.microbatch);
+  const Tokens whole =
+      make_tokens(options_, static_cast<std::int32_t>(losses_.size()), op.microbatch);
+  const std::int32_t sequence = options_.model.sequence;
+  return take_tokens(whole, sequence, positions_of(sequence, schedule_.shape.slices, op.slice));
+}
+
+/// All ops of a micro-batch on a stage are in one lane: nobody else has its context.
+std::optional<Slice> Training::slice_of(const Op& op) {
+  if (schedule_.shape.slices == 1) return std::nullopt;
+  SliceContext& context = stages_[home_of(op)].contexts[static_cast<std::size_t>(op.microbatch)];
+  if (context.qkv.empty()) context = make_context(options_.model);
+  return Slice{positions_of(options_.model.sequence, schedule_.shape.slices, op.slice), context};
+}
+
+/// A slice's own part of it: its queries, keys and values.
+Bytes Training::context_bytes(const Op& op) const {
+  return bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
+}
+
+/// After the op of this slice, which is the last that needs it.
+void Training::forget_context(const Op& op, std::int32_t last_slice) {
+  if (op.slice == last_slice)
+    stages_[home_of(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};
 }
 
 }  // namespace bubblescope

@@ -3,23 +3,24 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "exec/backend.h"
 #include "exec/processes.h"
-#include "exec/training/held_bytes.h"
+#include "exec/training/gradient_exchange.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/serial_training.h"
+#include "exec/training/stage_state.h"
 #include "exec/training/weight_versions.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
-/// Throws Error for sliced sequences, ranks that share a stage, heads that do not divide the width,
-/// and evictions into the memory of another process: the same in every process.
+/// Throws Error for sequences with fewer tokens than slices, heads that do not divide the width,
+/// replicas that micro-batches do not fill and evictions into the memory of another process: the
+/// same in every process.
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
                       const Processes& processes = this_process_alone());
 
@@ -48,34 +49,11 @@ class Training {
   std::vector<Bytes> peak_bytes() const;
 
  private:
-  struct MicrobatchState {
-    std::optional<Kept> kept;       ///< by the forward, in its rank's memory
-    std::optional<Kept> elsewhere;  ///< in the keeper's memory
-    bool complete = false;          ///< nothing is left to be made again
-    std::optional<WeightWork> work;
-    double loss = 0;
-    Recompute recompute = Recompute::kNone;
-    Bytes held = 0;
-  };
-
-  struct StageState {
-    WeightVersions weights;
-    std::vector<Matrix> gradients;
-    std::vector<Matrix> last_gradients;  ///< those of the last update
-    std::vector<MicrobatchState> microbatches;
-  };
-
-  /// Its rank's lanes take and give back, and those of ranks that evict to it.
-  struct RankMemory {
-    std::mutex mutex;
-    Bytes held = 0;
-    Bytes peak = 0;
-
-    void add(Bytes bytes);
-  };
+  /// Of a stage on one of its ranks.
+  using Home = std::size_t;
 
   void run(const Turn& turn);
-  bool runs_stage(std::int32_t stage) const;
+  void make_home(std::int32_t stage, std::int32_t replica);
   void carry(const Instruction& message, Damage damage);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
@@ -88,8 +66,17 @@ class Training {
   void hold(const Op& op, Bytes bytes);
   MicrobatchState& state_of(const Op& op);
   const Stage& weights_of(const Op& op) const;
-  void update(std::size_t stage);
+  void update(Home home);
   Tokens tokens_of(const Op& op) const;
+  std::optional<Slice> slice_of(const Op& op);
+  std::int32_t rank_of(const Op& op) const { return schedule_.rank_of(op.stage, op.microbatch); }
+  Home home_of(const Op& op) const;
+  Home home_of(const Instruction& instruction) const;
+  std::size_t stage_of(Home home) const;
+  void reduce(InstructionId id);
+  bool updates_inside() const;
+  Bytes context_bytes(const Op& op) const;
+  void forget_context(const Op& op, std::int32_t last_slice);
   void sum_replicas();
 
   const Schedule& schedule_;
@@ -98,11 +85,14 @@ class Training {
   TrainingOptions options_;
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
-  std::vector<StageState> stages_;
-  std::vector<RankMemory> memory_;  ///< [rank]
-  Mailbox inbox_;                   ///< at the stage that reads
-  Mailbox outbox_;                  ///< at the stage that made it
-  bool updates_inside_ = false;     ///< by the program's own optimizer steps
+  std::vector<float> update_scales_;  ///< [stage]
+  std::vector<Home> first_home_;      ///< [stage]: replicas follow
+  std::vector<StageState> stages_;    ///< [home]
+  std::vector<RankMemory> memory_;    ///< [rank]
+  Mailbox inbox_;                     ///< at the stage that reads
+  Mailbox outbox_;                    ///< at the stage that made it
+  GradientExchange exchange_;
+  bool updates_inside_ = false;  ///< by the program's own optimizer steps
   std::vector<double> losses_;
 };
 

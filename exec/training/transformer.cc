@@ -11,17 +11,34 @@ namespace {
 
 using namespace weight_order;
 
-AttentionShape attention_shape(const TransformerShape& shape) {
-  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads};
+AttentionShape attention_shape(const TransformerShape& shape, const Slice* slice) {
+  AttentionShape attention{shape.batch, shape.sequence, shape.heads, shape.width / shape.heads, {}};
+  if (slice != nullptr) attention.queries = slice->positions;
+  return attention;
 }
 
-Matrix embed(const Stage& stage, const Tokens& tokens) {
+Positions positions_of(const Stage& stage, const Slice* slice) {
+  return slice != nullptr ? slice->positions : Positions{0, stage.shape.sequence};
+}
+
+/// Of the micro-batch's tokens, whose losses are averaged.
+double share_of(const Stage& stage, const Slice* slice) {
+  return static_cast<double>(positions_of(stage, slice).count) / stage.shape.sequence;
+}
+
+/// Queries, keys and values of a block as far as they are known.
+const Matrix& known_qkv(const BlockActivations& saved, std::size_t block, const Slice* slice) {
+  return slice != nullptr ? slice->context.qkv[block] : saved.qkv;
+}
+
+Matrix embed(const Stage& stage, const Tokens& tokens, const Positions& positions) {
   const TransformerShape& shape = stage.shape;
-  Matrix output(shape.rows(), shape.width);
+  Matrix output(shape.batch * positions.count, shape.width);
   for (std::int32_t row = 0; row < output.rows; ++row) {
     const float* const token =
         stage.weights[kEmbedding].row(tokens.inputs[static_cast<std::size_t>(row)]);
-    const float* const position = stage.weights[kPosition].row(row % shape.sequence);
+    const float* const position =
+        stage.weights[kPosition].row(positions.begin + row % positions.count);
     for (std::int32_t column = 0; column < output.columns; ++column)
       output.row(row)[column] = token[column] + position[column];
   }
@@ -33,14 +50,24 @@ struct BlockOutput {
   BlockActivations saved;
 };
 
-BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input) {
+/// Attention's softmax rows and what they mix, from queries, keys and values.
+void run_attention(const Stage& stage, std::size_t block, BlockActivations& saved,
+                   const Slice* slice) {
+  const AttentionShape shape = attention_shape(stage.shape, slice);
+  const Matrix& qkv = known_qkv(saved, block, slice);
+  saved.attention = attention_weights(qkv, shape);
+  saved.mixed = mix_values(qkv, saved.attention, shape);
+}
+
+BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input, const Slice* slice) {
   const Matrix* const weights = &stage.weights[block_begin(stage, block)];
-  const AttentionShape attention = attention_shape(stage.shape);
   BlockActivations saved;
   saved.normed = apply_gain(normalize(input), weights[kGain]);
   saved.qkv = product(whole(saved.normed), whole(weights[kQkv]));
-  saved.attention = attention_weights(saved.qkv, attention);
-  saved.mixed = mix_values(saved.qkv, saved.attention, attention);
+  if (slice != nullptr)
+    put_rows(slice->context.qkv[block], stage.shape.sequence, slice->positions,
+             std::exchange(saved.qkv, Matrix()));
+  run_attention(stage, block, saved, slice);
   saved.middle = input;
   multiply(whole(saved.mixed), whole(weights[kOut]), onto(saved.middle), {1, true});
   saved.middle_normed = apply_gain(normalize(saved.middle), weights[kMiddleGain]);
@@ -60,7 +87,8 @@ Matrix pull_back(const Matrix& grad, const Matrix& weight) {
 /// Goes back through a stage, and notes what its weight gradients will need.
 class StageBack {
  public:
-  StageBack(const Stage& stage, WeightWork& work) : stage_(stage), work_(work) {}
+  StageBack(const Stage& stage, const Slice* slice, WeightWork& work)
+      : stage_(stage), slice_(slice), work_(work) {}
 
   /// The gradient of a block's input from that of its output.
   Matrix run_block(std::size_t block, BlockActivations saved, Matrix grad) {
@@ -72,9 +100,7 @@ class StageBack {
     add(middle_grad, grad);
     work_.products.push_back({begin + kDown, std::move(saved.after_gelu), std::move(grad)});
     work_.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
-    Matrix qkv_grad =
-        attention_grad(saved.qkv, saved.attention, pull_back(middle_grad, weights[kOut]),
-                       attention_shape(stage_.shape));
+    Matrix qkv_grad = pull_back_attention(block, saved, pull_back(middle_grad, weights[kOut]));
     Matrix result = pull_back_norm(begin + kGain, saved.input, pull_back(qkv_grad, weights[kQkv]));
     add(result, middle_grad);
     work_.products.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
@@ -85,7 +111,9 @@ class StageBack {
   /// The gradient of the last block's output from the loss, times `scale`.
   Matrix run_head(Activations& saved, float scale) {
     const std::size_t begin = head_begin(stage_);
-    Matrix logits_grad = cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale);
+    const auto share = static_cast<float>(share_of(stage_, slice_));
+    Matrix logits_grad =
+        cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale * share);
     Matrix grad = pull_back_norm(begin + kHeadGain, saved.head_input,
                                  pull_back(logits_grad, stage_.weights[begin + kHead]));
     work_.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
@@ -93,6 +121,17 @@ class StageBack {
   }
 
  private:
+  /// Of a slice, what later ones have added to its keys and values counts too.
+  Matrix pull_back_attention(std::size_t block, const BlockActivations& saved,
+                             const Matrix& mixed_grad) {
+    Matrix grad = attention_grad(known_qkv(saved, block, slice_), saved.attention, mixed_grad,
+                                 attention_shape(stage_.shape, slice_));
+    if (slice_ == nullptr) return grad;
+    Matrix& known = slice_->context.qkv_grad[block];
+    add(known, grad);
+    return take_rows(known, stage_.shape.sequence, slice_->positions);
+  }
+
   /// Through a norm and its gain, whose own gradient is noted.
   Matrix pull_back_norm(std::size_t weight, const Matrix& input, const Matrix& grad) {
     work_.gains.push_back({weight, gain_grad(input, grad)});
@@ -100,6 +139,7 @@ class StageBack {
   }
 
   const Stage& stage_;
+  const Slice* slice_;
   WeightWork& work_;
 };
 
@@ -107,7 +147,8 @@ void add_embedding_grad(const WeightWork& work, std::vector<Matrix>& gradients) 
   const Matrix& grad = work.embedded_grad;
   for (std::int32_t row = 0; row < grad.rows; ++row) {
     float* const token = gradients[kEmbedding].row(work.tokens[static_cast<std::size_t>(row)]);
-    float* const position = gradients[kPosition].row(row % gradients[kPosition].rows);
+    float* const position =
+        gradients[kPosition].row(work.positions.begin + row % work.positions.count);
     for (std::int32_t column = 0; column < grad.columns; ++column) {
       token[column] += grad.row(row)[column];
       position[column] += grad.row(row)[column];
@@ -117,12 +158,13 @@ void add_embedding_grad(const WeightWork& work, std::vector<Matrix>& gradients) 
 
 }  // namespace
 
-StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens) {
+StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens,
+                        const Slice* slice) {
   StageOutput result;
   result.saved.tokens = tokens;
-  if (stage.first) input = embed(stage, tokens);
+  if (stage.first) input = embed(stage, tokens, positions_of(stage, slice));
   for (std::int32_t block = 0; block < stage.shape.blocks_per_stage; ++block) {
-    BlockOutput made = run_block(stage, static_cast<std::size_t>(block), std::move(input));
+    BlockOutput made = run_block(stage, static_cast<std::size_t>(block), std::move(input), slice);
     input = std::move(made.output);
     result.saved.blocks.push_back(std::move(made.saved));
   }
@@ -136,7 +178,7 @@ StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens) 
   saved.head_input = std::move(input);
   saved.probabilities =
       softmax(product(whole(saved.head_normed), whole(stage.weights[begin + kHead])));
-  result.loss = cross_entropy(saved.probabilities, tokens.targets);
+  result.loss = cross_entropy(saved.probabilities, tokens.targets) * share_of(stage, slice);
   return result;
 }
 
@@ -147,22 +189,21 @@ void drop_attention(Activations& saved) {
   }
 }
 
-void recompute_attention(const Stage& stage, Activations& saved) {
-  const AttentionShape shape = attention_shape(stage.shape);
-  for (BlockActivations& block : saved.blocks) {
-    block.attention = attention_weights(block.qkv, shape);
-    block.mixed = mix_values(block.qkv, block.attention, shape);
-  }
+void recompute_attention(const Stage& stage, Activations& saved, const Slice* slice) {
+  for (std::size_t block = 0; block < saved.blocks.size(); ++block)
+    run_attention(stage, block, saved.blocks[block], slice);
 }
 
-StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale) {
+StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale,
+                         const Slice* slice) {
   StageGrad result;
-  StageBack back(stage, result.work);
+  StageBack back(stage, slice, result.work);
   Matrix grad = stage.last ? back.run_head(saved, scale) : std::move(output_grad);
   for (std::size_t block = saved.blocks.size(); block-- > 0;)
     grad = back.run_block(block, std::move(saved.blocks[block]), std::move(grad));
   if (stage.first) {
     result.work.tokens = std::move(saved.tokens.inputs);
+    result.work.positions = positions_of(stage, slice);
     result.work.embedded_grad = std::move(grad);
   } else {
     result.input_grad = std::move(grad);

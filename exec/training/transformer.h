@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "exec/training/matrix.h"
+#include "exec/training/slices.h"
 #include "exec/training/stage.h"
 
 namespace bubblescope {
 
-/// One micro-batch's data, batch * sequence of each.
+/// One micro-batch's data, batch * sequence of each; those of a slice are fewer.
 struct Tokens {
   std::vector<std::int32_t> inputs;
   std::vector<std::int32_t> targets;
@@ -27,7 +28,7 @@ struct Tokens {
 struct BlockActivations {
   Matrix input;
   Matrix normed;         ///< norm(input) with its gain: what W_qkv multiplies
-  Matrix qkv;            ///< queries, keys and values side by side
+  Matrix qkv;            ///< queries, keys and values side by side; a slice's are in its context
   Matrix attention;      ///< softmax rows, [batch * heads * sequence, sequence]
   Matrix mixed;          ///< what W_o multiplies
   Matrix middle;         ///< input + attention
@@ -47,7 +48,7 @@ struct Activations {
 
 struct StageOutput {
   Matrix output;    ///< what the next stage reads; empty on the last
-  double loss = 0;  ///< the last stage's: the mean over its tokens
+  double loss = 0;  ///< the last stage's: the mean over the micro-batch, a slice's share of it
   Activations saved;
 };
 
@@ -69,6 +70,7 @@ struct WeightWork {
   std::vector<WeightProduct> products;
   std::vector<GainGrad> gains;
   std::vector<std::int32_t> tokens;  ///< first stage
+  Positions positions;               ///< first stage: theirs
   Matrix embedded_grad;              ///< first stage
 };
 
@@ -77,18 +79,21 @@ struct StageGrad {
   WeightWork work;
 };
 
-/// `input` is what the stage before made; the first stage reads the tokens alone.
-StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens);
+/// `input` is what the stage before made; the first stage reads the tokens alone. Both are those of
+/// the slice; null: of whole sequences.
+StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens,
+                        const Slice* slice = nullptr);
 
 /// Forgets the core of attention, which is large and quick to make again: the softmax rows and what
 /// they mix.
 void drop_attention(Activations& saved);
 
 /// Makes it again, from queries, keys and values.
-void recompute_attention(const Stage& stage, Activations& saved);
+void recompute_attention(const Stage& stage, Activations& saved, const Slice* slice = nullptr);
 
 /// `output_grad` comes from the next stage; the last stage starts from its loss, times `scale`.
-StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale);
+StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale,
+                         const Slice* slice = nullptr);
 
 /// Adds one micro-batch's part to the gradients.
 void run_weight_grad(const WeightWork& work, std::vector<Matrix>& gradients);

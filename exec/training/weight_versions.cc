@@ -25,14 +25,33 @@ std::vector<std::vector<WeightUse>> weight_uses(const Schedule& schedule) {
   return uses;
 }
 
-float gradient_scale(const Schedule& schedule) {
-  const std::vector<std::vector<WeightUse>> uses = weight_uses(schedule);
-  std::int32_t updates = 0;
-  for (const WeightUse& use : uses[0]) updates += use.written ? 1 : 0;
-  return static_cast<float>(std::max(updates, 1)) / static_cast<float>(schedule.shape.microbatches);
+namespace {
+
+/// Replicas make a version together.
+std::int32_t count_updates(const std::vector<WeightUse>& uses) {
+  std::int32_t updates = 1;
+  for (const WeightUse& use : uses) updates = std::max(updates, use.written.value_or(0));
+  return updates;
 }
 
-WeightVersions::WeightVersions(Stage initial, const std::vector<WeightUse>& uses) : uses_(&uses) {
+}  // namespace
+
+float gradient_scale(const Schedule& schedule) {
+  return static_cast<float>(count_updates(weight_uses(schedule)[0])) /
+         static_cast<float>(schedule.shape.microbatches);
+}
+
+std::vector<float> update_scales(const Schedule& schedule) {
+  const std::vector<std::vector<WeightUse>> uses = weight_uses(schedule);
+  std::vector<float> scales;
+  for (const std::vector<WeightUse>& stage : uses)
+    scales.push_back(static_cast<float>(count_updates(stage)) /
+                     static_cast<float>(count_updates(uses[0])));
+  return scales;
+}
+
+WeightVersions::WeightVersions(Stage initial, std::vector<WeightUse> uses)
+    : uses_(std::move(uses)) {
   versions_.emplace(0, std::move(initial));
   begin_step();
 }
@@ -62,8 +81,8 @@ void WeightVersions::begin_step() {
   versions_.clear();
   last.key() = 0;
   versions_.insert(std::move(last));
-  readers_.assign(uses_->size() + 1, 0);  // at most one update per micro-batch
-  for (const WeightUse& use : *uses_) ++readers_[static_cast<std::size_t>(use.read)];
+  readers_.assign(uses_.size() + 1, 0);  // at most one update per micro-batch
+  for (const WeightUse& use : uses_) ++readers_[static_cast<std::size_t>(use.read)];
 }
 
 void WeightVersions::drop_unread() {

@@ -16,16 +16,20 @@ namespace bubblescope {
 /// backward makes. In a synchronous schedule all use version 0 and make none.
 std::vector<std::vector<WeightUse>> weight_uses(const Schedule& schedule);
 
-/// By how much a micro-batch's gradients count: 1 / (micro-batches of an update).
+/// By how much a micro-batch's gradients count: 1 / (micro-batches of an update of stage 0).
 float gradient_scale(const Schedule& schedule);
+
+/// [stage]: what gradients are multiplied with before an update; not 1 where replicas make another
+/// number of micro-batches count than on stage 0.
+std::vector<float> update_scales(const Schedule& schedule);
 
 /// Versions are counted from 0 in every step. One is kept for as long as it is read.
 class WeightVersions {
  public:
   WeightVersions() = default;
 
-  /// `uses` are those of this stage; not copied.
-  WeightVersions(Stage initial, const std::vector<WeightUse>& uses);
+  /// `uses` are those of the micro-batches that come here.
+  WeightVersions(Stage initial, std::vector<WeightUse> uses);
 
   const Stage& newest() const { return versions_.rbegin()->second; }
 
@@ -44,7 +48,7 @@ class WeightVersions {
  private:
   void drop_unread();
 
-  const std::vector<WeightUse>* uses_ = nullptr;
+  std::vector<WeightUse> uses_;
   std::map<std::int32_t, Stage> versions_;
   std::vector<std::int32_t> readers_;  ///< [version]: micro-batches that still need it
   OptimizerState optimizer_;

@@ -35,6 +35,12 @@ Matrix moved(const Matrix& from, const Matrix& along, float distance) {
   return result;
 }
 
+void expect_near(const Matrix& left, const Matrix& right) {
+  ASSERT_EQ(left.values.size(), right.values.size());
+  for (std::size_t at = 0; at < left.values.size(); ++at)
+    EXPECT_NEAR(left.values[at], right.values[at], 1e-5) << at;
+}
+
 /// d/dt f(x + t along) by a central difference, against gradient . along.
 void expect_gradient(const std::function<double(const Matrix&)>& function, const Matrix& at,
                      const Matrix& gradient) {
@@ -91,6 +97,23 @@ TEST(Layers, AttentionGradient) {
     return dot(mix_values(x, attention_weights(x, shape), shape), weight);
   };
   expect_gradient(mix, qkv, attention_grad(qkv, attention_weights(qkv, shape), weight, shape));
+}
+
+/// Of two slices: the sum of what both add, as each mixes the rows of its own positions.
+TEST(Layers, AttentionOfSlicesAddsUpToTheWhole) {
+  const AttentionShape whole{2, 5, 2, 3};
+  const Matrix qkv = random_matrix(10, 18, 1);
+  const Matrix weight = random_matrix(10, 6, 2);
+  const Matrix mixed = mix_values(qkv, attention_weights(qkv, whole), whole);
+  Matrix grad(10, 18);
+  for (const Positions positions : {Positions{3, 2}, Positions{0, 3}}) {
+    AttentionShape shape = whole;
+    shape.queries = positions;
+    const Matrix weights = attention_weights(qkv, shape);
+    expect_near(mix_values(qkv, weights, shape), take_rows(mixed, 5, positions));
+    add(grad, attention_grad(qkv, weights, take_rows(weight, 5, positions), shape));
+  }
+  expect_near(grad, attention_grad(qkv, attention_weights(qkv, whole), weight, whole));
 }
 
 TEST(Layers, AttentionSeesNoLaterPosition) {

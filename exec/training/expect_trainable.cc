@@ -1,0 +1,58 @@
+// What cannot be trained, in words.
+#include <algorithm>
+#include <string>
+
+#include "exec/training/training.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Memory of another process is out of a copy's reach.
+void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
+  if (!processes.here()) return;
+  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
+    const std::int32_t keeper = schedule.keeper_of_rank[rank];
+    if (keeper == static_cast<std::int32_t>(rank)) continue;
+    throw Error("rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keeper) +
+                ", which runs in another process; that is not done yet: run both in one, as "
+                "--backend cpu does");
+  }
+}
+
+/// Every position belongs to one slice, and every slice has some.
+void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
+  const std::int32_t slices = schedule.shape.slices;
+  if (slices > model.sequence)
+    throw Error("sequences of " + std::to_string(model.sequence) + " tokens cannot be cut into " +
+                std::to_string(slices) + " slices; take --seq-length " + std::to_string(slices) +
+                " or more");
+  if (slices > 1 && !schedule.weights.empty())
+    throw Error(schedule.name +
+                " cuts sequences and updates without flushes, which is not trained; leave --slices "
+                "out, or use --work sleep");
+}
+
+/// Or the last update of a step would not be all replicas'.
+void expect_full_rounds(const Schedule& schedule) {
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    if (schedule.shape.microbatches % schedule.replicas(stage) != 0)
+      throw Error(std::to_string(schedule.shape.microbatches) + " micro-batches do not fill the " +
+                  std::to_string(schedule.replicas(stage)) + " replicas of stage " +
+                  std::to_string(stage) + "; take a multiple of it as -m to train");
+}
+
+}  // namespace
+
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
+                      const Processes& processes) {
+  expect_keepers_here(schedule, processes);
+  expect_sliceable(schedule, options.model);
+  expect_full_rounds(schedule);
+  if (options.model.width % options.model.heads != 0)
+    throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
+                std::to_string(options.model.width) + "; choose a multiple as the width");
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,86 @@
+// Putting, adding and forgetting.
+#include "exec/training/gradient_exchange.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "exec/training/matrix_blob.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+bool hands_gradients_on(const Instruction& instruction) {
+  return instruction.op.kind == OpKind::kReduceGrad && instruction.role == Role::kPost;
+}
+
+GradientExchange::GradientExchange(const Program& program, const Processes& processes)
+    : program_(program) {
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (program.instructions[id].op.kind == OpKind::kReduceGrad)
+      for (const InstructionId post : posts_of(id))
+        readers_[post] += processes.runs(program.instructions[id].rank) ? 1 : 0;
+}
+
+void GradientExchange::put(InstructionId post, std::vector<Matrix> gradients) {
+  const std::lock_guard lock(mutex_);
+  posted_[post] = {std::move(gradients), readers_of(post)};
+}
+
+std::vector<Matrix> GradientExchange::sum(InstructionId reader) {
+  std::vector<Matrix> total;
+  for (const InstructionId post : posts_of(reader)) {
+    const std::vector<Matrix>& gradients = find(post, reader);
+    if (total.empty())
+      total = gradients;
+    else
+      for (std::size_t at = 0; at < total.size(); ++at) add(total[at], gradients[at]);
+    let_go(post);
+  }
+  return total;
+}
+
+Blob GradientExchange::pack(InstructionId post) {
+  BlobWriter writer;
+  write_matrices(writer, find(post, post));
+  if (readers_of(post) == 0) let_go(post);
+  return writer.take();
+}
+
+/// In the order in which a single rank would add them up.
+std::vector<InstructionId> GradientExchange::posts_of(InstructionId reader) const {
+  std::vector<InstructionId> posts;
+  for (const InstructionId dependency : program_.dependencies_of(reader))
+    if (hands_gradients_on(program_.instructions[dependency])) posts.push_back(dependency);
+  const auto place = [&](InstructionId post) {
+    const Instruction& instruction = program_.instructions[post];
+    return std::tuple(instruction.op.stage, instruction.rank, post);
+  };
+  std::sort(posts.begin(), posts.end(),
+            [&](InstructionId left, InstructionId right) { return place(left) < place(right); });
+  return posts;
+}
+
+std::int32_t GradientExchange::readers_of(InstructionId post) const {
+  const auto found = readers_.find(post);
+  return found == readers_.end() ? 0 : found->second;
+}
+
+/// It stays where it is while it has readers: a map moves nothing.
+const std::vector<Matrix>& GradientExchange::find(InstructionId post, InstructionId reader) {
+  const std::lock_guard lock(mutex_);
+  const auto found = posted_.find(post);
+  if (found != posted_.end()) return found->second.gradients;
+  const Instruction& lacking = program_.instructions[post];
+  throw Error(Fault::kProblem, to_string(program_.instructions[reader].op) + " runs before rank " +
+                                   std::to_string(lacking.rank) + " has its gradients of stage " +
+                                   std::to_string(lacking.op.stage));
+}
+
+void GradientExchange::let_go(InstructionId post) {
+  const std::lock_guard lock(mutex_);
+  if (--posted_[post].readers <= 0) posted_.erase(post);
+}
+
+}  // namespace bubblescope

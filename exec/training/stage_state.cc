@@ -1,0 +1,14 @@
+// Taking and giving back memory.
+#include "exec/training/stage_state.h"
+
+#include <algorithm>
+
+namespace bubblescope {
+
+void RankMemory::add(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  held_ += bytes;
+  peak_ = std::max(peak_, held_);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,46 @@
+// Data for training.
+#include <cstdint>
+
+#include "exec/training/serial_training.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::uint64_t scramble(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch) {
+  Tokens tokens;
+  const auto vocabulary = static_cast<std::uint64_t>(options.model.vocabulary);
+  for (std::int32_t sequence = 0; sequence < options.model.batch; ++sequence) {
+    const std::uint64_t place = (static_cast<std::uint64_t>(step) << 40) +
+                                (static_cast<std::uint64_t>(microbatch) << 16) +
+                                static_cast<std::uint64_t>(sequence);
+    std::uint64_t token = scramble(scramble(options.seed) + place) % vocabulary;
+    for (std::int32_t position = 0; position < options.model.sequence; ++position) {
+      tokens.inputs.push_back(static_cast<std::int32_t>(token));
+      token = (token * 5 + 3) % vocabulary;
+      tokens.targets.push_back(static_cast<std::int32_t>(token));
+    }
+  }
+  return tokens;
+}
+
+Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& positions) {
+  Tokens taken;
+  const auto count = static_cast<std::int32_t>(whole.inputs.size());
+  for (std::int32_t first = positions.begin; first < count; first += sequence)
+    for (std::int32_t at = first; at < first + positions.count; ++at) {
+      taken.inputs.push_back(whole.inputs[static_cast<std::size_t>(at)]);
+      taken.targets.push_back(whole.targets[static_cast<std::size_t>(at)]);
+    }
+  return taken;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,42 @@
+// Two steps, without warm-up.
+#include "tests/support/proven_training.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+TrainingOptions small_model() {
+  TrainingOptions options;
+  options.model = {1, 8, 2, 13, 4, 1};
+  return options;
+}
+
+std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shape) {
+  try {
+    return build_schedule(def, {shape, Profile::kNone, {}});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Program lowered(const Schedule& schedule, Overlap overlap) {
+  LowerOptions options;
+  options.overlap = overlap;
+  return std::get<Program>(lower(schedule, options));
+}
+
+Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+            const Injections& injections) {
+  Training training(schedule, program, options);
+  const auto backend = find_backend("cpu").make({training.work(), injections});
+  const ExecuteOptions steps{1, kProvenSteps - 1, [&] { training.finish_step(); }};
+  const Execution execution = execute(program, *backend, "cpu", steps);
+  EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;
+  return prove(training.result(), train_serially(schedule, options, kProvenSteps));
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,29 @@
+// Training with a schedule on the cpu backend, and its proof.
+#pragma once
+
+#include <optional>
+
+#include "exec/execute.h"
+#include "exec/training/proof.h"
+#include "exec/training/training.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+
+/// How many steps are trained.
+inline constexpr std::int32_t kProvenSteps = 2;
+
+/// One block of width 8 per stage, sequences of four tokens, SGD.
+TrainingOptions small_model();
+
+/// Empty for shapes that the schedule refuses.
+std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shape);
+
+Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
+
+/// The proof of what was trained; a breakdown fails the test.
+Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+            const Injections& injections = {});
+
+}  // namespace bubblescope

@@ -83,7 +83,8 @@ void GpuTraining::begin_step() {
   std::vector<std::int32_t> inputs;
   std::vector<std::int32_t> targets;
   for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
-    const Tokens tokens = make_tokens(options_, step, microbatch);
+    const Tokens tokens =
+        make_tokens(options_, step, exchange_.copy * schedule_.shape.microbatches + microbatch);
     inputs.insert(inputs.end(), tokens.inputs.begin(), tokens.inputs.end());
     targets.insert(targets.end(), tokens.targets.begin(), tokens.targets.end());
   }
@@ -163,7 +164,7 @@ void GpuTraining::compute_input_grad(const Op& op) {
       stage.last ? GpuMatrix() : mail_.inbox({Direction::kBackward, op.stage, op.microbatch});
   const GpuMatrix input_grad =
       stage.first ? GpuMatrix() : mail_.outbox({Direction::kBackward, op.stage - 1, op.microbatch});
-  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches);
+  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches * exchange_.copies);
   state.work = run_input_grad(layers_of(op), stage, *state.saved, tokens_of(op), output_grad,
                               input_grad, scale);
   state.saved.reset();
@@ -221,7 +222,7 @@ void GpuTraining::finish_step() {
     loss += static_cast<double>(part);
   }
   if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
-  step_losses_.push_back(loss / schedule_.shape.microbatches);
+  step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
   if (schedule_.forward_only) return;
   weights_.sum_replicas();
   if (exchange_.sum_replicas) exchange_.sum_replicas();

@@ -19,6 +19,8 @@ namespace bubblescope {
 struct GpuExchange {
   std::function<double(double)> sum_losses;
   std::function<void()> sum_replicas;  ///< whose stages are in several processes
+  std::int32_t copy = 0;               ///< which of several copies of the pipeline this is;
+  std::int32_t copies = 1;             ///< each trains on micro-batches of its own
 };
 
 /// Where what a message carries lies; a place in another process has no data.

@@ -14,11 +14,12 @@ namespace {
 /// How often NCCL is asked whether all is well, while the host looks on.
 constexpr Nanos kCheckEvery = 2'000'000;
 
-/// A rank cares for its own faults alone; that all name something is seen to first.
-BackendRequest take_own(BackendRequest request, const Program& program, std::int32_t rank) {
+/// A rank of the first copy cares for its own faults; that all name something is seen to first.
+BackendRequest take_own(BackendRequest request, const Program& program, const JobPart& part) {
   const InjectionTable all(request.injections, program);
-  std::erase_if(request.injections,
-                [rank](const Injection& injection) { return injection.rank != rank; });
+  std::erase_if(request.injections, [&part](const Injection& injection) {
+    return injection.rank != part.rank || part.copy != 0;
+  });
   return request;
 }
 
@@ -49,14 +50,6 @@ void expect_same_program(const Program& program, StepLink& outside) {
                 " runs another program than rank 0; start all processes with the same arguments");
 }
 
-void expect_process_per_rank(const Program& program, const Seat& seat) {
-  if (program.ranks == seat.count) return;
-  const std::string ranks = std::to_string(program.ranks);
-  throw Error("the backend nccl runs one process per rank: start " + ranks +
-              " of them, as in 'torchrun --no-python --nproc-per-node " + ranks +
-              " bubblescope ...' (there are " + std::to_string(seat.count) + ")");
-}
-
 const DeviceOptions& expect_possible(const DeviceOptions& device) {
   if (device.graph)
     throw Error("--graph: steps over NCCL are not launched as graphs; leave it out");
@@ -65,17 +58,25 @@ const DeviceOptions& expect_possible(const DeviceOptions& device) {
 
 }  // namespace
 
+JobPart find_part(const Seat& seat, std::int32_t ranks) {
+  if (seat.count % ranks == 0)
+    return {ranks, seat.count / ranks, seat.rank % ranks, seat.rank / ranks};
+  const std::string count = std::to_string(ranks);
+  throw Error("the backend nccl runs one process per rank: start " + count +
+              " of them, or a multiple, as in 'torchrun --no-python --nproc-per-node " + count +
+              " bubblescope ...' (there are " + std::to_string(seat.count) + ")");
+}
+
 NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest request)
-    : place_((expect_process_per_rank(job.program, place.link.seat()), expect_possible(job.device),
-              place)),
+    : place_((expect_possible(job.device), place)),
       program_(job.program),
-      request_(take_own(std::move(request), job.program, place.link.seat().rank)),
-      here_(place.link.seat().rank),
-      plan_(plan_rank(job.program, here_)),
-      machine_(place.gpu, job.program.ranks, OwnRank{here_, place.device}),
+      part_(find_part(place.link.seat(), job.program.ranks)),
+      request_(take_own(std::move(request), job.program, part_)),
+      plan_(plan_rank(job.program, part_.rank)),
+      machine_(place.gpu, job.program.ranks, OwnRank{part_.rank, place.device}),
       outside_(place.link, {request_.timeout, request_.interrupted}) {
   expect_same_program(program_, outside_);
-  if (job.training != nullptr) training_.emplace(machine_, job, outside_);
+  if (job.training != nullptr) training_.emplace(machine_, job, part_, outside_);
   wires_.emplace(place, machine_, job.schedule, plan_, outside_);
   if (training_) training_->connect(*wires_);
   step_.emplace(machine_, plan_.program, request_, make_work(job));
@@ -87,8 +88,10 @@ NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest
 }
 
 std::string NcclCrew::describe() const {
-  return machine_.describe() + "; NCCL " + describe_version(place_.nccl) + "; clocks within " +
-         std::to_string((clock_error_ + 999) / 1000) + " us";
+  const std::string copies =
+      part_.copies > 1 ? "; " + std::to_string(part_.copies) + " copies" : "";
+  return machine_.describe() + copies + "; NCCL " + describe_version(place_.nccl) +
+         "; clocks within " + std::to_string((clock_error_ + 999) / 1000) + " us";
 }
 
 GpuStepWork NcclCrew::make_work(const JobRequest& job) {
@@ -137,18 +140,31 @@ RankResult NcclCrew::finish(std::int32_t rank) {
 std::vector<RankPart> NcclCrew::run_step() {
   outside_.open_step();
   for (InstructionId id = 0; id < plan_.program.size(); ++id) step_->push(id);
-  RankPart own = translate(step_->result(here_));
+  RankPart own = translate(step_->result(part_.rank));
   if (outside_.stopped() != Stop::kNone) {  // what failed here is a consequence
     own.result.failure = nullptr;
     own.result.reason = outside_.stopped();
   }
-  std::vector<RankPart> parts = outside_.gather(own);
+  std::vector<RankPart> parts = fold(outside_.gather(own));
   set_arrivals(parts, program_);
   Nanos first = 0;
   for (const RankPart& part : parts)
     for (const Span& span : part.result.spans) first = std::min(first, span.start);
   for (RankPart& part : parts)
     for (Span& span : part.result.spans) span = {span.id, span.start - first, span.end - first};
+  return parts;
+}
+
+/// The first copy's, and what failed in another.
+std::vector<RankPart> NcclCrew::fold(std::vector<RankPart> parts) const {
+  for (std::size_t process = static_cast<std::size_t>(part_.ranks); process < parts.size();
+       ++process) {
+    const RankResult& other = parts[process].result;
+    RankResult& first = parts[process % static_cast<std::size_t>(part_.ranks)].result;
+    if (first.reason == Stop::kNone) first.reason = other.reason;
+    if (first.failure == nullptr) first.failure = other.failure;
+  }
+  parts.resize(static_cast<std::size_t>(part_.ranks));
   return parts;
 }
 

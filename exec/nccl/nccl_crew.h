@@ -19,6 +19,7 @@ class NcclCrew {
   NcclCrew& operator=(const NcclCrew&) = delete;
 
   std::string describe() const;
+  std::int32_t copies() const { return part_.copies; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }
   StepLink& outside() { return outside_; }
 
@@ -33,13 +34,14 @@ class NcclCrew {
   void put(InstructionId id, const GpuWork& work, const FindBuffer& find, void* stream);
   OutsideNews listen(std::size_t ended);
   std::vector<RankPart> run_step();
+  std::vector<RankPart> fold(std::vector<RankPart> parts) const;
   RankPart translate(RankResult result) const;
   Stand translate(Stand stand) const;
 
   NcclPlace place_;
   const Program& program_;
+  JobPart part_;
   BackendRequest request_;
-  std::int32_t here_;
   RankPlan plan_;
   GpuMachine machine_;
   StepLink outside_;

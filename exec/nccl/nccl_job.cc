@@ -53,6 +53,7 @@ Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest
   }
   Job started;
   started.device = backend->crew().describe();
+  started.copies = backend->crew().copies();
   if (NcclTraining* const training = backend->crew().training()) {
     started.after_step = [training] { training->finish_step(); };
     started.result = [training] { return training->result(); };

@@ -25,16 +25,18 @@ NcclRanks::Buffer buffer_of(const GpuMatrix& matrix) {
 
 }  // namespace
 
-NcclTraining::NcclTraining(const GpuMachine& machine, const JobRequest& job, StepLink& outside)
+NcclTraining::NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
+                           StepLink& outside)
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
       outside_(outside),
       reduced_inside_(find_reduced(job.schedule, job.program)),
-      training_(machine, job, make_exchange()) {}
+      training_(machine, job, make_exchange(part)) {}
 
-GpuExchange NcclTraining::make_exchange() {
-  return {[this](double part) { return sum_losses(part); }, [this] { sum_replicas(); }};
+GpuExchange NcclTraining::make_exchange(const JobPart& part) {
+  return {[this](double loss) { return sum_losses(loss); }, [this] { sum_replicas(); }, part.copy,
+          part.copies};
 }
 
 bool NcclTraining::runs(std::int32_t stage) const {

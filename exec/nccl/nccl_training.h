@@ -12,7 +12,8 @@ namespace bubblescope {
 class NcclTraining {
  public:
   /// Nothing is copied. Throws Error for what cannot be trained, and where the device is full.
-  NcclTraining(const GpuMachine& machine, const JobRequest& job, StepLink& outside);
+  NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
+               StepLink& outside);
 
   /// The wires are made when all processes have come this far.
   void connect(NcclWires& wires) { wires_ = &wires; }
@@ -28,7 +29,7 @@ class NcclTraining {
   std::vector<Bytes> peak_bytes() const;
 
  private:
-  GpuExchange make_exchange();
+  GpuExchange make_exchange(const JobPart& part);
   double sum_losses(double part) const;
   void sum_replicas() const;
   void sum(std::int32_t stage, void* stream) const;

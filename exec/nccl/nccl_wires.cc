@@ -18,25 +18,30 @@ std::int32_t rank_of(const Schedule& schedule, std::int32_t stage) {
   return schedule.rank_of_stage[static_cast<std::size_t>(stage)];
 }
 
-/// The ranks that hold a stage or one of its replicas.
-Members holders_of(const Schedule& schedule, std::int32_t stage) {
+/// The processes that hold a stage or one of its replicas.
+Members holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   Members members;
-  for (std::int32_t copy = stage % stages; copy < schedule.stages(); copy += stages)
-    members.push_back(rank_of(schedule, copy));
+  for (std::int32_t copy = 0; copy < part.copies; ++copy)
+    for (std::int32_t replica = stage % stages; replica < schedule.stages(); replica += stages)
+      members.push_back(part.process_of(rank_of(schedule, replica), copy));
   std::sort(members.begin(), members.end());
   members.erase(std::unique(members.begin(), members.end()), members.end());
   return members;
 }
 
-std::vector<Members> find_groups(const Schedule& schedule, const RankPlan& plan) {
+std::vector<Members> find_groups(const Schedule& schedule, const JobPart& part,
+                                 const RankPlan& plan) {
   std::vector<Members> groups;
-  for (const Link& link : plan.links)
-    groups.push_back({std::min(link.from, link.to), std::max(link.from, link.to)});
+  for (std::int32_t copy = 0; copy < part.copies; ++copy)
+    for (const Link& link : plan.links)
+      groups.push_back({part.process_of(std::min(link.from, link.to), copy),
+                        part.process_of(std::max(link.from, link.to), copy)});
+  const auto links = static_cast<std::ptrdiff_t>(groups.size());
   for (std::int32_t stage = 0; stage < schedule.stages_per_pipeline(); ++stage) {
-    const Members members = holders_of(schedule, stage);
-    const auto begin = groups.begin() + static_cast<std::ptrdiff_t>(plan.links.size());
-    if (members.size() > 1 && std::find(begin, groups.end(), members) == groups.end())
+    const Members members = holders_of(schedule, part, stage);
+    if (members.size() > 1 &&
+        std::find(groups.begin() + links, groups.end(), members) == groups.end())
       groups.push_back(members);
   }
   return groups;
@@ -60,14 +65,15 @@ NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Sc
       schedule_(schedule),
       plan_(plan),
       outside_(outside),
-      rank_(place.link.seat().rank),
-      groups_(find_groups(schedule, plan)),
+      part_(find_part(place.link.seat(), machine.ranks())),
+      groups_(find_groups(schedule, part_, plan)),
       tokens_(machine.gpu().allocate(0, 2 * kTokenBytes)) {
   const std::vector<char> zeros(2 * kTokenBytes, 0);
   machine.gpu().upload(tokens_.get(), zeros.data(), zeros.size());
   const BubblescopeNcclId id = share_id(place, outside);
-  ranks_.emplace(place.nccl, Membership{rank_, place.link.seat().count, place.device, id}, groups_,
-                 [&outside] { outside.watch(); });
+  ranks_.emplace(place.nccl,
+                 Membership{place.link.seat().rank, place.link.seat().count, place.device, id},
+                 groups_, [&outside] { outside.watch(); });
   warm_up();
 }
 
@@ -76,8 +82,8 @@ NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Sc
 void NcclWires::warm_up() {
   const GpuHandle stream = machine_.gpu().create_stream(0, nullptr);
   for (const Link& link : plan_.links)
-    if (link.from == rank_ || link.to == rank_) {
-      const bool sends = link.from == rank_;
+    if (link.from == part_.rank || link.to == part_.rank) {
+      const bool sends = link.from == part_.rank;
       const Transfer token{kNoInstruction, sends, sends ? link.to : link.from};
       carry_one(token, group_of(token), {}, stream.get());
     }
@@ -93,8 +99,9 @@ void NcclWires::warm_up() {
     ranks_->together({}, [&] {
       for (const Transfer& transfer : everyone) carry_one(transfer, {}, {}, stream.get());
     });
-  for (std::size_t group = plan_.links.size(); group < groups_.size(); ++group)
-    if (std::binary_search(groups_[group].begin(), groups_[group].end(), rank_))
+  const std::int32_t here = part_.process_of(part_.rank, part_.copy);
+  for (std::size_t group = link_groups(); group < groups_.size(); ++group)
+    if (std::binary_search(groups_[group].begin(), groups_[group].end(), here))
       ranks_->sum(group, {{tokens_.get(), sizeof(float)}}, stream.get());
   await(stream);
 }
@@ -117,21 +124,28 @@ void NcclWires::carry_one(const Transfer& transfer, std::optional<std::size_t> g
   if (find) buffer = find(transfer);
   if (buffer.data == nullptr)
     buffer = {static_cast<char*>(tokens_.get()) + (transfer.sends ? 0 : kTokenBytes), kTokenBytes};
+  const std::int32_t peer = part_.process_of(transfer.peer, part_.copy);
   if (transfer.sends)
-    ranks_->send(group, transfer.peer, buffer, stream);
+    ranks_->send(group, peer, buffer, stream);
   else
-    ranks_->receive(group, transfer.peer, buffer, stream);
+    ranks_->receive(group, peer, buffer, stream);
 }
 
 std::optional<std::size_t> NcclWires::group_of(const Transfer& transfer) const {
-  const Link link = transfer.sends ? Link{rank_, transfer.peer} : Link{transfer.peer, rank_};
+  const Link link =
+      transfer.sends ? Link{part_.rank, transfer.peer} : Link{transfer.peer, part_.rank};
   const auto found = std::find(plan_.links.begin(), plan_.links.end(), link);
-  return static_cast<std::size_t>(found - plan_.links.begin());
+  return static_cast<std::size_t>(part_.copy) * plan_.links.size() +
+         static_cast<std::size_t>(found - plan_.links.begin());
+}
+
+std::size_t NcclWires::link_groups() const {
+  return static_cast<std::size_t>(part_.copies) * plan_.links.size();
 }
 
 std::optional<std::size_t> NcclWires::group_of_stage(std::int32_t stage) const {
-  const auto begin = groups_.begin() + static_cast<std::ptrdiff_t>(plan_.links.size());
-  const auto found = std::find(begin, groups_.end(), holders_of(schedule_, stage));
+  const auto begin = groups_.begin() + static_cast<std::ptrdiff_t>(link_groups());
+  const auto found = std::find(begin, groups_.end(), holders_of(schedule_, part_, stage));
   if (found == groups_.end()) return std::nullopt;
   return static_cast<std::size_t>(found - groups_.begin());
 }

@@ -40,6 +40,7 @@ class NcclWires {
   void abort() { ranks_->abort(); }
 
  private:
+  std::size_t link_groups() const;
   std::optional<std::size_t> group_of_stage(std::int32_t stage) const;
   std::optional<std::size_t> group_of(const Transfer& transfer) const;
   void carry_one(const Transfer& transfer, std::optional<std::size_t> group, const FindBuffer& find,
@@ -50,8 +51,8 @@ class NcclWires {
   const Schedule& schedule_;
   const RankPlan& plan_;
   StepLink& outside_;
-  std::int32_t rank_;
-  std::vector<Members> groups_;  ///< of the links, in their order; then those of stages
+  JobPart part_;
+  std::vector<Members> groups_;  ///< of every copy's links, in their order; then those of stages
   std::optional<NcclRanks> ranks_;
   GpuHandle tokens_;  ///< memory for what carries nothing
 };

@@ -47,7 +47,9 @@ Trained train(ProcessLink& link, const Schedule& schedule, const LowerOptions& l
   Trained trained{execute(program, *started.backend, "nccl", {1, 1, started.after_step}), "", ""};
   trained.device = started.device;
   if (trained.execution.breakdown) return trained;
-  const Proof proof = prove(started.result(), train_serially(schedule, options, 2));
+  Schedule whole = schedule;
+  whole.shape.microbatches *= started.copies;
+  const Proof proof = prove(started.result(), train_serially(whole, options, 2));
   trained.proof = proof.matches ? "right" : to_string(proof);
   return trained;
 }
@@ -122,6 +124,22 @@ TEST(NcclTraining, ReplicasAreSummedWhereTheProgramSaysSo) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
 }
 
+TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
+  const auto ends = run_ranks(4, [](ProcessLink& link) -> std::string {
+    for (const char* name : {"1f1b", "zb-h1", "interleaved", "chimera"})
+      for (const GradReduction reduction : {GradReduction::kNone, GradReduction::kOverlap}) {
+        LowerOptions options;
+        options.update = {OptimizerMode::kLocal, reduction};
+        const Schedule schedule = build(name, 2, std::string(name) == "interleaved" ? 2 : 1, 4);
+        const Trained trained = train(link, schedule, options);
+        if (trained.proof != "right")
+          return std::string(name) + ": " + trained.proof + breakdown_of(trained);
+      }
+    return "right";
+  });
+  for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
+}
+
 TEST(NcclTraining, GivesEverythingBackAndTellsWhatItRanOn) {
   const auto ends = run_ranks(2, [](ProcessLink& link) -> std::string {
     FakeGpu& gpu = reset_fake_gpu(1);
@@ -179,6 +197,18 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
   }
 }
 
+TEST(NcclFaults, ADeathInAnotherCopyIsToldToo) {
+  const auto ends = run_ranks(4, [](ProcessLink& link) {
+    BackendRequest request;
+    request.timeout = 2'000'000'000;
+    return breakdown_of(
+        train(link, build("1f1b", 2, 1, 6), {}, std::move(request),
+              link.seat().rank == 3 ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls()));
+  });
+  for (const std::size_t rank : {0u, 1u, 2u})
+    EXPECT_EQ(ends[rank].said.rfind("rank 3 ", 0), 0u) << ends[rank].said;
+}
+
 TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
   const auto ends =
       run_ranks(3, [](ProcessLink& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
@@ -231,8 +261,8 @@ TEST(NcclJob, RefusesAnotherNumberOfProcessesAndAnotherProgram) {
   const auto counts = run_ranks(
       2, [](ProcessLink& link) { return breakdown_of(train(link, build("1f1b", 3, 1, 6))); });
   EXPECT_EQ(counts[0].said,
-            "the backend nccl runs one process per rank: start 3 of them, as in 'torchrun "
-            "--no-python --nproc-per-node 3 bubblescope ...' (there are 2)");
+            "the backend nccl runs one process per rank: start 3 of them, or a multiple, as in "
+            "'torchrun --no-python --nproc-per-node 3 bubblescope ...' (there are 2)");
   const auto programs = run_ranks(2, [](ProcessLink& link) {
     return breakdown_of(train(link, build("1f1b", 2, 1, link.seat().rank == 0 ? 4 : 6)));
   });

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,9 @@ class Gpu {
 
   /// How much has been put on streams: each stream takes about a thousand at a time.
   std::int64_t commands() const { return commands_; }
+
+  /// Names what `enqueue` puts on streams, as profilers show it.
+  void label(const std::string& text, const std::function<void()>& enqueue) const;
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) const;
   void clear(void* memory, std::size_t bytes, void* stream) const;

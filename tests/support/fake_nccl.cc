@@ -53,10 +53,12 @@ struct State {
   std::string error;
 };
 
-State& state() {
-  static State made;
-  return made;
+std::unique_ptr<State>& made() {
+  static auto state = std::make_unique<State>();
+  return state;
 }
+
+State& state() { return *made(); }
 
 const char* answer(const char* call) {
   return state().nccl.fails_at == call ? "the fake NCCL fails as it was told" : nullptr;
@@ -273,7 +275,7 @@ BubblescopeNccl make_calls() {
 
 void open_fake_nccl(std::int32_t processes) {
   const auto count = static_cast<std::size_t>(processes);
-  state() = State{};
+  made() = std::make_unique<State>();
   state().sockets.assign(count, std::vector<int>(count, -1));
   for (std::size_t left = 0; left < count; ++left)
     for (std::size_t right = left + 1; right < count; ++right) {

@@ -87,8 +87,9 @@ TEST(Plans, TheParetoFrontIsThatOfBruteForce) {
   std::mt19937 random(7);
   for (int attempt = 0; attempt < 300; ++attempt) {
     std::vector<Plan> plans;
-    for (std::uint32_t count = random() % 12; count > 0; --count)
-      plans.push_back(plan_of("any", 1 + static_cast<Nanos>(random() % 6), random() % 6));
+    for (auto count = random() % 12; count > 0; --count)
+      plans.push_back(
+          plan_of("any", 1 + static_cast<Nanos>(random() % 6), static_cast<double>(random() % 6)));
     const std::vector<Plan> ranked = rank_plans(std::move(plans));
     std::vector<std::size_t> front;
     for (std::size_t at = 0; at < ranked.size(); ++at) {

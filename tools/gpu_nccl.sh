@@ -46,7 +46,7 @@ expect() {  # NAME STATUS PATTERN COUNT HOSTIDS ARGUMENT...: says whether rank 0
   if [ "$status" = "$wanted" ] && grep -qE "$pattern" "$work/said"; then
     say "$name: as expected, in $((SECONDS - start)) s"
   else
-    say "$name: NOT AS EXPECTED: exit status $status instead of $wanted, after $((SECONDS - start)) s"
+    say "$name: NOT AS EXPECTED after $((SECONDS - start)) s: exit status $status, and not $wanted with '$pattern'"
     failed=1
   fi
   cat "$work/said" >> "$report"

@@ -308,6 +308,16 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   return models;
 }
 
+std::optional<Traffic> find_traffic(const Program& program, const Models& models,
+                                    const std::vector<Nanos>& durations) {
+  if (!models.cluster && !models.contention) return {};
+  Traffic traffic;
+  traffic.fixed = durations;
+  if (models.cluster) traffic = route_messages(program, durations, *models.cluster);
+  if (!models.contention) return traffic;
+  return with_company(std::move(traffic), program, *models.contention);
+}
+
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
   if (problems.empty()) problems = validate_collectives(schedule);
@@ -338,7 +348,7 @@ Step predict(Schedule schedule, const PredictOptions& options) {
                 inject(options.injections, step.program, price(step.program, step.models.costs)),
                 options.noise.slow_ranks);
   SharedRun run;
-  step.traffic = find_traffic(step);
+  step.traffic = find_traffic(step.program, step.models, step.durations);
   if (step.traffic) {
     run = simulate_shared(step.program, *step.traffic);
     step.timeline = std::move(run.timeline);

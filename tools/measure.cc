@@ -9,6 +9,7 @@
 
 #include "exec/device.h"
 #include "exec/job.h"
+#include "exec/signs_of_life.h"
 #include "exec/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
@@ -50,6 +51,7 @@ void keep(Measurement& measurement, Execution execution) {
 void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
+  const SignsOfLife others_wait(bench.processes);
   const double tolerance =
       run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
   Schedule whole = measurement.step.schedule;

@@ -127,17 +127,6 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
                        : simulate_batches(step.program, options.seeds, batch));
 }
 
-/// Nothing where every instruction takes its time whatever the others do.
-std::optional<Traffic> find_traffic(const Step& step) {
-  const Models& models = step.models;
-  if (!models.cluster && !models.contention) return {};
-  Traffic traffic;
-  traffic.fixed = step.durations;
-  if (models.cluster) traffic = route_messages(step.program, step.durations, *models.cluster);
-  if (!models.contention) return traffic;
-  return with_company(std::move(traffic), step.program, *models.contention);
-}
-
 std::string uniform_text(const UniformCost& cost) {
   const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
                     : cost.per == UniformCost::Per::kChunk ? "chunk"

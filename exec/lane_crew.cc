@@ -15,6 +15,11 @@ constexpr std::chrono::microseconds kListen{500};
 
 }  // namespace
 
+/// Not inline: there g++ 12 warns of what an empty optional has not got.
+LaneCrew::LaneCrew(const BackendRequest& request, const Program& program,
+                   std::optional<Outside> outside)
+    : request_(request), run_(request, program, std::move(outside)) {}
+
 void LaneCrew::await_lanes() const {
   for (int arrived = arrived_; arrived < lanes_; arrived = arrived_) arrived_.wait(arrived);
 }

@@ -21,8 +21,7 @@ class LaneCrew {
  public:
   /// `request` and `program` are not copied.
   LaneCrew(const BackendRequest& request, const Program& program,
-           std::optional<Outside> outside = std::nullopt)
-      : request_(request), run_(request, program, std::move(outside)) {}
+           std::optional<Outside> outside = std::nullopt);
 
   StepRun& run() { return run_; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/mpi_crew.h"
+#include "exec/mpi_watch.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -101,11 +102,18 @@ void leave(MpiPort& port, const Limits& limits) {
   else
     await_speaker(port, limits);
   std::fflush(nullptr);
-  if (port.all_answer()) port.close();
+  if (!port.all_answer()) return;
+  const MpiWatch watch(limits, "end");
+  port.close();
+}
+
+MpiPort& start_mpi(const Limits& limits) {
+  const MpiWatch watch(limits, "start");
+  return open_mpi();
 }
 
 Processes::Link join(const Limits& limits) {
-  MpiPort& port = open_mpi();
+  MpiPort& port = start_mpi(limits);
   return {port.rank(), port.count(),
           [&port, limits](Blob own) { return share(port, std::move(own), limits); },
           [&port] { return find_speaker(port); }, [&port, limits] { leave(port, limits); }};

@@ -33,10 +33,7 @@ std::optional<Nanos> lead(MpiPort& port, const std::function<bool()>& gives_up) 
   for (std::int32_t peer = 1; peer < port.count(); ++peer) {
     send_time(port, peer, 0);
     for (int round = 0; round < kRounds; ++round) {
-      if (!await_time(port, gives_up)) {
-        port.note_gone(peer);
-        return std::nullopt;
-      }
+      if (!await_time(port, gives_up)) return std::nullopt;
       send_time(port, peer, read_monotonic_clock());
     }
   }

@@ -22,7 +22,7 @@ struct ClockSample {
 Nanos find_clock_offset(const std::vector<ClockSample>& samples);
 
 /// When a step begins, on this process's monotonic clock: the same moment for all, which all call
-/// this. Empty where one of them had not answered when `gives_up` became true; it counts as gone.
+/// this. Empty where one of them had not answered when `gives_up` became true.
 std::optional<Nanos> agree_on_begin(MpiPort& port, const std::function<bool()>& gives_up);
 
 }  // namespace bubblescope

@@ -15,6 +15,8 @@ namespace {
 /// leaves us little time.
 constexpr Nanos kGrace = 2'000'000'000;
 constexpr Nanos kShortGrace = 400'000'000;
+/// All come to the beginning of a step one after the other, which takes a busy machine a while.
+constexpr Nanos kLeastBegin = 5'000'000'000;
 /// A process shows that it goes on this many times per --timeout.
 constexpr Nanos kShownPerTimeout = 8;
 
@@ -88,6 +90,7 @@ std::vector<RankPart> MpiCrew::run_step() {
   ++step_;
   news_at_ = read_monotonic_clock();
   deadline_.reset();
+  heard_stop_ = Stop::kTimeout;
   arrivals_.clear();
   const RankPart own = run_lanes();
   std::vector<RankPart> parts;
@@ -105,11 +108,14 @@ std::vector<RankPart> MpiCrew::run_step() {
 RankPart MpiCrew::run_lanes() {
   crew_.await_lanes();
   RankPart part;
-  const std::optional<Nanos> begin = agree_on_begin(port_, [this] { return gives_up(); });
-  part.result.reason = Stop::kTimeout;
+  // Whoever hears of a stop gives up at once: the others wait for what it tells.
+  const std::optional<Nanos> begin =
+      agree_on_begin(port_, [this] { return gives_up(kLeastBegin) || deadline_.has_value(); });
   if (begin) {
     crew_.begin(*begin);
     part.result.reason = crew_.await_idle();
+  } else {
+    part.result.reason = is_interrupted() ? Stop::kInterrupt : heard_stop_;
   }
   if (part.result.reason != Stop::kNone) {
     port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, part.result.reason}));
@@ -203,19 +209,24 @@ void MpiCrew::show_life() {
   port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, Stop::kNone}));
 }
 
-/// While this process has nothing to do but to wait for others.
-bool MpiCrew::gives_up() {
+bool MpiCrew::is_interrupted() const {
+  return request_.interrupted != nullptr && request_.interrupted->load();
+}
+
+/// While this process has nothing to do but to wait for others, for the timeout or for longer.
+bool MpiCrew::gives_up(Nanos least) {
   for (const Letter& letter : port_.look(Channel::kControl)) {
     const auto header = BlobReader(letter.bytes).read<ControlHeader>();
     news_at_ = read_monotonic_clock();
-    if (header.stop != Stop::kNone && header.step == step_ && !deadline_)
-      deadline_ = news_at_ + kGrace;
+    if (header.stop == Stop::kNone || header.step != step_ || deadline_) continue;
+    heard_stop_ = header.stop;
+    deadline_ = news_at_ + kGrace;
   }
   const Nanos now = read_monotonic_clock();
-  if (request_.interrupted != nullptr && request_.interrupted->load())
+  if (is_interrupted())
     deadline_ = std::min(deadline_.value_or(now + kShortGrace), now + kShortGrace);
   if (deadline_) return now > *deadline_;
-  return now - news_at_ > request_.timeout + kGrace;
+  return now - news_at_ > std::max(request_.timeout, least) + kGrace;
 }
 
 }  // namespace bubblescope

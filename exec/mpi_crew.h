@@ -33,7 +33,8 @@ class MpiCrew {
   void take(const Letter& letter);
   void heed(const Letter& letter);
   void show_life();
-  bool gives_up();
+  bool gives_up(Nanos least = 0);
+  bool is_interrupted() const;
 
   const BackendRequest& request_;
   const Program& program_;
@@ -51,8 +52,9 @@ class MpiCrew {
   std::uint64_t heard_ = 0;  ///< signs of life of others
   std::uint64_t shown_ = 0;  ///< our progress when we last gave one
   Nanos shown_at_ = 0;
-  Nanos news_at_ = 0;              ///< when we last heard anything, while we only wait
-  std::optional<Nanos> deadline_;  ///< when we stop waiting for answers, once there is a stop
+  Nanos news_at_ = 0;                 ///< when we last heard anything, while we only wait
+  std::optional<Nanos> deadline_;     ///< when we stop waiting for answers, once there is a stop
+  Stop heard_stop_ = Stop::kTimeout;  ///< why another process stopped, before a step began
 };
 
 }  // namespace bubblescope

@@ -51,7 +51,6 @@ class MpiPort {
   std::vector<std::optional<Blob>> share(Blob own, const std::function<bool()>& gives_up);
 
   bool is_gone(std::int32_t rank) const { return gone_[static_cast<std::size_t>(rank)]; }
-  void note_gone(std::int32_t rank) { gone_[static_cast<std::size_t>(rank)] = true; }
   bool all_answer() const;
 
   /// Ends MPI; all processes must do so.

@@ -183,6 +183,8 @@ for factor in $factors; do
   for ranks in $ranks_tried; do validate "$ranks" $((ranks * factor)); done
 done
 
+$rehearses || step "processes over NCCL" 120 bash tools/gpu_nccl.sh "$out" "$program"
+
 say "== ops of known length"
 for ranks in $ranks_tried; do
   compare "spin-$ranks" gpipe,1f1b,zb-h1,zb-h2,interleaved,zb-v,v-half --pp "$ranks" -m $((2 * ranks)) --work spin --steps 3

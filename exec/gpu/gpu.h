@@ -42,7 +42,9 @@ class GpuFlag {
 /// the Gpu, and the Gpu its handles.
 class Gpu {
  public:
-  explicit Gpu(const BubblescopeGpu& calls) : calls_(calls) {}
+  /// Devices are counted from the first that this process is to use.
+  explicit Gpu(const BubblescopeGpu& calls, std::int32_t first_device = 0)
+      : calls_(calls), first_device_(first_device) {}
 
   const BubblescopeGpu& calls() const { return calls_; }
 
@@ -88,6 +90,7 @@ class Gpu {
   void enqueue(const char* error) const;
 
   const BubblescopeGpu& calls_;
+  std::int32_t first_device_;
   mutable std::int64_t commands_ = 0;
 };
 

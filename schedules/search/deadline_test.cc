@@ -142,13 +142,8 @@ void DeadlineTest::set_due() {
       tighten(*row, microbatch);
 }
 
-bool DeadlineTest::rank_passes(const Progress& progress, std::int32_t rank) const {
-  if (progress.free[rank] > deadline_base_[rank] + value_) return false;
-  struct Queue {
-    std::size_t row;
-    std::int32_t next;
-    Nanos left;  ///< of the next op
-  };
+std::vector<DeadlineTest::Queue> DeadlineTest::queues_of(const Progress& progress,
+                                                         std::int32_t rank) const {
   std::vector<Queue> queues;
   for (std::int32_t token = 0; token < problem_.tokens(); ++token) {
     if (problem_.fused && step_of(static_cast<Token>(token)) == Step::kWeightGrad) continue;
@@ -157,6 +152,12 @@ bool DeadlineTest::rank_passes(const Progress& progress, std::int32_t rank) cons
     if (progress.count[row] < problem_.microbatches)
       queues.push_back({row, progress.count[row], duration(row)});
   }
+  return queues;
+}
+
+bool DeadlineTest::rank_passes(const Progress& progress, std::int32_t rank) const {
+  if (progress.free[rank] > deadline_base_[rank] + value_) return false;
+  std::vector<Queue> queues = queues_of(progress, rank);
   for (Nanos now = progress.free[rank]; !queues.empty();) {
     Queue* urgent = nullptr;
     Nanos next_release = kNever;

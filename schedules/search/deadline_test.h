@@ -44,11 +44,19 @@ class DeadlineTest {
     std::int32_t lead = 0;  ///< forward n waits for op n - lead
   };
 
+  /// The ops of one kind and stage that a rank has left.
+  struct Queue {
+    std::size_t row = 0;
+    std::int32_t next = 0;
+    Nanos left = 0;  ///< of the next op
+  };
+
   void add_memory_edges(std::int32_t rank);
   void set_earliest(const Progress& progress);
   Nanos earliest_start(const Progress& progress, std::size_t row, std::int32_t microbatch) const;
   void set_due();
   void tighten(std::size_t row, std::int32_t microbatch);
+  std::vector<Queue> queues_of(const Progress& progress, std::int32_t rank) const;
   bool rank_passes(const Progress& progress, std::int32_t rank) const;
 
   std::size_t at(std::size_t row, std::int32_t microbatch) const {

@@ -14,8 +14,14 @@ constexpr double kNormal95 = 1.96;
 
 using KindSamples = std::array<std::vector<Nanos>, kComputeKinds>;
 
+struct UpdateSamples {
+  std::vector<Nanos> optimizer;
+  std::vector<Nanos> reduce_grad;
+};
+
 struct Samples {
-  std::vector<KindSamples> ops;  ///< [stage][kind]
+  std::vector<KindSamples> ops;        ///< [stage][kind]
+  std::vector<UpdateSamples> updates;  ///< [stage]
   std::vector<Nanos> message;
   std::vector<Nanos> between_ops;
 };
@@ -41,6 +47,17 @@ LastWait find_last_wait(const Program& program, const Timeline& timeline, Instru
     wait.message = is_carried ? std::optional(dependency) : std::nullopt;
   }
   return wait;
+}
+
+void collect_updates(Samples& samples, const Program& program, const Timeline& timeline) {
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (instruction.role != Role::kWork) continue;
+    UpdateSamples& stage = samples.updates[static_cast<std::size_t>(instruction.op.stage)];
+    const Nanos taken = timeline.end[id] - timeline.start[id];
+    if (instruction.op.kind == OpKind::kOptimizer) stage.optimizer.push_back(taken);
+    if (instruction.op.kind == OpKind::kReduceGrad) stage.reduce_grad.push_back(taken);
+  }
 }
 
 void collect(Samples& samples, const Program& program, const Timeline& timeline) {
@@ -87,15 +104,21 @@ std::optional<Estimate> estimate(std::vector<Nanos> samples) {
 Calibration calibrate(std::span<const Observation> observations, std::int32_t stages) {
   Samples samples;
   samples.ops.resize(static_cast<std::size_t>(stages));
+  samples.updates.resize(static_cast<std::size_t>(stages));
   for (const Observation& observation : observations)
-    for (const Timeline& timeline : observation.steps)
+    for (const Timeline& timeline : observation.steps) {
       collect(samples, observation.program, timeline);
+      collect_updates(samples, observation.program, timeline);
+    }
   Calibration calibration;
   for (KindSamples& stage : samples.ops) {
     auto& estimates = calibration.ops.emplace_back();
     for (std::size_t kind = 0; kind < stage.size(); ++kind)
       estimates[kind] = estimate(std::move(stage[kind]));
   }
+  for (UpdateSamples& stage : samples.updates)
+    calibration.updates.push_back(
+        {estimate(std::move(stage.optimizer)), estimate(std::move(stage.reduce_grad))});
   calibration.message = estimate(std::move(samples.message));
   calibration.between_ops = estimate(std::move(samples.between_ops));
   return calibration;

@@ -23,10 +23,17 @@ struct Estimate {
 /// Empty for no samples.
 std::optional<Estimate> estimate(std::vector<Nanos> samples);
 
+/// What a stage does once per update; empty where no run had it.
+struct UpdateEstimate {
+  std::optional<Estimate> optimizer;
+  std::optional<Estimate> reduce_grad;  ///< where several ranks hold the stage's weights
+};
+
 /// What some runs of schedules with the same stages have in common.
 struct Calibration {
   /// [stage][kind]; empty where no run had such an op.
   std::vector<std::array<std::optional<Estimate>, kComputeKinds>> ops;
+  std::vector<UpdateEstimate> updates;  ///< [stage]
   /// From the end of a producer to the start of the op on another rank that waited only for it.
   std::optional<Estimate> message;
   /// From the end of an op to the start of the next one of its rank that was ready by then.

@@ -49,14 +49,15 @@ class MpiBackend : public Backend {
   std::unique_ptr<MpiCrew> crew_;
 };
 
-/// Gives up when nothing has come for so long, or soon after Ctrl-C.
+/// Gives up when nothing has come for so long, not even a sign of life, or soon after Ctrl-C.
 class Waiting {
  public:
-  explicit Waiting(const Limits& limits)
-      : limits_(limits), end_(read_monotonic_clock() + limits.timeout) {}
+  Waiting(MpiPort& port, const Limits& limits)
+      : port_(port), limits_(limits), end_(read_monotonic_clock() + limits.timeout) {}
 
   bool is_over() {
     const Nanos now = read_monotonic_clock();
+    if (!port_.look(Channel::kControl).empty()) end_ = std::max(end_, now + limits_.timeout);
     if (limits_.interrupted != nullptr && limits_.interrupted->load())
       end_ = std::min(end_, now + kAfterInterrupt);
     return now > end_;
@@ -65,12 +66,13 @@ class Waiting {
  private:
   static constexpr Nanos kAfterInterrupt = 400'000'000;
 
+  MpiPort& port_;
   const Limits& limits_;
   Nanos end_;
 };
 
 std::vector<Blob> share(MpiPort& port, Blob own, const Limits& limits) {
-  Waiting waiting(limits);
+  Waiting waiting(port, limits);
   std::vector<Blob> all;
   for (std::optional<Blob>& bytes : port.share(std::move(own), [&] { return waiting.is_over(); })) {
     if (!bytes)
@@ -89,7 +91,7 @@ std::int32_t find_speaker(const MpiPort& port) {
 
 /// The speaker may still have files to write, or a serial reference to train.
 void await_speaker(MpiPort& port, const Limits& limits) {
-  Waiting waiting(limits);
+  Waiting waiting(port, limits);
   for (const Patience patience; port.look(Channel::kLeave).empty() && !waiting.is_over();)
     patience.wait();
 }
@@ -114,9 +116,12 @@ MpiPort& start_mpi(const Limits& limits) {
 
 Processes::Link join(const Limits& limits) {
   MpiPort& port = start_mpi(limits);
-  return {port.rank(), port.count(),
+  return {port.rank(),
+          port.count(),
           [&port, limits](Blob own) { return share(port, std::move(own), limits); },
-          [&port] { return find_speaker(port); }, [&port, limits] { leave(port, limits); }};
+          [&port] { return find_speaker(port); },
+          [&port, limits] { leave(port, limits); },
+          [&port] { port.send_all(Channel::kControl, sign_of_life()); }};
 }
 
 const BackendRegistrar registrar{{"mpi",

@@ -11,6 +11,9 @@
 
 namespace bubblescope {
 
+/// A sign of life of this process, for Channel::kControl.
+Blob sign_of_life();
+
 class MpiCrew {
  public:
   /// Nothing is copied. There must be one process per rank.

@@ -24,6 +24,8 @@ class Processes {
     std::function<std::int32_t()> speaker;
     /// Waits until the speaker has come here, and ends the link.
     std::function<void()> leave;
+    /// Tells the others to go on waiting. Any thread may call it.
+    std::function<void()> show_life = {};
   };
 
   /// This process alone.
@@ -45,6 +47,10 @@ class Processes {
 
   /// Whether this process is the one that prints and writes files.
   bool speaks() const { return !link_ || link_->speaker() == link_->rank; }
+
+  void show_life() const {
+    if (link_ && link_->show_life) link_->show_life();
+  }
 
   /// Everyone's bytes, by rank; alone, one's own.
   std::vector<Blob> share(Blob own) const {

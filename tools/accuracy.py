@@ -3,11 +3,15 @@
 
   python3 tools/accuracy.py build/release/bubblescope [--repeat 3] [-o docs/accuracy.md]
 
+What GPUs measured is taken from traces/measured/*/runs.json (tools/gpu_run.sh makes them); --gpu-only renews that part
+of the file and nothing else.
+
 Every number is the median over the repetitions: other work on the machine makes single ones worse. Where there is much of
 it, `chrt --rr 1 python3 tools/accuracy.py ...` (as root) goes before it.
 """
 import argparse
 import json
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -19,6 +23,16 @@ COSTS = ["--vpp", "2", "--f", "20", "--i", "20", "--w", "18", "--p2p", "0.5"]
 STRAGGLERS = ["rank=3,slow=1.3", "rank=2,delay=7ms", "rank=0,op=0F3,delay=60ms"]
 MODEL = ["--hidden-size", "128", "--seq-length", "128", "--num-attention-heads", "4", "--work", "transformer"]
 ERRORS = ["makespan", "bubble_ratio", "op_start_p50", "op_start_p95", "peak_memory"]
+
+
+HEAD = """# How well predictions hold
+
+Written by `python3 tools/accuracy.py build/release/bubblescope`, which runs what it predicts with
+`compare --backend`. Errors are percentages: of the predicted makespan (makespan), of all ranks' time (bubble, a
+difference of ratios), of the predicted step (start p50 and p95: by how much ops start earlier or later), of the
+fullest rank's peak (memory).
+
+"""
 
 
 def bubblescope(options, *arguments):
@@ -128,22 +142,34 @@ number of its compute ops or messages.
 """
 
 
+GPU_HEAD = "## On GPUs"
+
+
+def measured_on_gpus(folder):
+    """What records say, or that there are none."""
+    records = sorted(folder.glob("*/runs.json"))
+    if not records:
+        return f"{GPU_HEAD}\n\nNothing has been recorded on hardware yet: `traces/measured` is empty.\n"
+    summary = pathlib.Path(__file__).with_name("gpu_summary.py")
+    made = subprocess.run([sys.executable, summary, "--accuracy", *records], capture_output=True, text=True, check=True)
+    return f"{GPU_HEAD}\n\n{made.stdout}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("-o", "--output", default="docs/accuracy.md")
+    parser.add_argument("--gpu-only", action="store_true")
+    parser.add_argument("--measured", type=pathlib.Path,
+                        default=pathlib.Path(__file__).parent.parent / "traces" / "measured")
+    parser.add_argument("-o", "--output", type=pathlib.Path, default="docs/accuracy.md")
     options = parser.parse_args()
-    text = """# How well predictions hold
-
-Written by `python3 tools/accuracy.py build/release/bubblescope`, which runs what it predicts with
-`compare --backend`. Errors are percentages: of the predicted makespan (makespan), of all ranks' time (bubble, a
-difference of ratios), of the predicted step (start p50 and p95: by how much ops start earlier or later), of the
-fullest rank's peak (memory).
-
-""" + "\n".join([played(options), trained(options), overheads(options)])
-    with open(options.output, "w") as file:
-        file.write(text)
+    on_gpus = measured_on_gpus(options.measured)
+    if options.gpu_only:
+        text = options.output.read_text().split(f"\n{GPU_HEAD}\n")[0].rstrip("\n") + "\n"
+    else:
+        text = HEAD + "\n".join([played(options), trained(options), overheads(options)])
+    options.output.write_text(f"{text}\n{on_gpus}")
 
 
 if __name__ == "__main__":

@@ -41,16 +41,18 @@ Json confidence(const Estimate& estimate) {
           {"samples", estimate.samples}};
 }
 
-/// What a stage's activations take; what a recomputed forward keeps, by its own name.
+/// What a stage's activations take; what a recomputed forward keeps, by its own name. Cost files
+/// are about whole sequences.
 Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
   const MemoryDelta& delta = memory.activation_bytes[stage];
-  Json bytes{{"kept", delta.forward},
-             {"released_by_input_grad", std::max<Bytes>(0, -delta.input_grad)}};
+  const Bytes slices = schedule.shape.slices;
+  Json bytes{{"kept", delta.forward * slices},
+             {"released_by_input_grad", std::max<Bytes>(0, -delta.input_grad) * slices}};
   if (schedule.recompute_of_stage.empty()) return bytes;
   const Recompute recompute = schedule.recompute_of_stage[stage];
-  if (recompute == Recompute::kFull) bytes["checkpoint"] = memory.checkpoint_bytes[stage];
+  if (recompute == Recompute::kFull) bytes["checkpoint"] = memory.checkpoint_bytes[stage] * slices;
   if (recompute == Recompute::kSelective)
-    bytes["selective_checkpoint"] = memory.checkpoint_bytes[stage];
+    bytes["selective_checkpoint"] = memory.checkpoint_bytes[stage] * slices;
   return bytes;
 }
 
@@ -70,7 +72,10 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
-        entry[key_of(schedule, stage, kind)] = duration(known->mean);
+        entry[key_of(schedule, stage, kind)] = duration(known->mean * schedule.shape.slices);
+    const UpdateEstimate& update = calibration.updates[stage];
+    if (update.optimizer) entry["optimizer"] = duration(update.optimizer->mean);
+    if (update.reduce_grad) entry["reduce_grad"] = duration(update.reduce_grad->mean);
     if (!memory.activation_bytes.empty())
       entry["activation_bytes"] = bytes_json(schedule, memory, stage);
     stages.push_back(std::move(entry));
@@ -81,10 +86,14 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
 /// How it was measured, and how well it is known.
 Json measured_json(const Calibration& calibration, const Measurement& measurement) {
   Json stages = Json::array();
-  for (const auto& estimates : calibration.ops) {
+  for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
+    const auto& estimates = calibration.ops[stage];
+    const UpdateEstimate& update = calibration.updates[stage];
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (estimates[kind]) entry[kCostKeys[kind]] = confidence(*estimates[kind]);
+    if (update.optimizer) entry["optimizer"] = confidence(*update.optimizer);
+    if (update.reduce_grad) entry["reduce_grad"] = confidence(*update.reduce_grad);
     stages.push_back(std::move(entry));
   }
   Json measured{{"backend", measurement.backend},
@@ -103,11 +112,22 @@ struct Request {
   bool company = true;  ///< also by how many ranks of a device are busy
 };
 
+/// Synchronous training ends with the optimizer's steps, so that these are measured too; on devices
+/// they come after the step.
+LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
+  LowerOptions options = request.options.cost.lower;
+  const bool trains = request.run.work == WorkKind::kTransformer && !schedule.forward_only &&
+                      schedule.weights.empty() && !find_backend(request.run.backend).start;
+  if (trains && options.update.optimizer == OptimizerMode::kNone)
+    options.update.optimizer = OptimizerMode::kLocal;
+  return options;
+}
+
 Json measure_costs(const Request& request, const Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
     const Schedule schedule = load_schedule(name, request.options);
-    const Program program = lower_or_explain(schedule, request.options.cost.lower);
+    const Program program = lower_or_explain(schedule, lowering_of(request, schedule));
     measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;
     if (breakdown) throw Error(breakdown->fault, name + ": " + breakdown->message);

@@ -1,33 +1,65 @@
 #!/usr/bin/env bash
-# Everything that is to be known from a machine with a GPU, in one call of less than ten minutes: is the
-# build sound, are kernels and gradients right, what do ops cost, and do predictions hold.
-#   bash tools/gpu_run.sh OUTDIR [SECONDS]     (540 seconds unless given)
+# Everything that is to be known from a machine with a GPU, in one call of less than ten minutes: is the build
+# sound, are kernels and gradients right, what do ops cost, do predictions hold, how fast is it.
+#   bash tools/gpu_run.sh OUTDIR [SECONDS]          (540 seconds unless given)
+#   bash tools/gpu_run.sh --rehearse OUTDIR BUILD   the same, small, on a simulated device; BUILD has the program
 # It needs no network and no package manager: what `bash tools/build.sh cuda` has built is used, as long as it
 # runs there; otherwise it is built. cuBLAS is found through LD_LIBRARY_PATH, the toolkit or Python's packages.
-# OUTDIR gets at most eight files; summary.md is the one to read, runs.json the one to keep in traces/measured.
+# Every step has its own limit, and none that fails takes the others' results along: what is right comes first, then
+# what is fast. OUTDIR/summary.md is the file to read, runs.json the one to keep in traces/measured. The exit status
+# is 0 when every step passed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
-out=$(mkdir -p "${1:?usage: gpu_run.sh OUTDIR [SECONDS]}" && cd "$1" && pwd)
-deadline=$((SECONDS + ${2:-540}))
+cd "$(dirname "$0")/.." || exit 2
+usage="usage: gpu_run.sh OUTDIR [SECONDS], or gpu_run.sh --rehearse OUTDIR BUILD"
+rehearses=false
+if [ "${1:-}" = --rehearse ]; then
+  rehearses=true
+  shift
+fi
+out=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-program=build/cuda/bubblescope
+sampler=""
+trap '[ -z "$sampler" ] || kill "$sampler" 2> /dev/null; rm -rf "$work"' EXIT
 log=$out/run.log
 : > "$log"
+failed=0
+
+if $rehearses; then
+  build=$(cd "${2:?$usage}" && pwd)
+  deadline=$((SECONDS + 540))
+  export BUBBLESCOPE_CUDA_MODULE=$build/tests/bubblescope_simulated_gpu.so BUBBLESCOPE_SPEED_WIDTH=32
+  ranks_tried="4"
+  factors="2"
+  # the simulated device computes nothing but fp32
+  model=(--work transformer --precision fp32 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --vocab-size 61
+         --no-proof --graph --warmup 2)
+  blocks=2
+else
+  build=$PWD/build/cuda
+  deadline=$((SECONDS + ${2:-540}))
+  ranks_tried="4 8"
+  factors="2 3 4 5 6 8"
+  model=(--work transformer --precision bf16 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024
+         --vocab-size 2048 --no-proof --graph --warmup 3)
+  blocks=2
+fi
+program=$build/bubblescope
 
 left() { echo $((deadline - SECONDS)); }
 
 say() { echo "$*" | tee -a "$log"; }
 
 step() {  # NAME LIMIT COMMAND...: runs within the limit and the time that is left; tells how it ended
-  local name=$1 limit=$2 start=$SECONDS
+  local name=$1 limit=$2 start=$SECONDS status=0
   shift 2
-  [ "$(left)" -gt 10 ] || { say "$name: left out, the time is up"; return 1; }
+  [ "$(left)" -gt 10 ] || { say "$name: left out, the time is up"; failed=1; return 1; }
   [ "$limit" -lt "$(left)" ] || limit=$(left)
-  if timeout -k 5 "$limit" "$@" >> "$log" 2>&1; then
+  timeout -k 5 "$limit" "$@" >> "$log" 2>&1 || status=$?
+  if [ "$status" = 0 ]; then
     say "$name: passed in $((SECONDS - start)) s"
   else
-    say "$name: FAILED with status $? after $((SECONDS - start)) s"
+    failed=1
+    say "$name: FAILED with status $status after $((SECONDS - start)) s"
     return 1
   fi
 }
@@ -44,79 +76,131 @@ for place in places:
 PYTHON
 }
 
+describe_machine() {
+  local state=name,driver_version,memory.total,clocks.sm,clocks.mem,clocks.max.sm,power.draw,power.limit,temperature.gpu
+  date -u
+  $rehearses && echo "REHEARSAL on a simulated device: no figure here is one of hardware"
+  nvidia-smi --query-gpu="$state" --format=csv 2>&1
+  "$program" run gpipe --pp 1 -m 1 --backend cuda --work sleep --f 1us --b 1us --steps 1 2>&1 | grep '^measured on'
+  git rev-parse HEAD 2>&1
+  uname -srm
+}
+
+watch_state() {  # clocks, power and temperature, twice a second, until the end
+  command -v nvidia-smi > /dev/null || return
+  nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,nounits -lms 500 \
+    > "$out/state.csv" 2> /dev/null &
+  sampler=$!
+}
+
+is_carried() {  # the program and its module need nothing that another machine may lack
+  local file needs sound=true
+  for file in "$program" "$build/bubblescope_cuda.so"; do
+    needs=$(ldd "$file") || sound=false
+    echo "$needs"
+    if grep -E 'libstdc\+\+|libfmt|libcuda|libcublas|not found' <<< "$needs"; then
+      echo "$file needs what is named above"
+      sound=false
+    fi
+  done
+  $sound
+}
+
+tests() { "$build/tests/gpu_tests" --gtest_filter="$1"; }
+
+prove() {  # PRECISION: the gradients of four schedules against one thread of the host
+  local name
+  for name in 1f1b zb-h1 zb-v dualpipe; do
+    "$program" run "$name" --pp 4 -m 8 --backend cuda --work transformer --hidden-size 32 --seq-length 16 \
+      --precision "$1" --steps 2 --format csv || return
+  done
+}
+
 compare() {  # FILE ARGUMENT...: predicted and measured, as json
   local file=$1
   shift
-  timeout -k 5 60 "$program" compare "$@" --backend cuda --format json > "$work/$file.json" 2>> "$log" ||
-    { say "compare $*: FAILED"; mv "$work/$file.json" "$work/$file.failed" 2> /dev/null; }
+  step "$file" 60 bash -c '"$@" > "$0"' "$work/$file.json" "$program" compare "$@" --backend cuda --format json ||
+    mv "$work/$file.json" "$work/$file.failed" 2> /dev/null
 }
 
-model=(--work transformer --precision bf16 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 2048
-       --no-proof --graph --warmup 3)
-
-calibrate() {  # RANKS CHUNKS BLOCKS: costs of every stage, from other shapes than those that are predicted
+calibrate() {  # RANKS CHUNKS BLOCKS: costs of every stage, alone and in company, from other shapes than are predicted
   local schedules=1f1b,zb-h1
   [ "$2" = 1 ] || schedules=interleaved,interleaved-zb
-  step "calibrate $1 ranks x $2 chunks" 60 "$program" calibrate "$schedules" --backend cuda "${model[@]}" --pp "$1" --vpp "$2" \
-    -m $(($1 * 5)) --layers-per-stage "$3" --steps 5 -o "$work/costs-$1x$2.json"
+  step "calibration of $1 ranks x $2 chunks" 60 "$program" calibrate "$schedules" --backend cuda "${model[@]}" \
+    --pp "$1" --vpp "$2" -m $(($1 * 7)) --layers-per-stage "$3" --steps 5 -o "$work/costs-$1x$2.json"
 }
 
-validate() {  # RANKS MICROBATCHES: ten schedules and more, each predicted and measured
-  [ "$(left)" -gt 40 ] || { say "validation of $1 ranks, $2 micro-batches: left out, the time is up"; return; }
+validate() {  # RANKS MICROBATCHES: thirteen schedules, each predicted and measured
   local common=("${model[@]}" --pp "$1" -m "$2" --steps 3)
   [ ! -f "$work/costs-$1x1.json" ] || compare "run-$1x1-$2" gpipe,1f1b,eager-1f1b,zb-h1,zb-h2,zb-1p "${common[@]}" \
-    --layers-per-stage 2 --costs "$work/costs-$1x1.json"
+    --layers-per-stage $blocks --costs "$work/costs-$1x1.json"
   [ ! -f "$work/costs-$1x2.json" ] || compare "run-$1x2-$2" interleaved,bfs,zb-v,interleaved-zb,v-half,v-min,dualpipev \
-    "${common[@]}" --vpp 2 --layers-per-stage 1 --costs "$work/costs-$1x2.json"
+    "${common[@]}" --vpp 2 --layers-per-stage $((blocks / 2)) --costs "$work/costs-$1x2.json"
+}
+
+sanitize() {  # TOOL
+  compute-sanitizer --tool "$1" --error-exitcode 9 "$program" run zb-h1 --pp 2 -m 2 --backend cuda \
+    --work transformer --hidden-size 64 --steps 1
 }
 
 mapfile -t folders < <(find_libraries | sort -u)
 for folder in "${folders[@]}"; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
-export LD_LIBRARY_PATH
+export LD_LIBRARY_PATH build program
+export -f is_carried tests prove sanitize
 
-{
-  date -u
-  nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv 2>&1
-  git rev-parse HEAD 2>&1
-  uname -srm
-} > "$out/machine.txt"
-
-if ! "$program" --version >> "$log" 2>&1; then
-  say "the carried build does not run here; building"
-  step build 400 bash tools/build.sh cuda || exit 1
+say "== the build"
+if ! $rehearses; then
+  if ! "$program" --version >> "$log" 2>&1; then
+    say "the carried build does not run here; building"
+    step build 400 bash tools/build.sh cuda || exit 1
+  fi
+  step "the build can be carried to other machines" 10 bash -c is_carried
 fi
+describe_machine > "$out/machine.txt"
+watch_state
 
-say "== gradients, kernels, times"
-step "tests on the GPU" 150 build/cuda/tests/gpu_tests
-small=(run zb-h1 --pp 2 -m 2 --backend cuda --work transformer --hidden-size 64 --steps 1)
-step "a proof from the command line" 60 "$program" "${small[@]}"
-if command -v compute-sanitizer > /dev/null; then
-  for tool in memcheck racecheck; do
-    step "$tool" 60 compute-sanitizer --tool "$tool" --error-exitcode 9 "$program" "${small[@]}"
-  done
+say "== what is right"
+if ! $rehearses; then
+  step "kernels and steps on the GPU" 90 bash -c 'tests "-GpuGradients.*:*GpuSpeed*:GpuExecutor.*"'
+  step "gradients of every schedule, fp32 and bf16" 120 bash -c 'tests "GpuGradients.*"'
+fi
+step "proofs from the command line, fp32" 60 bash -c 'prove fp32'
+$rehearses || step "proofs from the command line, bf16" 60 bash -c 'prove bf16'
+if $rehearses; then
+  :
+elif command -v compute-sanitizer > /dev/null; then
+  for tool in memcheck racecheck; do step "$tool" 60 bash -c "sanitize $tool"; done
 else
   say "compute-sanitizer is not here: memory and races are not checked"
 fi
 
-say "== the executor alone: ops of known length"
-for ranks in 4 8; do
+say "== calibration, and predictions of other shapes"
+for ranks in $ranks_tried; do
+  calibrate "$ranks" 1 $blocks
+  calibrate "$ranks" 2 $((blocks / 2))
+done
+for factor in $factors; do
+  for ranks in $ranks_tried; do validate "$ranks" $((ranks * factor)); done
+done
+
+$rehearses || step "processes over NCCL" 120 bash tools/gpu_nccl.sh "$out" "$program"
+
+say "== ops of known length"
+for ranks in $ranks_tried; do
   compare "spin-$ranks" gpipe,1f1b,zb-h1,zb-h2,interleaved,zb-v,v-half --pp "$ranks" -m $((2 * ranks)) --work spin --steps 3
   compare "spin-graph-$ranks" gpipe,1f1b,zb-h1,zb-h2 --pp "$ranks" -m $((2 * ranks)) --work spin --steps 3 --graph
 done
 
-say "== calibration and validation"
-for ranks in 4 8; do
-  calibrate "$ranks" 1 2
-  calibrate "$ranks" 2 1
-done
-for factor in 2 3 4; do
-  for ranks in 4 8; do validate "$ranks" $((ranks * factor)); done
-done
-
 say "== timelines"
 for name in 1f1b zb-v; do
-  step "timeline of $name" 40 "$program" run "$name" --pp 4 -m 8 --backend cuda "${model[@]}" --layers-per-stage 1 \
-    --steps 3 --trace "$out/$name.json.gz"
+  step "timeline of $name" 40 "$program" run "$name" --pp 4 -m 8 --backend cuda "${model[@]}" \
+    --layers-per-stage $((blocks / 2)) --steps 3 --trace "$out/$name.json.gz"
 done
 
+say "== what is fast"
+step "products next to plain cuBLAS" 60 bash -c 'tests "*GpuSpeed*"'
+step "what the executor adds" 60 bash -c 'tests "GpuExecutor.*"'
+
 python3 tools/gpu_summary.py "$out" "$work" | tee -a "$log"
+say "$([ $failed = 0 ] && echo 'every step passed' || echo 'some steps FAILED or were left out'), after $SECONDS s"
+exit $failed

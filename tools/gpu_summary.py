@@ -1,12 +1,13 @@
 """Sums up what tools/gpu_run.sh measured.
 
     gpu_summary.py OUTDIR WORKDIR   reads WORKDIR's comparisons and costs, writes OUTDIR/summary.md and runs.json
-    gpu_summary.py --accuracy RUNS.json... > docs/accuracy.md
+    gpu_summary.py --accuracy RUNS.json...   writes what docs/accuracy.md says of GPUs (tools/accuracy.py puts it there)
 
-runs.json is "bubblescope-measured/1": the machine, the costs by name, and per run its shape, what was predicted and
+runs.json is "bubblescope-measured/1": the machine, its state, figures, the costs by name, and per run its shape, what was predicted and
 what was measured, in nanoseconds. tests/golden/measured_runs_test.cc predicts each run again from it.
 """
 
+import csv
 import json
 import pathlib
 import re
@@ -63,14 +64,18 @@ def kendall_tau(runs):
     return 2 * agreeing / pairs - 1 if pairs else None
 
 
-def row(name, runs):
-    errors = sorted(abs(step_error(run)) for run in runs)
+def errors_of(runs):
+    """The criteria, in the order of the tables, as fractions."""
+    steps = sorted(abs(step_error(run)) for run in runs)
     bubbles = [abs(run["measured_bubble_ratio"] - run["predicted_bubble_ratio"]) for run in runs]
     starts = [run["error"]["op_start_p95"] for run in runs]
     memory = [run["error"]["peak_memory"] for run in runs]
+    return [statistics.median(steps), steps[-1], max(bubbles), max(starts), max(memory)]
+
+
+def row(name, runs):
     tau = kendall_tau(runs)
-    cells = [statistics.median(errors), errors[-1], max(bubbles), max(starts), max(memory)]
-    text = " | ".join(f"{100 * cell:.2f}" for cell in cells)
+    text = " | ".join(f"{100 * cell:.2f}" for cell in errors_of(runs))
     return f"| {name} | {len(runs)} | {text} | {'-' if tau is None else f'{tau:.2f}'} |"
 
 
@@ -78,6 +83,8 @@ HEAD = (
     "| runs | number | step error %, median | worst | bubble ratio, points, worst | op start p95 %, worst "
     "| peak memory %, worst | Kendall tau |\n|---|---|---|---|---|---|---|---|"
 )
+LIMITS = [0.02, 0.05, 0.01, 0.02, 0.02]  # of errors_of()
+LEAST_TAU = 0.95
 GROUPS = {"spin": "ops of known length", "spin-graph": "the same as graphs", "run": "transformer, calibrated"}
 
 
@@ -96,22 +103,70 @@ def tables(runs):
     return "\n".join(text) + "\n"
 
 
+def verdict(runs):
+    """One line: whether the calibrated predictions hold."""
+    runs = [run for run in runs if run["group"] == "run"]
+    if not runs:
+        return "Nothing was predicted from calibrated costs."
+    tau = kendall_tau(runs)
+    holds = all(error <= limit for error, limit in zip(errors_of(runs), LIMITS)) and (tau is None or tau >= LEAST_TAU)
+    shapes = {(run["pp"], run["microbatches"]) for run in runs}
+    schedules = {run["schedule"] for run in runs}
+    return (
+        f"Predictions of {len(schedules)} schedules in {len(shapes)} shapes "
+        f"{'hold' if holds else 'do NOT hold'}: step within 2 % median and 5 % worst, bubble ratio within 1 point, "
+        f"op starts and memory within 2 %, tau at least {LEAST_TAU}."
+    )
+
+
+def state_text(out):
+    """The ranges of clocks, power and temperature while it ran."""
+    file = out / "state.csv"
+    if not file.exists():
+        return "Clocks, power and temperature were not recorded: there is no nvidia-smi here.\n"
+    rows = [row for row in csv.reader(file.open()) if len(row) == 5][1:]
+    text = ""
+    for at, name in enumerate(["SM clock, MHz", "memory clock, MHz", "power, W", "temperature, C"], start=1):
+        values = sorted(float(row[at]) for row in rows if re.fullmatch(r" *[0-9.]+", row[at]))
+        if values:
+            text += f"{name}: {values[0]:g} to {values[-1]:g}, median {statistics.median(values):g}\n"
+    return text
+
+
 def sum_up(out, work):
     machine = (out / "machine.txt").read_text()
     runs = read_runs(work)
-    measured = {"format": "bubblescope-measured/1", "machine": machine, "costs": read_costs(work), "runs": runs}
-    (out / "runs.json").write_text(json.dumps(measured, indent=1) + "\n")
     log = (out / "run.log").read_text()
     ends = "\n".join(line for line in log.splitlines() if re.search(r": (passed|FAILED|left out)|is not here", line))
-    (out / "summary.md").write_text(f"# GPU run\n\n```\n{machine}```\n\n```\n{ends}\n```\n\n{tables(runs)}")
-    print(f"{len(runs)} runs; see summary.md")
+    figures = "\n".join(re.findall(r"^figure: (.*)", log, re.MULTILINE))
+    state = state_text(out)
+    measured = {
+        "format": "bubblescope-measured/1",
+        "machine": machine,
+        "state": state.splitlines(),
+        "figures": figures.splitlines(),
+        "costs": read_costs(work),
+        "runs": runs,
+    }
+    (out / "runs.json").write_text(json.dumps(measured, indent=1) + "\n")
+    parts = [f"# GPU run\n\n```\n{machine}```", f"```\n{state}```", f"```\n{ends}\n```"]
+    if figures:
+        parts.append(f"```\n{figures}\n```")
+    if runs:
+        parts.append(verdict(runs) + "\n\n" + tables(runs))
+    (out / "summary.md").write_text("\n\n".join(parts))
+    print(f"{len(runs)} runs; see summary.md. {verdict(runs)}")
 
 
 def write_accuracy(files):
-    print("# Accuracy\n\nMade by `python3 tools/gpu_summary.py --accuracy traces/measured/*/runs.json`.")
+    print("Made by `python3 tools/gpu_summary.py --accuracy traces/measured/*/runs.json`.")
     for file in files:
         measured = json.loads(pathlib.Path(file).read_text())
-        print(f"\n## {pathlib.Path(file).parent.name}\n\n```\n{measured['machine']}```\n\n{tables(measured['runs'])}", end="")
+        parts = [f"\n## {pathlib.Path(file).parent.name}", f"```\n{measured['machine']}```"]
+        if measured["figures"]:
+            parts.append("```\n" + "\n".join(measured["figures"]) + "\n```")
+        parts.append(verdict(measured["runs"]) + "\n\n" + tables(measured["runs"]))
+        print("\n\n".join(parts), end="")
 
 
 if __name__ == "__main__":

@@ -299,16 +299,20 @@ void add_moves_options(CLI::App& app, MovesOptions& options) {
              [&options](const std::string& text) { options.offload = parse_offload(text); });
 }
 
+void add_network_option(CLI::App& app, CostOptions& options) {
+  add_parsed(
+      app,
+      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
+       "bytes=SIZE,link=GBIT/S,per-node=N,between=GBIT/S,nic=GBIT/S,ranks-per-nic=N"},
+      [&options](const std::string& text) { options.network = parse_network(text); });
+}
+
 void add_predict_options(CLI::App& app, PredictOptions& options) {
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
   add_moves_options(app, options.moves);
-  add_parsed(
-      app,
-      {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
-       "bytes=SIZE,link=GBIT/S,per-node=N,between=GBIT/S,nic=GBIT/S,ranks-per-nic=N"},
-      [&options](const std::string& text) { options.cost.network = parse_network(text); });
+  add_network_option(app, options.cost);
   app.add_option_function<std::vector<std::string>>(
          "--inject",
          [&options](const std::vector<std::string>& texts) {

@@ -52,6 +52,8 @@ struct CostOptions {
   LowerOptions lower;
 };
 void add_cost_options(CLI::App& app, CostOptions& options);
+/// --network, for what is simulated.
+void add_network_option(CLI::App& app, CostOptions& options);
 
 /// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
 struct MemoryOptions {

@@ -100,6 +100,27 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
   return planned;
 }
 
+/// For every micro-batch a link carries an activation one way and its gradient the other; replicas
+/// have links of their own.
+void warn_of_slow_messages(const Partition& partition, const PartitionOptions& options) {
+  if (options.bytes_per_second.empty()) return;
+  const auto speed = static_cast<double>(
+      *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end()));
+  const std::vector<PartitionStage>& stages = partition.stages;
+  for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
+    const std::int32_t links = std::min(stages[at].replicas, stages[at + 1].replicas);
+    const double message = 1e9 * static_cast<double>(stages[at].output) / speed / links;
+    if (message <= static_cast<double>(partition.period)) continue;
+    fmt::print(stderr,
+               "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
+               "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
+               at, message / 1e6, static_cast<double>(partition.period) / 1e6,
+               options.method == PartitionMethod::kPipedream && !options.counts_transfers
+                   ? "; --transfers counts them"
+                   : "; cut elsewhere or give more bandwidth");
+  }
+}
+
 }  // namespace
 
 int run_partition(const Arguments& arguments) {
@@ -112,9 +133,10 @@ int run_partition(const Arguments& arguments) {
   app.add_option("-o,--output", output, "write the stages as a --costs file")->type_name("FILE");
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
-  options.expect_sound();
-  const LayerGraph graph = read_model_profile(options.profile);
+  options = settled(std::move(options));
+  const LayerGraph graph = read_model_profile(options.profile, options.repeats);
   const PartitionPlan planned = plan_for(graph, options);
+  warn_of_slow_messages(planned.partition, options);
   if (output) {
     write_file(*output, write_partition_costs(planned, options));
     if (*output != "-") fmt::print(stderr, "wrote {}\n", *output);

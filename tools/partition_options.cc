@@ -100,38 +100,60 @@ std::vector<WorkerLevel> PartitionOptions::worker_levels() const {
   return result;
 }
 
-void PartitionOptions::expect_sound() {
-  if (!workers && !stages && levels.empty())
+namespace {
+
+void expect_one_count(const PartitionOptions& options) {
+  if (!options.workers && !options.stages && options.levels.empty())
     throw Error("say how many: --workers 4 for stages and replicas, --stages 4 for stages alone");
-  if (!method_is_given)
-    method = workers || !levels.empty() ? PartitionMethod::kPipedream : PartitionMethod::kMinMax;
-  const bool replicates = method == PartitionMethod::kPipedream;
-  if (stages && (workers || !levels.empty()))
+  if (options.stages && (options.workers || !options.levels.empty()))
     throw Error("--stages and --workers are two ways to ask: leave one out");
-  if (replicates && stages) straight = true;
+}
+
+void expect_sound_levels(const PartitionOptions& options) {
   std::int32_t of_levels = 1;
-  for (const std::int32_t level : levels) of_levels *= level;
-  if (workers && !levels.empty() && of_levels != *workers)
+  for (const std::int32_t level : options.levels) of_levels *= level;
+  if (options.workers && !options.levels.empty() && of_levels != *options.workers)
     throw Error("--levels has " + std::to_string(of_levels) + " workers, --workers says " +
-                std::to_string(*workers) + "; leave --workers out");
-  const std::size_t level_count = std::max<std::size_t>(levels.size(), 1);
-  if (bytes_per_second.size() > 1 && bytes_per_second.size() != level_count)
-    throw Error("--bandwidth has " + std::to_string(bytes_per_second.size()) + " entries for " +
-                std::to_string(level_count) + " level(s); give one, or one per level");
-  if (!replicates && (straight || counts_transfers || !levels.empty()))
+                std::to_string(*options.workers) + "; leave --workers out");
+  const std::size_t levels = std::max<std::size_t>(options.levels.size(), 1);
+  const std::size_t speeds = options.bytes_per_second.size();
+  if (speeds > 1 && speeds != levels)
+    throw Error("--bandwidth has " + std::to_string(speeds) + " entries for " +
+                std::to_string(levels) + " level(s); give one, or one per level");
+}
+
+void expect_flags_of_method(const PartitionOptions& options) {
+  const bool replicates = options.method == PartitionMethod::kPipedream;
+  if (!replicates && (options.straight || options.counts_transfers || !options.levels.empty()))
     throw Error("--straight, --transfers and --levels belong to --method pipedream");
-  const bool has_ends = ends.first || ends.last || ends.counts_embedding || ends.counts_loss;
-  if (has_ends && method != PartitionMethod::kMegatron)
+  const UnevenEnds& ends = options.ends;
+  const bool counts = ends.counts_embedding || ends.counts_loss;
+  const bool has_ends = ends.first || ends.last || counts;
+  if (has_ends && options.method != PartitionMethod::kMegatron)
     throw Error("--first-layers, --last-layers and --account-for-... belong to --method megatron");
-  if ((ends.first || ends.last) && (ends.counts_embedding || ends.counts_loss))
+  if ((ends.first || ends.last) && counts)
     throw Error("--first-layers and --last-layers exclude --account-for-...; leave one out");
-  const bool limits = replicates || method == PartitionMethod::kMinMax;
-  if (memory && !limits) throw Error("--memory belongs to --method pipedream or minmax");
+  if (options.memory && !replicates && options.method != PartitionMethod::kMinMax)
+    throw Error("--memory belongs to --method pipedream or minmax");
+}
+
+}  // namespace
+
+PartitionOptions settled(PartitionOptions options) {
+  expect_one_count(options);
+  const bool has_workers = options.workers || !options.levels.empty();
+  if (!options.method_is_given)
+    options.method = has_workers ? PartitionMethod::kPipedream : PartitionMethod::kMinMax;
+  if (options.method == PartitionMethod::kPipedream && options.stages) options.straight = true;
+  expect_sound_levels(options);
+  expect_flags_of_method(options);
+  return options;
 }
 
 void add_partition_options(CLI::App& app, PartitionOptions& options) {
   app.add_option("PROFILE", options.profile,
-                 "measured layers: a PipeDream or DAPPLE graph file, or a --costs file")
+                 "measured layers: a PipeDream or DAPPLE graph file, an Aceso csv, or a "
+                 "--costs file")
       ->required();
   const CLI::Range count(1, kMostWorkers);
   app.add_option("--stages", options.stages, "stages, one worker each")->check(count);
@@ -149,6 +171,9 @@ void add_partition_options(CLI::App& app, PartitionOptions& options) {
                for (const std::string& part : CLI::detail::split(text, ','))
                  options.bytes_per_second.push_back(parse_bandwidth(part));
              });
+  app.add_option("--repeat-layers", options.repeats,
+                 "how many layers stand behind the enc- and dec- rows of an Aceso profile")
+      ->check(CLI::Range(1, 10'000));
   add_parsed(app, {"--memory", "what one worker can hold, such as 16GB", "SIZE"},
              [&options](const std::string& text) { options.memory = parse_bytes(text); });
   add_method_options(app, options);

@@ -22,6 +22,7 @@ struct PartitionOptions {
   std::string profile;
   PartitionMethod method = PartitionMethod::kPipedream;
   bool method_is_given = false;
+  std::int32_t repeats = 1;  ///< of an Aceso profile's layer
   std::optional<std::int32_t> stages;
   std::optional<std::int32_t> workers;
   std::vector<std::int32_t> levels;     ///< workers per unit, the innermost first
@@ -35,15 +36,15 @@ struct PartitionOptions {
   double parameter_copies = 4;     ///< weights, gradients and Adam's two moments
   double weight_grad_share = 0.5;  ///< of a backward
 
-  /// Throws Error where flags contradict each other; settles the method.
-  void expect_sound();
-
   std::int32_t worker_count() const;
   std::int32_t stage_count() const { return stages ? *stages : worker_count(); }
   /// As many as fill the pipeline twice, unless given.
   std::int32_t microbatch_count() const { return microbatches.value_or(2 * stage_count()); }
   std::vector<WorkerLevel> worker_levels() const;
 };
+
+/// The options with a method, where none was given. Throws Error where flags contradict each other.
+PartitionOptions settled(PartitionOptions options);
 
 void add_partition_options(CLI::App& app, PartitionOptions& options);
 

@@ -105,7 +105,8 @@ void expect_one_kind_of_cost(const CLI::App& app, const PlanOptions& options) {
 /// The flags of a model say what those of plain costs say.
 void expect_costs_of_one_source(const CLI::App& app, const PlanOptions& options) {
   if (!options.predict.model.given()) return;
-  for (const char* flag : {"-m", "--f", "--i", "--w", "--b", "--p2p", "--costs", "--total-f"})
+  for (const char* flag :
+       {"-m", "--f", "--i", "--w", "--b", "--p2p", "--costs", "--network", "--total-f"})
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format("{} says what --model says; leave one out", flag));
 }
@@ -145,6 +146,7 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   add_axes(app, options);
   add_model_axes(app, options);
   add_cost_options(app, options.predict.cost);
+  add_network_option(app, options.predict.cost);
   add_totals(app, options);
   add_memory_options(app, options.predict.memory);
   add_run_options(app, options);

@@ -147,17 +147,6 @@ std::string costs_text(const Models& models, const PredictOptions& options) {
   return text;
 }
 
-/// Nothing where every instruction takes its time whatever the others do.
-std::optional<Traffic> find_traffic(const Step& step) {
-  const Models& models = step.models;
-  if (!models.cluster && !models.contention) return {};
-  Traffic traffic;
-  traffic.fixed = step.durations;
-  if (models.cluster) traffic = route_messages(step.program, step.durations, *models.cluster);
-  if (!models.contention) return traffic;
-  return with_company(std::move(traffic), step.program, *models.contention);
-}
-
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   fmt::print(stderr, "{}", draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -308,6 +297,16 @@ Models load_models(const Schedule& schedule, const PredictOptions& options) {
   return models;
 }
 
+std::optional<Traffic> find_traffic(const Program& program, const Models& models,
+                                    const std::vector<Nanos>& durations) {
+  if (!models.cluster && !models.contention) return {};
+  Traffic traffic;
+  traffic.fixed = durations;
+  if (models.cluster) traffic = route_messages(program, durations, *models.cluster);
+  if (!models.contention) return traffic;
+  return with_company(std::move(traffic), program, *models.contention);
+}
+
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
   Problems problems = validate_ops(schedule);
   if (problems.empty()) problems = validate_collectives(schedule);
@@ -338,7 +337,7 @@ Step predict(Schedule schedule, const PredictOptions& options) {
                 inject(options.injections, step.program, price(step.program, step.models.costs)),
                 options.noise.slow_ranks);
   SharedRun run;
-  step.traffic = find_traffic(step);
+  step.traffic = find_traffic(step.program, step.models, step.durations);
   if (step.traffic) {
     run = simulate_shared(step.program, *step.traffic);
     step.timeline = std::move(run.timeline);

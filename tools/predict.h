@@ -63,6 +63,11 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
 /// stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);
 
+/// What shares links, and what slows what; nothing where every instruction takes its time whatever
+/// the others do.
+std::optional<Traffic> find_traffic(const Program& program, const Models& models,
+                                    const std::vector<Nanos>& durations);
+
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
 /// culprit marked, and Error (Fault::kProblem) is thrown.
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);

@@ -9,6 +9,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/simulate_shared.h"
 #include "tools/predict.h"
 
 namespace bubblescope {
@@ -76,6 +77,8 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
     : options_(std::move(options)), whole_model_(whole_model) {
   if (options_.cost.file.empty()) return;
+  if (options_.cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options_.cost.any_uniform || whole_model)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b, --p2p and --total-* out");
   file_ = read_cost_file(options_.cost.file);
@@ -121,36 +124,71 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   return lowered;
 }
 
+Models WhatIf::uniform_models(const Schedule& schedule, const UniformCost& cost) const {
+  Models models;
+  models.costs = spread(cost, schedule);
+  if (!options_.cost.network) return models;
+  models.cluster = cluster_of(*options_.cost.network, cost.message, schedule.shape.ranks);
+  models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+  return models;
+}
+
+Models WhatIf::models_of(const Schedule& schedule, const Configuration& configuration) const {
+  const PredictOptions options = options_of(configuration);
+  Models models;
+  if (file_) {
+    models.costs = cost_model(*file_, schedule);
+    models.cluster = cluster(*file_, schedule);
+    models.contention = contention(*file_, schedule);
+  } else {
+    models = uniform_models(schedule, options.cost.uniform);
+  }
+  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  if (!file_) return models;
+  const MemoryModel bytes = memory_model(*file_, schedule);
+  models.memory.activation_bytes = bytes.activation_bytes;
+  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
+  models.memory.static_bytes = bytes.static_bytes;
+  return models;
+}
+
+namespace {
+
+Timeline timeline_of(const Program& program, const Models& models) {
+  std::vector<Nanos> durations = price(program, models.costs);
+  const std::optional<Traffic> traffic = find_traffic(program, models, durations);
+  if (!traffic) return simulate(program, durations);
+  Timeline timeline = simulate_shared(program, *traffic).timeline;
+  timeline.alone = std::move(durations);
+  return timeline;
+}
+
+/// The first rank that holds more than it may; `shares` are ranks that share a whole model's costs.
+std::string refusal_of(const BubbleReport& report, const MemoryModel& memory, std::int32_t shares) {
+  const Problems over = over_cap(peaks_of(report), memory);
+  if (over.empty()) return "";
+  const auto rank = static_cast<std::size_t>(*over[0].rank);
+  return fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank,
+                     report.ranks[rank].peak.units / shares,
+                     static_cast<double>(memory.cap[rank]) / (1e6 * shares));
+}
+
+}  // namespace
+
 Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
-  const Timeline timeline = simulate(lowered.program, spread(cost, lowered.schedule));
-  return *std::max_element(timeline.end.begin(), timeline.end.end());
+  const Timeline timeline = timeline_of(lowered.program, uniform_models(lowered.schedule, cost));
+  return step_bounds(timeline).end;
 }
 
 Outcome WhatIf::evaluate(const Configuration& configuration) const {
   try {
     const auto [schedule, program] = lower_plan(configuration);
-    const CostModel costs =
-        file_ ? cost_model(*file_, schedule) : spread(cost_of(configuration), schedule);
-    const PredictOptions options = options_of(configuration);
-    MemoryModel memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
-    if (file_) {
-      const MemoryModel bytes = memory_model(*file_, schedule);
-      memory.activation_bytes = bytes.activation_bytes;
-      memory.checkpoint_bytes = bytes.checkpoint_bytes;
-      memory.static_bytes = bytes.static_bytes;
-    }
+    const Models models = models_of(schedule, configuration);
     const BubbleReport report =
-        analyze_briefly(schedule, program, simulate(program, costs), memory);
-    Outcome outcome{summarize(configuration, report), {}};
-    if (whole_model_) outcome.plan->peak_units /= configuration.shape.ranks;
-    const Problems over = over_cap(peaks_of(report), memory);
-    if (!over.empty()) {
-      const auto rank = static_cast<std::size_t>(*over[0].rank);
-      const double share = whole_model_ ? configuration.shape.ranks : 1;
-      outcome.refusal = fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank,
-                                    report.ranks[rank].peak.units / share,
-                                    static_cast<double>(memory.cap[rank]) / (1e6 * share));
-    }
+        analyze_briefly(schedule, program, timeline_of(program, models), models.memory);
+    const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
+    Outcome outcome{summarize(configuration, report), refusal_of(report, models.memory, shares)};
+    outcome.plan->peak_units /= shares;
     return outcome;
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;

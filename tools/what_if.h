@@ -8,6 +8,7 @@
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
 #include "tools/options.h"
+#include "tools/predict.h"
 #include "traces/cost_file.h"
 
 namespace bubblescope {
@@ -46,6 +47,7 @@ class WhatIf {
   };
   /// Throws Error where it cannot be built.
   Lowered lower_plan(const Configuration& configuration) const;
+  /// With the links that messages share, where there is a --network.
   Nanos step(const Lowered& lowered, const UniformCost& cost) const;
 
   /// The cost flags of one rank's share in this configuration.
@@ -54,6 +56,8 @@ class WhatIf {
 
  private:
   PredictOptions options_of(const Configuration& configuration) const;
+  Models uniform_models(const Schedule& schedule, const UniformCost& cost) const;
+  Models models_of(const Schedule& schedule, const Configuration& configuration) const;
 
   PredictOptions options_;
   bool whole_model_;

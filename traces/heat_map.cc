@@ -119,46 +119,54 @@ std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextO
   return text + "\n" + legend(map, options.width);
 }
 
+namespace {
+
+constexpr double kCellWidth = 84;
+constexpr double kCellHeight = 34;
+
+/// The cell whose upper left corner is here, with its plan in words where a pointer rests on it.
+void draw_cell(SvgCanvas& canvas, const HeatMap& map, const Plan& plan, double x, double y) {
+  const Configuration& which = plan.configuration;
+  const Rgb colour = heat(plan.bubble_ratio, map.worst);
+  canvas.begin_group(fmt::format("{}: pp {}, m {}, {}, bubble {}", which.schedule,
+                                 which.shape.ranks, which.shape.microbatches, to_text(plan.step),
+                                 percent_text(plan.bubble_ratio)));
+  canvas.rect({x, y, kCellWidth - 1, kCellHeight - 1}, fmt::format("fill=\"{}\"", hex(colour)));
+  canvas.text({x + kCellWidth / 2, y + kCellHeight / 2 + 4},
+              fmt::format("class=\"axis\" fill=\"{}\"", hex(ink_on(colour))),
+              cell_text(map, &plan));
+  canvas.end_group();
+}
+
+}  // namespace
+
 std::string write_heat_map_svg(const std::vector<Plan>& ranked) {
-  constexpr double kWidth = 84;
-  constexpr double kHeight = 34;
   constexpr double kLeft = 64;
   constexpr double kTop = 56;
   const HeatMap map = map_of(ranked, 32, 24);
+  const auto column_at = [](std::size_t column) {
+    return kLeft + static_cast<double>(column) * kCellWidth;
+  };
   SvgCanvas canvas;
   canvas.text({12, 20}, "class=\"title\"", "bubble of the best schedule at each shape");
   canvas.text({12, kTop - 10}, "class=\"note\"", "pp \\ m");
   for (std::size_t column = 0; column < map.microbatches.size(); ++column)
-    canvas.text({kLeft + (static_cast<double>(column) + 0.5) * kWidth, kTop - 10}, "class=\"axis\"",
+    canvas.text({column_at(column) + kCellWidth / 2, kTop - 10}, "class=\"axis\"",
                 std::to_string(map.microbatches[column]));
   double y = kTop;
   for (const std::int32_t rank_count : map.ranks) {
-    canvas.text({kLeft - 24, y + kHeight / 2 + 4}, "class=\"axis\"", std::to_string(rank_count));
-    double x = kLeft;
-    for (const std::int32_t count : map.microbatches) {
-      if (const Plan* plan = map.at(rank_count, count)) {
-        const Rgb colour = heat(plan->bubble_ratio, map.worst);
-        canvas.begin_group(fmt::format("{}: pp {}, m {}, {}, bubble {}",
-                                       plan->configuration.schedule, rank_count, count,
-                                       to_text(plan->step), percent_text(plan->bubble_ratio)));
-        canvas.rect({x, y, kWidth - 1, kHeight - 1}, fmt::format("fill=\"{}\"", hex(colour)));
-        canvas.text({x + kWidth / 2, y + kHeight / 2 + 4},
-                    fmt::format("class=\"axis\" fill=\"{}\"", hex(ink_on(colour))),
-                    cell_text(map, plan));
-        canvas.end_group();
-      }
-      x += kWidth;
-    }
-    y += kHeight;
+    canvas.text({kLeft - 24, y + kCellHeight / 2 + 4}, "class=\"axis\"",
+                std::to_string(rank_count));
+    for (std::size_t column = 0; column < map.microbatches.size(); ++column)
+      if (const Plan* plan = map.at(rank_count, map.microbatches[column]))
+        draw_cell(canvas, map, *plan, column_at(column), y);
+    y += kCellHeight;
   }
   double below = y + 20;
-  const double width =
-      std::max(320.0, kLeft + kWidth * static_cast<double>(map.microbatches.size()) + 12);
-  std::vector<std::string> entries;
   for (std::size_t at = 0; at < map.schedules.size() && at < 26; ++at, below += 16)
     canvas.text({12, below}, "class=\"note\"",
                 fmt::format("{:c}  {}", 'a' + static_cast<int>(at), map.schedules[at]));
-  return canvas.finish(width, below + 4,
+  return canvas.finish(std::max(320.0, column_at(map.microbatches.size()) + 12), below + 4,
                        "text { font: 12px sans-serif; } .title { font-weight: bold; }\n"
                        ".axis { text-anchor: middle; } .note { fill: #444; }\n");
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/aceso_profile.h"
 #include "traces/cost_file.h"
 #include "traces/format.h"
 
@@ -248,14 +249,18 @@ LayerGraph graph_of(const CostFile& costs) {
 
 }  // namespace
 
-LayerGraph parse_model_profile(std::string_view text, const std::string& file) {
+LayerGraph parse_model_profile(std::string_view text, const std::string& file,
+                               std::int32_t repeats) {
+  if (is_aceso_profile(text)) return parse_aceso_profile(text, file, repeats);
+  if (repeats != 1)
+    throw Error(file + " names every layer; leave --repeat-layers out, it is for Aceso profiles");
   if (trim(text.substr(0, text.find('\n'))).starts_with('{'))
     return graph_of(parse_cost_file(text, file));
   return GraphReader(file).read(text);
 }
 
-LayerGraph read_model_profile(const std::string& path) {
-  return parse_model_profile(read_file(path), path == "-" ? "stdin" : path);
+LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
+  return parse_model_profile(read_file(path), path == "-" ? "stdin" : path, repeats);
 }
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Measured layers: PipeDream's and DAPPLE's graph files, and our own cost files.
+// Measured layers: PipeDream's and DAPPLE's graph files, Aceso's csv, and our own cost files.
 //
 //   node4 -- Conv2d(64, 64) -- forward_compute_time=1.2, backward_compute_time=2.5, (one line)
 //       activation_size=822083584.000, parameter_size=147712.000
@@ -10,6 +10,7 @@
 // of DAPPLE's) are chains in the order of the nodes' numbers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,9 @@ namespace bubblescope {
 
 /// Reads a profile; "-" is stdin. The stages of a cost file become layers in a chain.
 /// Throws Error with file, line and text of the first fault.
-LayerGraph read_model_profile(const std::string& path);
-LayerGraph parse_model_profile(std::string_view text, const std::string& file);
+/// `repeats`: how many layers stand behind the rows of a layer in an Aceso profile.
+LayerGraph read_model_profile(const std::string& path, std::int32_t repeats = 1);
+LayerGraph parse_model_profile(std::string_view text, const std::string& file,
+                               std::int32_t repeats = 1);
 
 }  // namespace bubblescope

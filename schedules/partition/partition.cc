@@ -14,7 +14,7 @@ PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layer
     stage.backward += layer.backward;
     stage.parameters += layer.parameters;
     stage.activations += layer.activations;
-    stage.output = layer.activations;
+    stage.output = layer.output();
   }
   stage.time = stage.forward + stage.backward;
   stage.layers = std::move(layers);

@@ -41,7 +41,7 @@ Bytes output_of(const Prefix& prefix, const LayerGraph& graph) {
   Bytes output = 0;
   for (std::int32_t at = 0; at < graph.size(); ++at)
     if (has(prefix.holds, at) && !taken[at])
-      output += graph.layers[static_cast<std::size_t>(at)].activations;
+      output += graph.layers[static_cast<std::size_t>(at)].output();
   return output;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct Layer {
   Nanos backward = 0;
   Bytes activations = 0;  ///< what it puts out, which its backward needs
   Bytes parameters = 0;
+  std::optional<Bytes> sent = {};  ///< what the next layer takes, where that is something else
 
   Nanos time() const { return forward + backward; }
+  Bytes output() const { return sent.value_or(activations); }
 };
 
 /// Layers in an order in which they can run.

@@ -23,7 +23,7 @@ import time
 SHAPES = [("gpipe", 2, 4), ("1f1b", 4, 6), ("zb-h1", 3, 6), ("interleaved", 2, 4), ("zb-v", 2, 4), ("dualpipe", 2, 4),
           ("pipedream", 3, 6)]
 MODEL = ["--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--steps", "1"]
-HANG_TIMEOUT = "600ms"
+HANG_TIMEOUT = "2s"
 LIMIT = 60  # seconds after which a run counts as hanging
 
 

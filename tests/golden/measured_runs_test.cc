@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,9 +18,12 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// The project's records, or those of a folder that the environment names.
 std::vector<std::filesystem::path> recorded_runs() {
+  const char* const named = std::getenv("BUBBLESCOPE_MEASURED");
   const std::filesystem::path folder =
-      std::filesystem::path(BUBBLESCOPE_SOURCE_DIR) / "traces" / "measured";
+      named != nullptr ? named
+                       : std::filesystem::path(BUBBLESCOPE_SOURCE_DIR) / "traces" / "measured";
   std::vector<std::filesystem::path> files;
   if (!std::filesystem::exists(folder)) return files;
   for (const auto& machine : std::filesystem::directory_iterator(folder))

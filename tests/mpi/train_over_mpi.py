@@ -44,6 +44,21 @@ def prove(program, ranks, microbatches, chunks, folder):
     return {report["schedule"] for report in reports}
 
 
+def prove_what_messages_carry_else(program, ranks, microbatches):
+    """Slices of sequences, and gradients that ranks add up within the step."""
+    runs = [["seq1f1b", "--slices", "2"],
+            ["pipedream", "--replicas", {2: "1,1", 3: "2,1", 4: "2,2"}[ranks], "--optimizer", "local"]]
+    if ranks % 2 == 0 and microbatches % ranks == 0:
+        runs.append(["chimera", "--optimizer", "local", "--grad-reduction", "overlap"])
+        runs.append(["chimera-halving", "--optimizer", "barrier"])
+    for run in runs:
+        done = launch(ranks, program, "run", *run, "--pp", str(ranks), "-m", str(microbatches), "--backend", "mpi",
+                      "--format", "json", "--timeout", "60s", *MODEL)
+        if done.returncode != 0 or json.loads(done.stdout)["gradients_match"] is not True:
+            sys.exit(f"{' '.join(run)}: exit status {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
+        print(f"{' '.join(run)}: {json.loads(done.stdout)['proof']}")
+
+
 def refuse(program):
     """One process too few is refused, with what to start instead."""
     done = launch(2, program, "run", "gpipe", "--pp", "3", "-m", "3", "--backend", "mpi")
@@ -57,6 +72,7 @@ def main():
     microbatches = int(sys.argv[3]) if len(sys.argv) > 3 else 8
     with tempfile.TemporaryDirectory() as folder:
         proven = prove(program, ranks, microbatches, 1, folder) | prove(program, ranks, microbatches, 2, folder)
+    prove_what_messages_carry_else(program, ranks, microbatches)
     refuse(program)
     print(f"{len(proven)} schedules proven over MPI with {ranks} processes")
     if ranks == 4 and len(proven) < 20:  # smaller and odd shapes suit fewer

@@ -50,5 +50,22 @@ TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
   EXPECT_EQ(calibration.between_ops->mean, 0);
 }
 
+TEST(Calibrate, FindsWhatUpdatesCost) {
+  // Chimera's two replicas of a stage add up their gradients before they update.
+  const Schedule schedule =
+      build_schedule(find_schedule("chimera"), {{2, 1, 4, 1, {}}, Profile::kNone, {}});
+  LowerOptions options;
+  options.update.optimizer = OptimizerMode::kLocal;
+  const Program program = std::get<Program>(lower(schedule, options));
+  CostModel costs = spread(UniformCost{}, schedule);
+  costs.updates = {{30, 50, 0}, {31, 51, 0}, {32, 52, 0}, {33, 53, 0}};
+  const std::vector<Timeline> steps{simulate(program, costs)};
+  const Observation observation{program, steps};
+  const Calibration calibration = calibrate({&observation, 1}, schedule.stages());
+  ASSERT_EQ(calibration.updates.size(), 4u);
+  EXPECT_EQ(calibration.updates[3].optimizer->mean, 33);
+  EXPECT_EQ(calibration.updates[1].reduce_grad->mean, 51);
+}
+
 }  // namespace
 }  // namespace bubblescope

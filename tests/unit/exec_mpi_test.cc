@@ -1,9 +1,18 @@
 // What of the backend mpi can be tested without MPI: its clocks, its results, its absence.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "exec/mpi_clock.h"
 #include "exec/mpi_port.h"
 #include "exec/mpi_results.h"
+#include "exec/mpi_watch.h"
+#include "exec/signs_of_life.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -22,6 +31,47 @@ TEST(MpiClock, TrustsTheQuickestAnswer) {
   // here it was 1002 there. The others took longer on one of the ways.
   EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}), 1000);
   EXPECT_EQ(find_clock_offset({{10, 5'000'010, 10}}), -5'000'000);
+}
+
+/// What a second child of this process sees of a first one.
+bool sees_stopped(pid_t first) {
+  const pid_t second = fork();
+  if (second == 0) {
+    const std::string told = find_stopped_process();
+    const bool named = told.find("does not answer: its process " + std::to_string(first) +
+                                 " is stopped") != std::string::npos;
+    _exit(named ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(second, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(MpiWatch, NamesAStoppedProcessOfTheSameRun) {
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) pause();
+  EXPECT_FALSE(sees_stopped(child));
+  kill(child, SIGSTOP);
+  waitpid(child, nullptr, WUNTRACED);
+  EXPECT_TRUE(sees_stopped(child));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(SignsOfLife, AreShownToOthersWhileTheyLast) {
+  std::atomic<int> shown = 0;
+  const Processes two(Processes::Link{0, 2, {}, {}, [] {}, [&] { ++shown; }});
+  {
+    const SignsOfLife life(two);
+    for (int wait = 0; wait < 1000 && shown < 2; ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_GE(shown, 2);
+  }
+  const int at_the_end = shown;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(shown, at_the_end);
+  const SignsOfLife alone(this_process_alone());  // and nobody to show them to
 }
 
 TEST(MpiPort, WithoutItsModuleSaysWhatToInstall) {

@@ -81,5 +81,42 @@ TEST(ModelProfile, RefusesWhatIsNoProfile) { expect_refusals("model_profile.txt"
 
 TEST(ModelProfile, SurvivesDamage) { expect_survival(kGraph, parse); }
 
+constexpr const char* kAceso =
+    "op_name,forward-compute,backward-compute,input_size,output_size,weights,activations,more\n"
+    "encoder-embedding,173.631,1486.725,0.008,8.000,208.000,12.000,0\n"
+    "enc-qkv,700,1300,8,32,24,24,0\r\n"
+    "enc-MLP,900.5,1500,32,8,32,16,0\n"
+    "gpt-post-process,10,20,8,0,200,400.025,0\n";
+
+TEST(AcesoProfile, RepeatsTheRowsOfALayer) {
+  const LayerGraph graph = parse_model_profile(kAceso, "gpt.csv", 3);
+  ASSERT_EQ(graph.size(), 1 + 3 * 2 + 1);
+  EXPECT_EQ(graph.layers[0].name, "encoder-embedding");
+  EXPECT_EQ(graph.layers[1].name, "enc-qkv 1");
+  EXPECT_EQ(graph.layers[6].name, "enc-MLP 3");
+  EXPECT_EQ(graph.layers[6].forward, 900'500);  // us
+  EXPECT_EQ(graph.layers[0].backward, 1'486'725);
+  EXPECT_EQ(graph.layers[1].parameters, Bytes{24} << 20);
+  EXPECT_EQ(graph.layers[1].activations, Bytes{24} << 20);
+  EXPECT_EQ(graph.layers[1].output(), Bytes{32} << 20);  // what the next stage would be sent
+  for (std::int32_t layer = 1; layer < graph.size(); ++layer)
+    EXPECT_EQ(graph.inputs[static_cast<std::size_t>(layer)], std::vector<std::int32_t>{layer - 1});
+}
+
+TEST(AcesoProfile, NamesTheLineOfAFault) {
+  const std::string head =
+      "op_name,forward-compute,backward-compute,output_size,weights,activations\n";
+  for (const char* row : {"a,1,2,3,4", "a,1,2,3,4,x", "a,-1,2,3,4,5", "a,1,nan,3,4,5", "a,1,,3,4,5",
+                          "a,1e99,2,3,4,5", "a,1,2,3,4,5,6"})
+    try {
+      parse_model_profile(head + "fine,1,2,3,4,5\n" + row + "\n", "gpt.csv");
+      ADD_FAILURE() << row;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("gpt.csv:3: "), std::string::npos) << error.what();
+    }
+  EXPECT_THROW(parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"), Error);
+  EXPECT_THROW(parse_model_profile(head, "gpt.csv"), Error);
+}
+
 }  // namespace
 }  // namespace bubblescope

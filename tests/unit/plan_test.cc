@@ -6,8 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "sim/ir/error.h"
 #include "tools/break_even.h"
@@ -160,6 +163,72 @@ TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
   EXPECT_GT(step("zb-h1", first.at), step("gpipe", first.at));
 }
 
+TEST(BreakEvens, AreThoseOfTryingEveryValue) {
+  PredictOptions options;
+  UniformCost& cost = options.cost.uniform;
+  cost.forward = 20;  // so few nanoseconds that every value can be tried
+  cost.input_grad = 22;
+  cost.weight_grad = 15;
+  cost.message = 7;
+  const WhatIf what_if(options, false);
+  std::vector<Plan> plans;
+  std::vector<std::pair<Configuration, WhatIf::Lowered>> all;
+  for (const char* schedule : {"1f1b", "zb-h1", "gpipe", "interleaved-zb", "zb-v", "dualpipe"}) {
+    const Configuration which = configuration_of(schedule, 4, 8);
+    plans.push_back(*what_if.evaluate(which).plan);
+    all.emplace_back(which, what_if.lower_plan(which));
+  }
+  const std::vector<Plan> ranked = rank_plans(std::move(plans));
+  const std::string best = ranked[0].configuration.schedule;
+  const auto is_behind = [&](Nanos UniformCost::*parameter, Nanos value) {
+    UniformCost with = cost;
+    with.*parameter = value;
+    Nanos of_best = 0;
+    Nanos least = std::numeric_limits<Nanos>::max();
+    for (const auto& [which, lowered] : all) {
+      const Nanos step = what_if.step(lowered, with);
+      least = std::min(least, step);
+      if (which.schedule == best) of_best = step;
+    }
+    return of_best > least;
+  };
+  std::vector<std::tuple<std::string, Nanos>> expected;
+  for (const auto& [name, parameter] :
+       {std::pair{"p2p", &UniformCost::message}, std::pair{"i", &UniformCost::input_grad},
+        std::pair{"w", &UniformCost::weight_grad}})
+    for (const Nanos step : {1, -1}) {
+      Nanos value = cost.*parameter;
+      while (value >= 0 && value <= 8 * (20 + 22 + 15) && !is_behind(parameter, value))
+        value += step;
+      if (value >= 0 && value <= 8 * (20 + 22 + 15)) expected.emplace_back(name, value);
+    }
+  std::vector<std::tuple<std::string, Nanos>> found;
+  for (const BreakEven& turn : find_break_evens(what_if, ranked).found)
+    found.emplace_back(turn.parameter, turn.at);
+  EXPECT_EQ(found, expected);
+  EXPECT_FALSE(expected.empty());
+}
+
+TEST(PlanCommand, CountsTheLinksThatMessagesShareAsSimulateDoes) {
+  const Arguments costs{"--pp",     "4",   "-m",        "8",
+                        "--p2p",    "0.1", "--network", "bytes=64MiB,link=400,per-node=2,nic=200",
+                        "--format", "json"};
+  Arguments question = costs;
+  question.insert(question.end(), {"--schedules", "1f1b,zb-v"});
+  const Json plans = Json::parse(plan(question).output)["plans"];
+  ASSERT_EQ(plans.size(), 2U);
+  for (const Json& entry : plans) {
+    Arguments simulated{entry["schedule"].get<std::string>()};
+    simulated.insert(simulated.end(), costs.begin(), costs.end());
+    testing::internal::CaptureStdout();
+    run_simulate(simulated);
+    std::fflush(stdout);
+    const Json report = Json::parse(testing::internal::GetCapturedStdout());
+    EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
+    EXPECT_EQ(entry["lower_bound_ns"], report["lower_bound_ns"]) << entry;
+  }
+}
+
 TEST(PlanCommand, ItsStepsAreThoseOfSimulate) {
   const Printed printed = plan({"--pp", "3,4", "-m", "8", "--schedules", "zb-h1,1f1b", "--f", "3",
                                 "--i", "4", "--w", "2", "--p2p", "0.5", "--format", "json"});
@@ -250,7 +319,7 @@ TEST(ModelPlans, UseAllDevicesAndTheWholeBatch) {
   EXPECT_LE(plans[0]["step_ns"], plans[1]["step_ns"]);
 }
 
-TEST(ModelPlans, TimeTheOpsAsSimulateDoes) {
+TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
   const Printed printed = plan({"--model", "llama3-8b", "--gpus", "16", "--global-batch-size", "32",
                                 "--pp", "4", "--tp", "2", "--micro-batch-size", "1", "--schedules",
                                 "zb-h1", "--recompute", "full", "--format", "json"});
@@ -261,7 +330,7 @@ TEST(ModelPlans, TimeTheOpsAsSimulateDoes) {
   std::fflush(stdout);
   const Json report = Json::parse(testing::internal::GetCapturedStdout());
   EXPECT_EQ(entry["bubble_ratio"], report["bubble"]["ratio"]);
-  EXPECT_EQ(entry["step_ns"], report["makespan_ns"]);  // the end of the step is in both
+  EXPECT_EQ(entry["step_ns"], report["makespan_ns"]);
   Bytes peak = 0;
   for (const Json& rank : report["ranks"])
     peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());

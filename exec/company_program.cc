@@ -46,7 +46,7 @@ class Turns {
 
  private:
   static StageOps ops_of(const Schedule& schedule, std::int32_t stage) {
-    StageOps ops{stage, schedule.recompute(stage) != Recompute::kNone, {}};
+    StageOps ops{stage, false, {}};
     for (const RankOrder& order : schedule.order)
       ops.recomputes = ops.recomputes || std::any_of(order.begin(), order.end(), [&](const Op& op) {
                          return op.stage == stage && op.kind == OpKind::kRecompute;

@@ -30,13 +30,27 @@ Seen choose(const Seen& in_schedules, const Seen& on_their_own) {
   return chosen;
 }
 
+/// R's time stands under the name of what was recomputed.
+const char* key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
+  const bool selective =
+      schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
+  const bool again = kind == static_cast<std::size_t>(OpKind::kRecompute);
+  return again && selective ? "selective_recompute" : kCostKeys[kind];
+}
+
+struct SeenKind {
+  std::size_t kind = 0;
+  const char* key = nullptr;  ///< of what it takes alone
+  Seen by_busy;
+};
+
 /// Launching the next op is counted with each op, and so not with messages.
-Json write_stage(Json stage, std::size_t kind, const Seen& seen, Nanos between_ops) {
-  const std::vector<Nanos> times = fill_company(seen);
+Json write_kind(Json stage, const SeenKind& seen, Nanos between_ops) {
+  const std::vector<Nanos> times = fill_company(seen.by_busy);
   if (times.empty()) return stage;
-  stage[kCostKeys[kind]] = duration(times[0] + between_ops);
+  stage[seen.key] = duration(times[0] + between_ops);
   for (std::size_t at = 1; at < times.size(); ++at)
-    stage["in_company"][kCostKeys[kind]].push_back(duration(times[at] + between_ops));
+    stage["in_company"][kCostKeys[seen.kind]].push_back(duration(times[at] + between_ops));
   return stage;
 }
 
@@ -76,8 +90,8 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
       const Seen seen = choose(together[stage][kind], apart[stage][kind]);
-      costs["stages"][stage] =
-          write_stage(std::move(costs["stages"][stage]), kind, seen, between_ops);
+      costs["stages"][stage] = write_kind(std::move(costs["stages"][stage]),
+                                          {kind, key_of(schedule, stage, kind), seen}, between_ops);
       if (!fill_company(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
     }
     samples.push_back(std::move(entry));

@@ -167,20 +167,23 @@ std::string csv_text(const std::string& text) {
 }
 
 void print_csv(const std::vector<Row>& rows) {
+  const std::vector<NamedReport> reports = reports_of(rows);
   fmt::print(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
-      "bubble_span_rate,peak_activations,sends,refused\n");
+      "bubble_span_rate,peak_activations,sends,refused{}\n",
+      write_noise_csv_header(reports));
   for (const Row& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : csv_text(row.refusal);
     if (!row.step) {
-      fmt::print("{},,,,,,,,,,{}\n", csv_text(row.name), refusal);
+      fmt::print("{},,,,,,,,,,{}{}\n", csv_text(row.name), refusal,
+                 write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
-    fmt::print("{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(row.name), report.makespan,
+    fmt::print("{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_text(row.name), report.makespan,
                report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
                report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
-               most_sends(report), refusal);
+               most_sends(report), refusal, write_noise_csv_values(reports, row.name));
   }
 }
 

@@ -47,14 +47,15 @@ void keep(Measurement& measurement, Execution execution) {
 }
 
 /// Where it was asked for, by the process that speaks.
-void prove_training(Measurement& measurement, const Bench& bench) {
+void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
   const double tolerance =
       run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
-  measurement.proof = prove(
-      measurement.trained,
-      train_serially(measurement.step.schedule, run.training, run.warmup + run.steps), tolerance);
+  Schedule whole = measurement.step.schedule;
+  whole.shape.microbatches *= copies;
+  measurement.proof = prove(measurement.trained,
+                            train_serially(whole, run.training, run.warmup + run.steps), tolerance);
 }
 
 void train(Measurement& measurement, const Bench& bench) {
@@ -104,7 +105,7 @@ void start(Measurement& measurement, const Bench& bench) {
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
   measurement.trained = job.result();
-  prove_training(measurement, bench);
+  prove_training(measurement, bench, job.copies);
 }
 
 std::string describe_device(const Processes& processes) {

@@ -10,6 +10,8 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/model_step.h"
+#include "sim/model/stage_loads.h"
+#include "tools/model_costs.h"
 #include "tools/predict.h"
 #include "tools/what_if.h"
 
@@ -78,7 +80,7 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
   if (axes_.chunks.empty()) axes_.chunks = powers_of_two(8);
   if (axes_.ranks.empty())
-    axes_.ranks = powers_of_two(std::min<std::int64_t>(axes_.gpus, base_.model.layers + 2));
+    axes_.ranks = powers_of_two(std::min<std::int64_t>(axes_.gpus, most_stages(base_.model)));
 }
 
 /// The schedules and chunks of one way to spread the model.
@@ -88,7 +90,7 @@ void ModelPlanner::add_shapes(const Configuration& parallel,
       axes_.schedules, {parallel.shape.ranks}, axes_.chunks, {parallel.shape.microbatches}};
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
-    if (stages > base_.model.layers + 2) continue;
+    if (stages > most_stages(base_.model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave with
     if (2 * stages * shape.shape.microbatches > kMostOps) continue;
     Configuration& next = all.emplace_back(parallel);
@@ -149,9 +151,8 @@ Schedule ModelPlanner::build(const Configuration& configuration, const CostModel
   return build_schedule(def, std::move(request));
 }
 
-/// What a model adds to a plan: the step's tail, and how well the devices are used.
-void ModelPlanner::add_rates(Plan& plan, const ModelOnDevices& here, Nanos tail) const {
-  plan.step += tail;
+/// What a model adds to a plan: how well the devices are used.
+void ModelPlanner::add_rates(Plan& plan, const ModelOnDevices& here) const {
   const double seconds = static_cast<double>(plan.step) / 1e9;
   const auto samples = static_cast<double>(plan.configuration.samples());
   const std::int64_t sequence = here.parallel.sequence;
@@ -168,7 +169,9 @@ Outcome ModelPlanner::simulate_plan(const Configuration& configuration) const {
             fmt::format("states and one micro-batch take {} of {}", gibibytes(least),
                         gibibytes(here.gpu.memory))};
   const Schedule schedule = build(configuration, unordered.costs);
-  const auto lowered = lower(schedule, options_.cost.lower);
+  LowerOptions lowering = options_.cost.lower;
+  if (!options_.cost.any_update) lowering.update = model_step_end(schedule);
+  const auto lowered = lower(schedule, lowering);
   const auto* program = std::get_if<Program>(&lowered);
   if (!program) return {{}, "deadlock: " + to_string(std::get<Deadlock>(lowered))};
   const ModelStep step = model_step(here, schedule);
@@ -177,7 +180,7 @@ Outcome ModelPlanner::simulate_plan(const Configuration& configuration) const {
   const BubbleReport report =
       analyze_briefly(schedule, *program, simulate(*program, step.costs), memory);
   Outcome outcome{summarize(configuration, report), {}};
-  add_rates(*outcome.plan, here, step.tail());
+  add_rates(*outcome.plan, here);
   const Problems over = over_cap(peaks_of(report), memory);
   if (!over.empty()) outcome.refusal = over[0].message;
   const Bytes peak = outcome.plan->peak_bytes.value_or(0);

@@ -43,7 +43,7 @@ class ModelPlanner {
   PredictOptions options_of(const Configuration& configuration) const;
   Schedule build(const Configuration& configuration, const CostModel& costs) const;
   Outcome simulate_plan(const Configuration& configuration) const;
-  void add_rates(Plan& plan, const ModelOnDevices& here, Nanos tail) const;
+  void add_rates(Plan& plan, const ModelOnDevices& here) const;
   void add_shapes(const Configuration& parallel, std::vector<Configuration>& all) const;
 
   PredictOptions options_;

@@ -56,21 +56,24 @@ bool updates_inside(const JobRequest& job) {
 
 }  // namespace
 
-GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job)
+GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange)
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
       options_((expect_trainable_on_gpus(job.schedule, *job.training), *job.training)),
+      exchange_(std::move(exchange)),
+      layers_(static_cast<std::size_t>(machine.ranks())),
       weights_(machine, job.schedule, options_, number_of(job.device.precision)),
       mail_(machine, job.schedule, between_stages(options_.model, number_of(job.device.precision))),
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                        job.schedule.shape.microbatches)),
-      held_(static_cast<std::size_t>(machine.ranks())),
+      held_(layers_.size()),
       peak_(held_.size()),
-      updates_inside_(updates_inside(job)) {
-  layers_.reserve(held_.size());
+      updates_inside_(exchange_.copies == 1 && updates_inside(job)) {
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank)
-    layers_.emplace_back(machine, rank, number_of(job.device.precision));
+    if (machine.runs(rank))
+      layers_[static_cast<std::size_t>(rank)].emplace(machine, rank,
+                                                      number_of(job.device.precision));
   const auto microbatches = static_cast<std::size_t>(schedule_.shape.microbatches);
   const auto rows = static_cast<std::size_t>(options_.model.rows());
   for (std::int32_t device = 0; device < machine.device_count(); ++device) {
@@ -88,7 +91,8 @@ void GpuTraining::begin_step() {
   std::vector<std::int32_t> inputs;
   std::vector<std::int32_t> targets;
   for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
-    const Tokens tokens = make_tokens(options_, step, microbatch);
+    const Tokens tokens =
+        make_tokens(options_, step, exchange_.copy * schedule_.shape.microbatches + microbatch);
     inputs.insert(inputs.end(), tokens.inputs.begin(), tokens.inputs.end());
     targets.insert(targets.end(), tokens.targets.begin(), tokens.targets.end());
   }
@@ -102,16 +106,20 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   const Instruction& instruction = program_.instructions[id];
   const Op& op = instruction.op;
   if (is_message(instruction)) {
-    const bool goes_forward = op.kind == OpKind::kSendForward;
-    const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
-                    op.stage + (goes_forward ? 1 : -1), op.microbatch};
-    const GpuMatrix& to = mail_.inbox(slot);
-    return machine_.gpu().copy(to.data, mail_.outbox(slot).data,
-                               static_cast<std::size_t>(to.bytes()), stream);
+    const GpuMessage message = find_message(op);
+    return machine_.gpu().copy(message.to.data, message.from.data,
+                               static_cast<std::size_t>(message.to.bytes()), stream);
   }
   if (instruction.role != Role::kWork) return;
   if (is_compute(op.kind)) layers_of(op).set_stream(stream);
   run(op, stream);
+}
+
+GpuMessage GpuTraining::find_message(const Op& op) const {
+  const bool goes_forward = op.kind == OpKind::kSendForward;
+  const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
+                  op.stage + (goes_forward ? 1 : -1), op.microbatch};
+  return {mail_.outbox(slot), mail_.inbox(slot)};
 }
 
 void GpuTraining::run(const Op& op, void* stream) {
@@ -174,7 +182,7 @@ void GpuTraining::compute_input_grad(const Op& op) {
       stage.last ? GpuMatrix() : mail_.inbox({Direction::kBackward, op.stage, op.microbatch});
   const GpuMatrix input_grad =
       stage.first ? GpuMatrix() : mail_.outbox({Direction::kBackward, op.stage - 1, op.microbatch});
-  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches);
+  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches * exchange_.copies);
   state.work = run_input_grad(layers_of(op), stage,
                               {*state.saved, tokens_of(op), output_grad, input_grad, scale});
   state.saved.reset();
@@ -225,15 +233,18 @@ void GpuTraining::finish_step() {
   const auto stages = schedule_.stages_per_pipeline();
   for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
     const std::int32_t pipeline = schedule_.pipeline_of_microbatch(microbatch);
+    const Op last = forward((pipeline + 1) * stages - 1, microbatch);
+    if (!machine_.runs(static_cast<std::int32_t>(rank_of(last)))) continue;
     float part = 0;
-    machine_.gpu().download(&part, tokens_of(forward((pipeline + 1) * stages - 1, microbatch)).loss,
-                            sizeof part);
+    machine_.gpu().download(&part, tokens_of(last).loss, sizeof part);
     loss += static_cast<double>(part);
   }
-  step_losses_.push_back(loss / schedule_.shape.microbatches);
+  if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
+  step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
   if (schedule_.forward_only) return;
   if (updates_inside_) return;
   weights_.sum_replicas();
+  if (exchange_.sum_replicas) exchange_.sum_replicas();
   weights_.update();
 }
 

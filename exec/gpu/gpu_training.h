@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -14,14 +15,31 @@
 
 namespace bubblescope {
 
+/// What processes that train together do at the end of a step; empty where one has all ranks.
+struct GpuExchange {
+  std::function<double(double)> sum_losses;
+  std::function<void()> sum_replicas;  ///< whose stages are in several processes
+  std::int32_t copy = 0;               ///< which of several copies of the pipeline this is;
+  std::int32_t copies = 1;             ///< each trains on micro-batches of its own
+};
+
+/// Where what a message carries lies; a place in another process has no data.
+struct GpuMessage {
+  GpuMatrix from;
+  GpuMatrix to;
+};
+
 class GpuTraining {
  public:
   /// Takes all memory but that for activations. Nothing is copied but the options. Throws Error for
   /// what cannot be trained, and where a device is full.
-  GpuTraining(const GpuMachine& machine, const JobRequest& job);
+  GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange = {});
 
   /// While nothing runs: uploads the step's tokens and clears the gradients.
   void begin_step();
+
+  GpuMessage find_message(const Op& op) const;
+  const GpuWeights& weights() const { return weights_; }
 
   /// Enqueues an instruction on a stream.
   void enqueue(InstructionId id, void* stream);
@@ -51,7 +69,7 @@ class GpuTraining {
   void compute_weight_grad(const Op& op);
   void hold(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
-  GpuLayers& layers_of(const Op& op) { return layers_[rank_of(op)]; }
+  GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
   const GpuStage& stage_of(const Op& op) const { return weights_.stage(op.stage); }
   MicrobatchState& state_of(const Op& op);
   GpuTokens tokens_of(const Op& op) const;
@@ -61,7 +79,8 @@ class GpuTraining {
   const Schedule& schedule_;
   const Program& program_;
   TrainingOptions options_;
-  std::vector<GpuLayers> layers_;  ///< [rank]
+  GpuExchange exchange_;
+  std::vector<std::optional<GpuLayers>> layers_;  ///< [rank], of those that run here
   GpuWeights weights_;
   GpuMail mail_;
   std::vector<GpuHandle> tokens_;        ///< [device]: inputs, then targets, of all micro-batches

@@ -38,6 +38,7 @@ void GpuWeights::add_stage(std::int32_t at) {
   updates_.push_back(0);
   mean_.emplace_back();
   square_.emplace_back();
+  if (!machine_.runs(rank)) return;
   for (const Matrix& values : made.weights) {
     GpuWeight weight;
     weight.master = place(device, values, kBubblescopeFloat32);
@@ -71,6 +72,10 @@ void GpuWeights::upload(const GpuWeight& weight, const Matrix& values) {
   machine_.gpu().upload(weight.value.data, halves.data(), halves.size() * sizeof(std::uint16_t));
 }
 
+bool GpuWeights::runs(std::size_t stage) const {
+  return machine_.runs(schedule_.rank_of_stage[stage]);
+}
+
 std::int32_t GpuWeights::device_of(std::size_t stage) const {
   return machine_.place(schedule_.rank_of_stage[stage]).device;
 }
@@ -94,6 +99,7 @@ void GpuWeights::sum_replicas() {
   const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
   for (std::size_t replica = originals; replica < stages_.size(); ++replica) {
     const std::size_t original = replica % originals;
+    if (!runs(original) || !runs(replica)) continue;
     const GpuHandle& stream = streams_[static_cast<std::size_t>(device_of(original))];
     for (std::size_t at = 0; at < stages_[replica].weights.size(); ++at) {
       const GpuMatrix& from = stages_[replica].weights[at].grad;

@@ -302,8 +302,15 @@ void add_work(BubblescopeGpu& calls) {
   };
 }
 
+void note_label(const char* text) {
+  FakeGpu& gpu = state().gpu;
+  if (text != nullptr) gpu.labels.emplace_back(text);
+  gpu.open_labels += text != nullptr ? 1 : -1;
+}
+
 BubblescopeGpu make_calls() {
   BubblescopeGpu calls{};
+  calls.label = note_label;
   add_devices(calls);
   add_memory(calls);
   add_streams(calls);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 
@@ -12,6 +13,7 @@
 #include "exec/gpu/gpu_job.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/recompute.h"
 #include "sim/model/contention.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/fake_gpu.h"
@@ -78,7 +80,8 @@ TEST(CompanyCosts, FindTheLawOfTheDevice) {
       ASSERT_EQ(times.size(), 4u);
       const Nanos alone = (100'000 + 7'000 * stage) * (1 + static_cast<Nanos>(kind));
       // Somebody may come for a moment of an op that counts as alone.
-      EXPECT_NEAR(static_cast<double>(times[0]), static_cast<double>(alone), 0.005 * 298'000);
+      EXPECT_NEAR(static_cast<double>(times[0]), static_cast<double>(alone),
+                  0.005 * static_cast<double>(alone));
       for (std::size_t busy = 2; busy <= 4; ++busy) {
         const double expected = kLaw[busy - 2] * static_cast<double>(alone);
         // What comes and goes within an op moves its mean company by up to a quarter of a rank.
@@ -104,6 +107,22 @@ TEST(CompanyCosts, PredictOtherSchedulesOnThatDevice) {
       for (const Timeline& step : run(schedule, program, microbatches == 12))
         EXPECT_NEAR(static_cast<double>(makespan_of(step)), predicted, 0.01 * predicted);
     }
+}
+
+// Of a stage that makes nothing again, there is no R; of one that does, R follows every forward.
+TEST(CompanyCosts, TurnsMakeForwardsAgainOnlyWhereTheScheduleDoes) {
+  const auto count = [](const Schedule& schedule, OpKind kind) {
+    const Program program = company_program(schedule, 4);
+    return std::count_if(program.instructions.begin(), program.instructions.end(),
+                         [&](const Instruction& each) { return each.op.kind == kind; });
+  };
+  const Schedule plain = build("1f1b", 1, 8);
+  EXPECT_EQ(count(plain, OpKind::kRecompute), 0);
+  const Schedule again = with_recompute(plain, {Recompute::kFull});
+  EXPECT_EQ(count(again, OpKind::kRecompute), count(again, OpKind::kForward));
+  // 1, 2, 3 and 4 busy: 4, 2, 2 and 1 turns of 1, 2, 3 and 4 ranks, so 18 in all; each has three
+  // rounds of two forwards.
+  EXPECT_EQ(count(plain, OpKind::kForward), 18 * 3 * 2);
 }
 
 // Two devices of two ranks: nobody sees more than two busy.

@@ -37,8 +37,11 @@ struct JobRequest {
 /// functions are empty.
 struct Job {
   std::unique_ptr<Backend> backend;
-  std::string device;                ///< what it runs on
-  std::function<void()> after_step;  ///< the optimizer: while nothing runs
+  std::string device;                 ///< what it runs on
+  std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
+  std::int32_t copies = 1;            ///< of the pipeline, that train together: each has as many
+                                      ///< micro-batches of its own as the schedule says
+  std::function<void()> after_step;   ///< the optimizer: while nothing runs
   std::function<TrainingResult()> result;
   std::function<std::vector<Bytes>()> peak_bytes;  ///< of activations, per rank
 };

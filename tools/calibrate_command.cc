@@ -3,12 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "exec/calibrate.h"
+#include "tools/calibrate_company.h"
 #include "tools/measure.h"
+#include "traces/company_entry.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -40,10 +41,6 @@ Json confidence(const Estimate& estimate) {
           {"samples", estimate.samples}};
 }
 
-/// The names that cost files give to compute kinds, by kind.
-constexpr std::array<const char*, kComputeKinds> kKeys{"forward", "backward", "input_grad",
-                                                       "weight_grad", "recompute"};
-
 /// What a stage's activations take; what a recomputed forward keeps, by its own name. Cost files
 /// are about whole sequences.
 Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
@@ -65,7 +62,7 @@ std::string key_of(const Schedule& schedule, std::size_t stage, std::size_t kind
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
   if (kind == static_cast<std::size_t>(OpKind::kRecompute) && selective)
     return "selective_recompute";
-  return kKeys[kind];
+  return kCostKeys[kind];
 }
 
 Json stages_json(const Calibration& calibration, const Schedule& schedule,
@@ -73,7 +70,7 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
   Json stages = Json::array();
   for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < kKeys.size(); ++kind)
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
         entry[key_of(schedule, stage, kind)] = duration(known->mean * schedule.shape.slices);
     const UpdateEstimate& update = calibration.updates[stage];
@@ -93,8 +90,8 @@ Json measured_json(const Calibration& calibration, const Measurement& measuremen
     const auto& estimates = calibration.ops[stage];
     const UpdateEstimate& update = calibration.updates[stage];
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < kKeys.size(); ++kind)
-      if (estimates[kind]) entry[kKeys[kind]] = confidence(*estimates[kind]);
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+      if (estimates[kind]) entry[kCostKeys[kind]] = confidence(*estimates[kind]);
     if (update.optimizer) entry["optimizer"] = confidence(*update.optimizer);
     if (update.reduce_grad) entry["reduce_grad"] = confidence(*update.reduce_grad);
     stages.push_back(std::move(entry));
@@ -112,6 +109,7 @@ struct Request {
   std::vector<std::string> schedules;
   PredictOptions options;
   RunOptions run;
+  bool company = true;  ///< also by how many ranks of a device are busy
 };
 
 /// Synchronous training ends with the optimizer's steps, so that these are measured too; on devices
@@ -152,7 +150,8 @@ Json measure_costs(const Request& request, const Processes& processes) {
   if (calibration.message)
     costs["message"] = {{"latency", duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);
-  return costs;
+  if (!request.company || measurements[0].ranks_per_device == 1) return costs;
+  return with_company(std::move(costs), measurements, {request.options, request.run, processes});
 }
 
 }  // namespace
@@ -170,6 +169,8 @@ int run_calibrate(const Arguments& arguments) {
   app.add_option("-o,--output", output, "where the costs go; - for stdout")->type_name("FILE");
   add_predict_options(app, request.options);
   add_run_options(app, request.run);
+  app.add_flag("!--no-company", request.company,
+               "GPUs: do not measure ops by how many ranks of their device are busy");
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   request.schedules = schedules_of(list, request.options.shape);

@@ -120,7 +120,7 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
                               {"peak_activations", nlohmann::ordered_json::array()}};
   for (const Problem& problem : verdict.problems) json["problems"].push_back(json_of(problem));
   for (const ModeVerdict& mode : verdict.modes) {
-    const std::string name(kP2pModes[static_cast<std::size_t>(mode.mode)].name);
+    const std::string name = name_of(kP2pModes, mode.mode);
     json["deadlock"][name] = mode.deadlock.has_value();
     if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
   }
@@ -158,8 +158,13 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   for (const Peak& peak : verdict.peaks) fmt::print(" {:g}", peak.activations);
   fmt::print("\n");
   for (const Problem& problem : verdict.over_cap) fmt::print("  {}\n", problem.message);
-  if (verdict.suggestion)
+  if (verdict.suggested_mode.empty()) return;
+  if (!verdict.suggestion) {
+    fmt::print("no suggestion for {}: no other places of receives that were tried are better\n",
+               verdict.suggested_mode);
+  } else {
     fmt::print("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
+  }
 }
 
 }  // namespace

@@ -115,6 +115,18 @@ std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
 
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
+/// Schedules that never flush have no step to compare: what they are judged by instead.
+void print_periods(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (!row.step || !row.step->report.period) continue;
+    std::int32_t staleness = 0;
+    for (const RankReport& rank : row.step->report.ranks)
+      if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
+    fmt::print("{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
+               row.name, to_text(*row.step->report.period), staleness);
+  }
+}
+
 void print_text(const std::vector<Row>& rows) {
   Nanos best = 0;
   for (const Row& row : rows)
@@ -139,6 +151,7 @@ void print_text(const std::vector<Row>& rows) {
   }
   for (const Row& row : rows)
     if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
+  print_periods(rows);
   fmt::print("{}", write_beats_text(reports_of(rows)));
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
@@ -154,20 +167,23 @@ std::string csv_text(const std::string& text) {
 }
 
 void print_csv(const std::vector<Row>& rows) {
+  const std::vector<NamedReport> reports = reports_of(rows);
   fmt::print(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
-      "bubble_span_rate,peak_activations,sends,refused\n");
+      "bubble_span_rate,peak_activations,sends,refused{}\n",
+      write_noise_csv_header(reports));
   for (const Row& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : csv_text(row.refusal);
     if (!row.step) {
-      fmt::print("{},,,,,,,,,,{}\n", csv_text(row.name), refusal);
+      fmt::print("{},,,,,,,,,,{}{}\n", csv_text(row.name), refusal,
+                 write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
-    fmt::print("{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(row.name), report.makespan,
+    fmt::print("{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_text(row.name), report.makespan,
                report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
                report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
-               most_sends(report), refusal);
+               most_sends(report), refusal, write_noise_csv_values(reports, row.name));
   }
 }
 

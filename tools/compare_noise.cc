@@ -47,6 +47,26 @@ std::string write_beats_text(const std::vector<NamedReport>& reports) {
          "schedule\nof the row is faster than that of the column\n";
 }
 
+std::string write_noise_csv_header(const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return {};
+  std::string text = ",p50_ns,p95_ns,mean_ns,least_ns,most_ns";
+  for (const NamedReport& column : reports) text += ",beats_" + column.name;
+  return text;
+}
+
+std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
+                                   const std::string& name) {
+  if (!has_noise(reports)) return {};
+  const auto row = std::find_if(reports.begin(), reports.end(),
+                                [&](const NamedReport& report) { return report.name == name; });
+  if (row == reports.end()) return std::string(5 + reports.size(), ',');
+  const StepTimes& noise = *row->report->noise;
+  std::string text =
+      fmt::format(",{},{},{:.0f},{},{}", noise.p50, noise.p95, noise.mean, noise.least, noise.most);
+  for (const NamedReport& column : reports) text += fmt::format(",{}", beats(*row, column));
+  return text;
+}
+
 std::string write_beats_json(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
   std::string text = ",\"beats\":[";

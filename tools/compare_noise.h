@@ -24,4 +24,11 @@ std::string write_beats_text(const std::vector<NamedReport>& reports);
 /// faster than that of the column; ties count half. Empty where there is no noise.
 std::string write_beats_json(const std::vector<NamedReport>& reports);
 
+/// Columns for the csv table, and a schedule's values in them:
+/// `,p50_ns,p95_ns,mean_ns,least_ns,most_ns,beats_gpipe,beats_1f1b`. Empty where there is no noise;
+/// no values where there is no report of that name.
+std::string write_noise_csv_header(const std::vector<NamedReport>& reports);
+std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
+                                   const std::string& name);
+
 }  // namespace bubblescope

@@ -57,7 +57,8 @@ void write_exports(const Step& step, const ExportOptions& exports) {
     if (!path) continue;
     const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name);
     write_file(*path, format->write(step.recording(), *path));
-    if (*path != "-") fmt::print(stderr, "wrote {}\n", *path);
+    if (*path != "-")
+      fmt::print(stderr, "wrote {}{}\n", *path, step.report.noise ? ", without the noise" : "");
   }
 }
 

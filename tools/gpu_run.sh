@@ -98,6 +98,8 @@ else
   say "compute-sanitizer is not here: memory and races are not checked"
 fi
 
+step "processes over NCCL" 120 bash tools/gpu_nccl.sh "$out" "$program"
+
 say "== the executor alone: ops of known length"
 for ranks in 4 8; do
   compare "spin-$ranks" gpipe,1f1b,zb-h1,zb-h2,interleaved,zb-v,v-half --pp "$ranks" -m $((2 * ranks)) --work spin --steps 3

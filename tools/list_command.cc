@@ -32,7 +32,9 @@ std::vector<Entry> list_schedules() {
 std::vector<Entry> list_formats() {
   std::vector<Entry> entries;
   for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all())
-    entries.push_back({format.name, format.aliases, "schedule: " + format.summary, ""});
+    entries.push_back({format.name, format.aliases,
+                       (format.read ? "schedule: " : "schedule, only written: ") + format.summary,
+                       ""});
   for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
     entries.push_back({format.name, format.aliases,
                        "timeline, --" + format.name + " FILE: " + format.summary, ""});

@@ -48,15 +48,16 @@ void keep(Measurement& measurement, Execution execution) {
 }
 
 /// Where it was asked for, by the process that speaks.
-void prove_training(Measurement& measurement, const Bench& bench) {
+void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
   const SignsOfLife others_wait(bench.processes);
   const double tolerance =
       run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
-  measurement.proof = prove(
-      measurement.trained,
-      train_serially(measurement.step.schedule, run.training, run.warmup + run.steps), tolerance);
+  Schedule whole = measurement.step.schedule;
+  whole.shape.microbatches *= copies;
+  measurement.proof = prove(measurement.trained,
+                            train_serially(whole, run.training, run.warmup + run.steps), tolerance);
 }
 
 void train(Measurement& measurement, const Bench& bench) {
@@ -84,22 +85,29 @@ void play(Measurement& measurement, const Bench& bench) {
   keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
 }
 
+Job start_job(const Schedule& schedule, const Program& program, const CostModel& costs,
+              const Bench& bench) {
+  const RunOptions& run = bench.run;
+  JobRequest request{schedule, program, nullptr, {}, pass_of(run.work), run.device};
+  if (run.work == WorkKind::kTransformer)
+    request.training = &run.training;
+  else
+    request.durations = price(program, costs);
+  return find_backend(run.backend).start(request, request_of({}, bench));
+}
+
 /// The same for backends that make the work themselves.
 void start(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const RunOptions& run = bench.run;
-  JobRequest request{step.schedule, step.program, nullptr, {}, pass_of(run.work), run.device};
-  if (run.work == WorkKind::kTransformer)
-    request.training = &run.training;
-  else
-    request.durations = price(step.program, step.models.costs);
-  const Job job = find_backend(run.backend).start(request, request_of({}, bench));
+  const Job job = start_job(step.schedule, step.program, step.models.costs, bench);
   measurement.device = job.device;
+  measurement.ranks_per_device = job.ranks_per_device;
   keep(measurement, execute_on(*job.backend, step.program, run, job.after_step));
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
   measurement.trained = job.result();
-  prove_training(measurement, bench);
+  prove_training(measurement, bench, job.copies);
 }
 
 std::string describe_device(const Processes& processes) {
@@ -148,6 +156,16 @@ Measurement measure(const Schedule& schedule, const Program& program, const Benc
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
     step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
   return measurement;
+}
+
+std::vector<Timeline> time_program(const Schedule& schedule, const Program& program,
+                                   const Bench& bench) {
+  const Models models = load_models(schedule, bench.options);
+  const Job job = start_job(schedule, program, models.costs, bench);
+  Execution execution = execute_on(*job.backend, program, bench.run, nullptr);
+  if (execution.breakdown)
+    throw Error(execution.breakdown->fault, "ops in company: " + execution.breakdown->message);
+  return std::move(execution.steps);
 }
 
 std::string json_members(const Measurement& measurement) {

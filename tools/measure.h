@@ -21,6 +21,7 @@ struct Measurement {
   std::string backend;
   std::string work;
   std::string device;
+  std::int32_t ranks_per_device = 1;
   std::vector<Timeline> steps;    ///< every measured step
   std::vector<Nanos> makespans;   ///< of every measured step
   std::vector<Bytes> peak_bytes;  ///< of activations, per rank; empty where nothing was held
@@ -55,6 +56,11 @@ class Session {
 
 /// Runs a legal schedule's program on the backend of the options. Ctrl-C is a breakdown.
 Measurement measure(const Schedule& schedule, const Program& program, const Bench& bench);
+
+/// The measured steps of a Program that has a schedule's ops, but need not be its own: on a backend
+/// that enqueues work on devices. Nothing is learned in them. Throws Error where it breaks down.
+std::vector<Timeline> time_program(const Schedule& schedule, const Program& program,
+                                   const Bench& bench);
 
 /// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
 std::string json_members(const Measurement& measurement);

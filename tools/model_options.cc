@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/ir/recompute.h"
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
 #include "traces/model_file.h"
@@ -20,17 +21,23 @@ const Def& find_known(const std::string& name, const char* what) {
                           what, name, nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
 }
 
-Transformer find_model(const std::string& name) {
+void set_model(ModelOnDevices& on, const std::string& name) {
   const bool file = name == "-" || name.find('/') != std::string::npos || name.ends_with(".json");
-  return file ? read_model(name) : find_known<ModelDef>(name, "model").model;
+  if (file) {
+    on.model = read_model(name);
+    on.sources.push_back(name);
+    return;
+  }
+  const ModelDef& def = find_known<ModelDef>(name, "model");
+  on.model = def.model;
+  on.sources.push_back(def.name + ": " + def.source);
 }
 
 }  // namespace
 
 Recompute parse_recompute(const std::string& text) {
   const std::vector<std::string> names{"none", "selective", "full"};
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
-    if (normalize_name(text) == name(recompute)) return recompute;
+  if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
   throw Error("'" + text + "' is none of none|selective|full" +
               suggestion(nearest_name(text, names)));
 }
@@ -84,8 +91,11 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
 
 ModelOnDevices resolve(const ModelOptions& options) {
   ModelOnDevices on;
-  on.model = find_model(options.model);
-  on.gpu = find_known<GpuDef>(options.gpu, "gpu").gpu;
+  set_model(on, options.model);
+  const GpuDef& gpu = find_known<GpuDef>(options.gpu, "gpu");
+  on.gpu = gpu.gpu;
+  on.name = options.model + " on " + gpu.name;
+  for (const std::string& source : gpu.sources) on.sources.push_back(gpu.name + ": " + source);
   if (options.per_node) on.gpu.per_node = *options.per_node;
   on.parallel = options.parallel;
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);

@@ -10,6 +10,8 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/model_step.h"
+#include "sim/model/stage_loads.h"
+#include "tools/model_costs.h"
 #include "tools/predict.h"
 #include "tools/what_if.h"
 
@@ -31,10 +33,41 @@ std::string gibibytes(Bytes bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-Recompute recompute_of(const Configuration& configuration) {
-  for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull})
-    if (name(recompute) == configuration.recompute) return recompute;
-  return Recompute::kNone;
+/// Each configuration once for every value of one axis.
+template <class Value, class Set>
+std::vector<Configuration> varied(const std::vector<Configuration>& configurations,
+                                  const std::vector<Value>& values, Set set) {
+  std::vector<Configuration> all;
+  for (const Configuration& configuration : configurations)
+    for (const Value& value : values) set(all.emplace_back(configuration), value);
+  return all;
+}
+
+/// The ranks that are not in a pipeline train on other data; what does not come out even is left
+/// out.
+void add_data_ranks(std::vector<Configuration>& configurations, std::int64_t devices) {
+  std::erase_if(configurations, [&](Configuration& next) {
+    const std::int64_t pipeline = std::int64_t{next.tensor} * next.context * next.shape.ranks;
+    next.data = static_cast<std::int32_t>(devices / pipeline);
+    return devices % pipeline != 0;
+  });
+}
+
+void add_microbatches(std::vector<Configuration>& configurations, std::int64_t batch) {
+  std::erase_if(configurations, [&](Configuration& next) {
+    const std::int64_t samples = std::int64_t{next.data} * next.micro_batch_size;
+    next.shape.microbatches = static_cast<std::int32_t>(batch / samples);
+    return batch % samples != 0;
+  });
+}
+
+/// Ranks that can share the experts: of every model that has some, as many as divide them.
+std::vector<std::int32_t> expert_ranks(const Transformer& model) {
+  std::vector<std::int32_t> ranks{1};
+  if (!model.experts) return ranks;
+  for (std::int64_t count = 2; count <= model.experts->count; count *= 2)
+    if (model.experts->count % count == 0) ranks.push_back(static_cast<std::int32_t>(count));
+  return ranks;
 }
 
 }  // namespace
@@ -47,7 +80,7 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
   if (axes_.chunks.empty()) axes_.chunks = powers_of_two(8);
   if (axes_.ranks.empty())
-    axes_.ranks = powers_of_two(std::min<std::int64_t>(axes_.gpus, base_.model.layers + 2));
+    axes_.ranks = powers_of_two(std::min<std::int64_t>(axes_.gpus, most_stages(base_.model)));
 }
 
 /// The schedules and chunks of one way to spread the model.
@@ -57,7 +90,7 @@ void ModelPlanner::add_shapes(const Configuration& parallel,
       axes_.schedules, {parallel.shape.ranks}, axes_.chunks, {parallel.shape.microbatches}};
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
-    if (stages > base_.model.layers + 2) continue;
+    if (stages > most_stages(base_.model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave with
     if (2 * stages * shape.shape.microbatches > kMostOps) continue;
     Configuration& next = all.emplace_back(parallel);
@@ -67,31 +100,28 @@ void ModelPlanner::add_shapes(const Configuration& parallel,
 }
 
 std::vector<Configuration> ModelPlanner::configurations() const {
-  std::vector<Configuration> all;
-  Configuration next;
-  for (const std::int32_t tensor : axes_.tensor)
-    for (const std::int32_t context : axes_.context)
-      for (const std::int32_t ranks : axes_.ranks) {
-        const std::int64_t pipeline = std::int64_t{tensor} * context * ranks;
-        if (axes_.gpus % pipeline != 0) continue;
-        next.tensor = tensor;
-        next.context = context;
-        next.shape.ranks = ranks;
-        next.data = static_cast<std::int32_t>(axes_.gpus / pipeline);
-        for (const std::int32_t size : axes_.micro_batch_sizes) {
-          const std::int64_t samples = std::int64_t{next.data} * size;
-          if (axes_.global_batch % samples != 0) continue;
-          next.micro_batch_size = size;
-          next.shape.microbatches = static_cast<std::int32_t>(axes_.global_batch / samples);
-          for (const std::int32_t expert : axes_.expert)
-            for (const Recompute recompute : axes_.recomputes) {
-              next.expert = expert;
-              next.recompute = name(recompute);
-              add_shapes(next, all);
-            }
-        }
-      }
-  return all;
+  std::vector<Configuration> all{{}};
+  all = varied(all, axes_.tensor, [](Configuration& next, auto ranks) { next.tensor = ranks; });
+  all = varied(all, axes_.context, [](Configuration& next, auto ranks) { next.context = ranks; });
+  all = varied(all, axes_.ranks, [](Configuration& next, auto ranks) { next.shape.ranks = ranks; });
+  add_data_ranks(all, axes_.gpus);
+  all = varied(all, axes_.micro_batch_sizes,
+               [](Configuration& next, auto size) { next.micro_batch_size = size; });
+  add_microbatches(all, axes_.global_batch);
+  if (axes_.expert.empty()) {
+    all = varied(all, expert_ranks(base_.model),
+                 [](Configuration& next, auto ranks) { next.expert = ranks; });
+    std::erase_if(all, [](const Configuration& next) {
+      return std::int64_t{next.data} * next.context % next.expert != 0;
+    });
+  } else {
+    all = varied(all, axes_.expert, [](Configuration& next, auto ranks) { next.expert = ranks; });
+  }
+  all = varied(all, axes_.recomputes,
+               [](Configuration& next, auto recompute) { next.recompute = recompute; });
+  std::vector<Configuration> shaped;
+  for (const Configuration& parallel : all) add_shapes(parallel, shaped);
+  return shaped;
 }
 
 ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
@@ -101,7 +131,7 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   on.parallel.expert = configuration.expert;
   on.parallel.data = configuration.data;
   on.parallel.micro_batch_size = configuration.micro_batch_size;
-  on.parallel.recompute = recompute_of(configuration);
+  on.parallel.recompute = configuration.recompute;
   return on;
 }
 
@@ -121,9 +151,8 @@ Schedule ModelPlanner::build(const Configuration& configuration, const CostModel
   return build_schedule(def, std::move(request));
 }
 
-/// What a model adds to a plan: the step's tail, and how well the devices are used.
-void ModelPlanner::add_rates(Plan& plan, const ModelOnDevices& here, Nanos tail) const {
-  plan.step += tail;
+/// What a model adds to a plan: how well the devices are used.
+void ModelPlanner::add_rates(Plan& plan, const ModelOnDevices& here) const {
   const double seconds = static_cast<double>(plan.step) / 1e9;
   const auto samples = static_cast<double>(plan.configuration.samples());
   const std::int64_t sequence = here.parallel.sequence;
@@ -140,15 +169,18 @@ Outcome ModelPlanner::simulate_plan(const Configuration& configuration) const {
             fmt::format("states and one micro-batch take {} of {}", gibibytes(least),
                         gibibytes(here.gpu.memory))};
   const Schedule schedule = build(configuration, unordered.costs);
-  const auto lowered = lower(schedule, options_.cost.lower);
+  LowerOptions lowering = options_.cost.lower;
+  if (!options_.cost.any_update) lowering.update = model_step_end(schedule);
+  const auto lowered = lower(schedule, lowering);
   const auto* program = std::get_if<Program>(&lowered);
   if (!program) return {{}, "deadlock: " + to_string(std::get<Deadlock>(lowered))};
   const ModelStep step = model_step(here, schedule);
   MemoryModel memory = uniform_memory(schedule.shape, options_.memory);
   set_bytes(memory, step);
-  const BubbleReport report = analyze(schedule, *program, simulate(*program, step.costs), memory);
+  const BubbleReport report =
+      analyze_briefly(schedule, *program, simulate(*program, step.costs), memory);
   Outcome outcome{summarize(configuration, report), {}};
-  add_rates(*outcome.plan, here, step.tail());
+  add_rates(*outcome.plan, here);
   const Problems over = over_cap(peaks_of(report), memory);
   if (!over.empty()) outcome.refusal = over[0].message;
   const Bytes peak = outcome.plan->peak_bytes.value_or(0);

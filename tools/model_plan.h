@@ -19,7 +19,7 @@ struct ModelAxes {
   std::vector<std::int32_t> chunks;
   std::vector<std::int32_t> tensor;
   std::vector<std::int32_t> context{1};
-  std::vector<std::int32_t> expert{1};
+  std::vector<std::int32_t> expert;  ///< empty: 1, and what divides a model's experts
   std::vector<std::int32_t> micro_batch_sizes{1, 2, 4};
   std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
 };
@@ -43,7 +43,7 @@ class ModelPlanner {
   PredictOptions options_of(const Configuration& configuration) const;
   Schedule build(const Configuration& configuration, const CostModel& costs) const;
   Outcome simulate_plan(const Configuration& configuration) const;
-  void add_rates(Plan& plan, const ModelOnDevices& here, Nanos tail) const;
+  void add_rates(Plan& plan, const ModelOnDevices& here) const;
   void add_shapes(const Configuration& parallel, std::vector<Configuration>& all) const;
 
   PredictOptions options_;

@@ -1,6 +1,8 @@
 // A cluster from one flag.
 #include "tools/network_options.h"
 
+#include <fmt/format.h>
+
 #include "sim/ir/error.h"
 #include "tools/key_values.h"
 #include "traces/cluster_entry.h"
@@ -33,6 +35,19 @@ NetworkOptions parse_network(std::string_view text) {
   if (options.ranks_per_nic && !options.nic_gbps)
     throw Error("'ranks-per-nic' needs the NIC's bandwidth; add nic=GBIT/S");
   return options;
+}
+
+std::string to_string(const NetworkOptions& options) {
+  std::string text = fmt::format("bytes={}B", options.bytes);
+  const auto add = [&](const char* key, const auto& value) {
+    if (value) text += fmt::format(",{}={}", key, *value);
+  };
+  add("link", options.link_gbps);
+  add("between", options.between_gbps);
+  add("per-node", options.ranks_per_node);
+  add("nic", options.nic_gbps);
+  add("ranks-per-nic", options.ranks_per_nic);
+  return text;
 }
 
 Cluster cluster_of(const NetworkOptions& options, Nanos latency, std::int32_t ranks) {

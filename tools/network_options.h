@@ -21,6 +21,9 @@ struct NetworkOptions {
   std::optional<std::int32_t> ranks_per_nic;  ///< ranks_per_node unless given
 };
 
+/// As parse_network() reads it.
+std::string to_string(const NetworkOptions& options);
+
 /// Throws Error that names the nearest known key for an unknown one.
 NetworkOptions parse_network(std::string_view text);
 

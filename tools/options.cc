@@ -30,6 +30,8 @@ void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const S
 std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
 
 Millionths parse_cap(const std::string& text) {
+  if (!text.empty() && text.back() == 'B')
+    throw Error("'" + text + "' is in bytes; write it in the unit of --mem, such as 2");
   const Millionths cap = parse_millionths(text);
   if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
   return cap;
@@ -118,13 +120,19 @@ void complain_of_unknown(const CLI::App& app) {
 /// How a step ends, and what that costs a rank.
 void add_update_options(CLI::App& app, CostOptions& options) {
   add_choice<OptimizerMode>(
-      app, {"--optimizer", "what an optimizer step waits for (default: there is no step)"},
-      choices_of(kOptimizerModes),
-      [&options](OptimizerMode mode) { options.lower.update.optimizer = mode; });
+      app, {"--optimizer", "what an optimizer step waits for (default none; with --model barrier)"},
+      choices_of(kOptimizerModes), [&options](OptimizerMode mode) {
+        options.lower.update.optimizer = mode;
+        options.any_update = true;
+      });
   add_choice<GradReduction>(
-      app, {"--grad-reduction", "when a stage's gradients are reduced (default none)"},
-      choices_of(kGradReductions),
-      [&options](GradReduction reduction) { options.lower.update.reduction = reduction; });
+      app,
+      {"--grad-reduction",
+       "when a stage's gradients are reduced (default none; with --model overlap)"},
+      choices_of(kGradReductions), [&options](GradReduction reduction) {
+        options.lower.update.reduction = reduction;
+        options.any_update = true;
+      });
   add_duration(app, options, {"--optimizer-step", "update of a rank's weights (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.update.optimizer = time; });
   add_duration(app, options, {"--reduce-grad", "reduction of a rank's gradients (default 0)"},

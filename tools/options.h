@@ -46,6 +46,7 @@ void add_profile_option(CLI::App& app, ShapeOptions& options);
 struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;               ///< whether a cost flag was given at all
+  bool any_update = false;                ///< whether a flag says how the step ends
   std::string file;                       ///< --costs; empty where not given
   std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;

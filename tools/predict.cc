@@ -20,8 +20,8 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
-#include "sim/model/stage_recompute.h"
 #include "sim/model/uneven_spread.h"
+#include "tools/model_costs.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
 
@@ -39,21 +39,9 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           example));
 }
 
-/// Stands for a schedule that has no order yet.
-Schedule unordered_schedule(const Shape& shape) {
-  Schedule unordered;
-  unordered.shape = shape;
-  unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  return unordered;
-}
-
-/// A cost file's stages, for a schedule that has no order yet.
-CostModel stage_costs(const Shape& shape, const std::string& path) {
-  return cost_model(read_cost_file(path), unordered_schedule(shape));
-}
-
 /// The stages of a layout that each rank has: Megatron's virtual pipeline size.
-std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
+std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
+                              std::int32_t ranks) {
   const auto stages = static_cast<std::int32_t>(given.layout.size());
   if (stages % ranks != 0)
     throw Error(
@@ -63,6 +51,11 @@ std::int32_t chunks_of_layout(const ShapeOptions& given, std::int32_t ranks) {
   if (given.chunks && *given.chunks != stages / ranks)
     throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
                             stages / ranks, ranks, *given.chunks));
+  if (def.implied_chunks && *def.implied_chunks != stages / ranks)
+    throw Error(fmt::format(
+        "--layout has {} stages, {} for each of {} ranks, but {} always has "
+        "{}; write {} stages or choose another schedule",
+        stages, stages / ranks, ranks, def.name, *def.implied_chunks, ranks * *def.implied_chunks));
   return stages / ranks;
 }
 
@@ -71,10 +64,30 @@ CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) 
   if (layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
     throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
                             layout.size(), schedule.name, schedule.stages_per_pipeline()));
-  if (!options.cost.file.empty())
-    throw Error("--costs has the times of every stage; leave --layout out");
   return spread_unevenly(options.cost.uniform, schedule,
                          stage_weights(layout, options.shape.layer_costs));
+}
+
+/// What a schedule is given that looks for an order: each message takes what it takes alone.
+/// Empty where the flags' times are all there is.
+std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOptions& options) {
+  const Schedule unordered = unordered_schedule(shape);
+  const CostOptions& cost = options.cost;
+  if (options.model.given()) return model_step(model_of(options), unordered).costs;
+  if (!options.shape.layout.empty()) return layout_costs(unordered, options);
+  std::optional<Cluster> shared;
+  CostModel costs;
+  if (!cost.file.empty()) {
+    const CostFile file = read_cost_file(cost.file);
+    costs = cost_model(file, unordered);
+    shared = cluster(file, unordered);
+  } else if (cost.network) {
+    costs = spread(cost.uniform, unordered);
+    shared = cluster_of(*cost.network, cost.uniform.message, shape.ranks);
+  } else {
+    return {};
+  }
+  return shared ? with_messages_alone(std::move(costs), *shared, unordered) : costs;
 }
 
 /// A file says its own shape; flags that repeat it must agree.
@@ -112,6 +125,37 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
   return summarize(step.traffic
                        ? simulate_batches(step.program, *step.traffic, options.seeds, batch)
                        : simulate_batches(step.program, options.seeds, batch));
+}
+
+/// Nothing where every instruction takes its time whatever the others do.
+std::optional<Traffic> find_traffic(const Step& step) {
+  const Models& models = step.models;
+  if (!models.cluster && !models.contention) return {};
+  Traffic traffic;
+  traffic.fixed = step.durations;
+  if (models.cluster) traffic = route_messages(step.program, step.durations, *models.cluster);
+  if (!models.contention) return traffic;
+  return with_company(std::move(traffic), step.program, *models.contention);
+}
+
+std::string uniform_text(const UniformCost& cost) {
+  const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
+                    : cost.per == UniformCost::Per::kChunk ? "chunk"
+                                                           : "slice";
+  return fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
+                     to_text(cost.full_backward()), to_text(cost.input_grad),
+                     to_text(cost.weight_grad), per, to_text(cost.message));
+}
+
+/// What the durations come from, in words.
+std::string costs_text(const Models& models, const PredictOptions& options) {
+  const LayerLayout& layout = options.shape.layout;
+  std::string text = models.placed               ? in_words(models.placed->on)
+                     : options.cost.file.empty() ? uniform_text(options.cost.uniform)
+                                                 : options.cost.file;
+  if (!layout.empty()) text += ", layout " + to_string(layout);
+  if (options.cost.network) text += ", network " + to_string(*options.cost.network);
+  return text;
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
@@ -159,21 +203,14 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = required(given.microbatches, def.name, "-m");
   request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
-  if (!given.layout.empty()) request.shape.chunks = chunks_of_layout(given, request.shape.ranks);
+  if (!given.layout.empty())
+    request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
   request.shape.slices = given.slices.value_or(1);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs && options.model.given()) {
-    ModelOnDevices on = resolve(options.model);
-    if (!options.moves.recompute.empty()) on.parallel.recompute = options.moves.recompute[0];
-    request.stage_costs = model_step(on, request.shape).costs;
-  } else if (def.reads_costs && !options.cost.file.empty()) {
-    request.stage_costs = stage_costs(request.shape, options.cost.file);
-  }
-  if (def.reads_costs && !given.layout.empty())
-    request.stage_costs = layout_costs(unordered_schedule(request.shape), options);
+  if (def.reads_costs) request.stage_costs = costs_before_order(request.shape, options);
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -207,75 +244,67 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return shard_stages(std::move(schedule));
 }
 
-void set_bytes(MemoryModel& memory, const ModelStep& step) {
-  memory.activation_bytes = step.activation_bytes;
-  memory.static_bytes.clear();
-  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
-}
-
-/// R is an op of its own: its time is not a part of the backward's.
-void add_recompute(Models& models, const Schedule& schedule, const ModelOnDevices& on,
-                   const ModelStep& step) {
-  if (schedule.recompute_of_stage.empty()) return;
-  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const auto at = static_cast<std::size_t>(stage);
-    const StageRecompute again = stage_recompute(on, step, schedule, stage);
-    for (std::size_t slice = 0; slice < slices; ++slice)
-      models.costs.stages[at * slices + slice].recompute = again.time;
-    models.memory.checkpoint_bytes.push_back(models.memory.activation_bytes[at].forward -
-                                             again.spared);
-  }
-}
-
-Models load_models(const Schedule& schedule, const PredictOptions& options) {
-  Models models;
-  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+/// One source for every time, so that nobody wonders which of two was taken.
+void expect_one_cost_source(const PredictOptions& options) {
+  const CostOptions& cost = options.cost;
   const bool has_layout = !options.shape.layout.empty();
-  if (options.cost.network && (options.model.given() || has_layout))
+  const bool has_file = !cost.file.empty();
+  constexpr const char* kCostFlags =
+      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard and "
+      "--norm";
+  if (cost.network && (options.model.given() || has_layout))
     throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
-  if (options.model.given()) {
-    if (options.cost.any_uniform || !options.cost.file.empty())
-      throw Error("--model gives all costs; leave --costs, --f, --i, --w, --b and --p2p out");
-    const std::vector<Recompute>& recompute = options.moves.recompute;
-    if (recompute.size() > 1)
-      throw Error("--model recomputes every stage alike; give --recompute one entry");
-    ModelOnDevices on = resolve(options.model);
-    if (!recompute.empty()) on.parallel.recompute = recompute[0];
-    const ModelStep step = model_step(on, schedule);
-    models.costs = step.costs;
-    set_bytes(models.memory, step);
-    add_recompute(models, schedule, on, step);
-    return models;
-  }
-  if (has_layout) {
-    models.costs = layout_costs(schedule, options);
-    return models;
-  }
-  if (options.cost.file.empty()) {
-    warn_of_unequal_backwards(schedule, options.cost.uniform);
-    models.costs = spread(options.cost.uniform, schedule);
-    if (options.cost.network) {
-      models.cluster =
-          cluster_of(*options.cost.network, options.cost.uniform.message, schedule.shape.ranks);
-      models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
-    }
-    return models;
-  }
-  if (options.cost.network)
+  if (options.model.given() && (cost.any_uniform || has_file))
+    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
+  if (has_file && has_layout)
+    throw Error("--costs has the times of every stage; leave --layout out");
+  if (has_file && cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
-  if (options.cost.any_uniform)
-    throw Error(
-        "--costs gives all costs; leave --f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, "
-        "--reduce-grad, --unshard and --norm out");
-  const CostFile file = read_cost_file(options.cost.file);
+  if (has_file && cost.any_uniform)
+    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
+}
+
+void set_model(Models& models, const Schedule& schedule, const PredictOptions& options) {
+  PlacedModel placed{model_of(options), {}};
+  placed.step = model_step(placed.on, schedule);
+  models.costs = placed.step.costs;
+  set_bytes(models.memory, placed.step);
+  set_recompute(models.costs, models.memory, schedule, placed);
+  models.placed = std::move(placed);
+}
+
+void set_file(Models& models, const Schedule& schedule, const std::string& path) {
+  const CostFile file = read_cost_file(path);
   const MemoryModel bytes = memory_model(file, schedule);
   models.costs = cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
+  models.contention = contention(file, schedule);
   models.memory.activation_bytes = bytes.activation_bytes;
   models.memory.weight_bytes = bytes.weight_bytes;
   models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
   models.memory.static_bytes = bytes.static_bytes;
+}
+
+void set_uniform(Models& models, const Schedule& schedule, const CostOptions& cost) {
+  warn_of_unequal_backwards(schedule, cost.uniform);
+  models.costs = spread(cost.uniform, schedule);
+  if (!cost.network) return;
+  models.cluster = cluster_of(*cost.network, cost.uniform.message, schedule.shape.ranks);
+  models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+}
+
+Models load_models(const Schedule& schedule, const PredictOptions& options) {
+  expect_one_cost_source(options);
+  Models models;
+  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
+  if (options.model.given())
+    set_model(models, schedule, options);
+  else if (!options.shape.layout.empty())
+    models.costs = layout_costs(schedule, options);
+  else if (!options.cost.file.empty())
+    set_file(models, schedule, options.cost.file);
+  else
+    set_uniform(models, schedule, options.cost);
   return models;
 }
 
@@ -295,20 +324,6 @@ Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) 
   return std::get<Program>(std::move(lowered));
 }
 
-MadeWith made_with(const PredictOptions& options) {
-  const UniformCost& cost = options.cost.uniform;
-  MadeWith made{options.cost.lower, options.cost.file, to_string(options.shape.profile)};
-  if (!made.costs.empty()) return made;
-  const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
-                    : cost.per == UniformCost::Per::kChunk ? "chunk"
-                                                           : "slice";
-  made.costs = fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
-                           to_text(cost.full_backward()), to_text(cost.input_grad),
-                           to_text(cost.weight_grad), per, to_text(cost.message));
-  if (!options.shape.layout.empty()) made.costs += ", layout " + to_string(options.shape.layout);
-  return made;
-}
-
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
   return predict(load_schedule(name_or_path, options), options);
 }
@@ -316,15 +331,15 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
 Step predict(Schedule schedule, const PredictOptions& options) {
   Step step;
   step.schedule = std::move(schedule);
-  step.program = lower_or_explain(step.schedule, options.cost.lower);
+  step.program = lower_or_explain(step.schedule, lowering_of(step.schedule, options));
   step.models = load_models(step.schedule, options);
   step.durations =
       slow_down(step.program,
                 inject(options.injections, step.program, price(step.program, step.models.costs)),
                 options.noise.slow_ranks);
   SharedRun run;
-  if (step.models.cluster) {
-    step.traffic = route_messages(step.program, step.durations, *step.models.cluster);
+  step.traffic = find_traffic(step);
+  if (step.traffic) {
     run = simulate_shared(step.program, *step.traffic);
     step.timeline = std::move(run.timeline);
     step.timeline.alone = step.durations;
@@ -332,7 +347,8 @@ Step predict(Schedule schedule, const PredictOptions& options) {
     step.timeline = simulate(step.program, step.durations);
   }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
-  step.made = made_with(options);
+  step.made = {lowering_of(step.schedule, options), costs_text(step.models, options),
+               to_string(options.shape.profile)};
   if (step.traffic)
     step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
   if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);

@@ -8,8 +8,9 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
-#include "sim/model/model_step.h"
+#include "sim/model/contention.h"
 #include "sim/model/traffic.h"
+#include "tools/model_costs.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -19,7 +20,9 @@ namespace bubblescope {
 struct Models {
   CostModel costs;
   MemoryModel memory;
-  std::optional<Cluster> cluster;  ///< where messages share links
+  std::optional<Cluster> cluster;        ///< where messages share links
+  std::optional<Contention> contention;  ///< where ops slow each other
+  std::optional<PlacedModel> placed;     ///< where a model gives them
 };
 
 /// One step of training, predicted: each value made once, from the one before.
@@ -28,7 +31,7 @@ struct Step {
   Program program;
   Models models;
   std::vector<Nanos> durations;    ///< with the injected delays; of messages, as if alone
-  std::optional<Traffic> traffic;  ///< where messages share links
+  std::optional<Traffic> traffic;  ///< where messages share links, or ops slow each other
   Timeline timeline;
   BubbleReport report;
   MadeWith made;
@@ -56,9 +59,6 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
 /// what a file says is not validated here.
 Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
 
-/// The activations and states of a model, in bytes.
-void set_bytes(MemoryModel& memory, const ModelStep& step);
-
 /// From the model, the cost file, which is read once, or from the flags spread over the schedule's
 /// stages.
 Models load_models(const Schedule& schedule, const PredictOptions& options);
@@ -66,9 +66,6 @@ Models load_models(const Schedule& schedule, const PredictOptions& options);
 /// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
 /// culprit marked, and Error (Fault::kProblem) is thrown.
 Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
-
-/// What a report made under these options states about them.
-MadeWith made_with(const PredictOptions& options);
 
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);

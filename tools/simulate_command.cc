@@ -6,8 +6,10 @@
 #include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
+#include "tools/model_report.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
+#include "tools/unused_costs.h"
 #include "traces/made_with.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
@@ -23,11 +25,21 @@ constexpr const char* kExample =
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
 
 std::string print_report(const Step& step, const std::string& format, const DrawOptions& draw) {
-  if (format == "json")
-    return with_members(write_report_json(step.report, step.program, step.timeline),
-                        write_made_with_json(step.made));
+  const std::optional<PlacedModel>& placed = step.models.placed;
+  if (format == "json") {
+    std::string members = write_made_with_json(step.made);
+    if (placed) members += "," + write_model_json(*placed, step.report);
+    return with_members(write_report_json(step.report, step.program, step.timeline), members);
+  }
   if (format == "csv") return write_report_csv(step.report);
-  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw);
+  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
+         (placed ? write_model_text(*placed, step.report) : "");
+}
+
+void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {
+  if (explain) print_assumptions(placed.on);
+  const std::string warning = memory_warning(placed, report);
+  if (!warning.empty()) fmt::print(stderr, "bubblescope: {}\n", warning);
 }
 
 }  // namespace
@@ -56,8 +68,11 @@ int run_simulate(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
-  if (options.model.explain && options.model.given()) print_assumptions(resolve(options.model));
   const Step step = predict(schedule, options);
+  warn_of_unused_costs(options.cost.uniform, step.program);
+  if (step.report.noise && format == "csv")
+    fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
+  if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);
   DrawOptions draw = terminal_draw_options();

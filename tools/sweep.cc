@@ -56,12 +56,11 @@ void add_range(std::set<std::int32_t>& numbers, const std::string& range) {
 /// What the threads of one sweep share.
 class SharedSweep {
  public:
-  SharedSweep(const std::vector<Configuration>& configurations,
-              const std::function<Outcome(const Configuration&)>& evaluate,
-              const Progress& progress)
+  SharedSweep(const std::vector<Configuration>& configurations, const Evaluate& evaluate,
+              const SweepOptions& options)
       : configurations_(configurations),
         evaluate_(evaluate),
-        progress_(progress),
+        options_(options),
         outcomes_(configurations.size()) {}
 
   void work() {
@@ -87,14 +86,20 @@ class SharedSweep {
     const std::size_t end = std::min(begin + kBatch, configurations_.size());
     for (std::size_t at = begin; at < end; ++at) outcomes_[at] = evaluate_(configurations_[at]);
     const std::size_t done = done_.fetch_add(end - begin) + end - begin;
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock && progress_) progress_(done, configurations_.size());
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (options_.record) {
+      lock.lock();
+      options_.record(begin, std::span(outcomes_).subspan(begin, end - begin));
+    } else if (!lock.try_lock()) {
+      return true;
+    }
+    if (options_.progress) options_.progress(done, configurations_.size());
     return true;
   }
 
   const std::vector<Configuration>& configurations_;
-  const std::function<Outcome(const Configuration&)>& evaluate_;
-  const Progress& progress_;
+  const Evaluate& evaluate_;
+  const SweepOptions& options_;
   std::vector<Outcome> outcomes_;  ///< each written by one thread
   std::atomic<std::size_t> next_ = 0;
   std::atomic<std::size_t> done_ = 0;
@@ -121,17 +126,18 @@ std::vector<std::int32_t> parse_numbers(const std::string& text) {
 }
 
 std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
-                           const std::function<Outcome(const Configuration&)>& evaluate,
-                           std::int32_t threads, const Progress& progress) {
-  SharedSweep shared(configurations, evaluate, progress);
+                           const Evaluate& evaluate, const SweepOptions& options) {
+  SharedSweep shared(configurations, evaluate, options);
   {
     std::vector<std::jthread> others;
-    for (std::int32_t thread = 1; thread < threads; ++thread)
+    for (std::int32_t thread = 1; thread < options.threads; ++thread)
       others.emplace_back([&shared] { shared.work(); });
     shared.work();
   }
-  if (progress && !configurations.empty()) progress(configurations.size(), configurations.size());
-  return std::move(shared).finish();
+  std::vector<Outcome> outcomes = std::move(shared).finish();
+  if (options.progress && !configurations.empty())
+    options.progress(configurations.size(), configurations.size());
+  return outcomes;
 }
 
 Progress progress_bar() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,20 @@ std::vector<std::int32_t> parse_numbers(const std::string& text);
 /// Called now and then, from one thread at a time, with how many configurations are done.
 using Progress = std::function<void(std::size_t done, std::size_t all)>;
 
-/// What becomes of each configuration, in their order, whatever the number of threads. `evaluate`
-/// is called from several threads at once; what it throws is thrown here.
+/// What becomes of a configuration; called from several threads at once.
+using Evaluate = std::function<Outcome(const Configuration&)>;
+
+struct SweepOptions {
+  std::int32_t threads = 1;
+  Progress progress;
+  /// Called from one thread at a time, with what became of the configurations from `begin` on.
+  std::function<void(std::size_t begin, std::span<const Outcome> outcomes)> record = {};
+};
+
+/// What becomes of each configuration, in their order, whatever the number of threads. What
+/// `evaluate` and `record` throw is thrown here.
 std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
-                           const std::function<Outcome(const Configuration&)>& evaluate,
-                           std::int32_t threads, const Progress& progress);
+                           const Evaluate& evaluate, const SweepOptions& options);
 
 /// A bar on stderr where that is a terminal; elsewhere nothing.
 Progress progress_bar();

@@ -139,7 +139,8 @@ Outcome WhatIf::evaluate(const Configuration& configuration) const {
       memory.checkpoint_bytes = bytes.checkpoint_bytes;
       memory.static_bytes = bytes.static_bytes;
     }
-    const BubbleReport report = analyze(schedule, program, simulate(program, costs), memory);
+    const BubbleReport report =
+        analyze_briefly(schedule, program, simulate(program, costs), memory);
     Outcome outcome{summarize(configuration, report), {}};
     if (whole_model_) outcome.plan->peak_units /= configuration.shape.ranks;
     const Problems over = over_cap(peaks_of(report), memory);

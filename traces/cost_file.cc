@@ -39,7 +39,7 @@ MemoryDelta read_activation_bytes(const JsonNode& node) {
 StageEntry read_stage(const JsonNode& node) {
   node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
                     "selective_recompute", "overlapped_pair", "evict", "load", "activation_bytes",
-                    "optimizer", "reduce_grad", "unshard", "weight_bytes"});
+                    "optimizer", "reduce_grad", "unshard", "weight_bytes", "in_company"});
   StageEntry stage;
   stage.forward = node.at("forward").duration();
   stage.backward = read_duration(node, "backward");
@@ -64,6 +64,7 @@ StageEntry read_stage(const JsonNode& node) {
   stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
   stage.update.unshard = read_duration(node, "unshard").value_or(0);
   if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
+  if (const auto company = node.find("in_company")) stage.in_company = read_company(*company);
   return stage;
 }
 
@@ -144,8 +145,8 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const JsonNode root(json, file);
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys(
-      {"format", "stages", "message", "norm", "copy", "links", "memory", "cluster", "measured"});
+  root.expect_keys({"format", "stages", "message", "norm", "copy", "links", "memory", "cluster",
+                    "ranks_per_device", "measured"});
   CostFile costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
@@ -157,6 +158,8 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);
+  if (const auto ranks = root.find("ranks_per_device"))
+    costs.ranks_per_device = ranks->integer32(1, kMaxStage);
   return costs;
 }
 

@@ -13,6 +13,7 @@
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
 //    "cluster": {...},                      nodes, and what messages share: cluster_entry.h
+//    "ranks_per_device": 4, ...             and "in_company" of stages: company_entry.h
 //    "measured": {...}}                     how it was measured (calibrate writes it); not read
 #pragma once
 
@@ -25,6 +26,7 @@
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
 #include "traces/cluster_entry.h"
+#include "traces/company_entry.h"
 
 namespace bubblescope {
 
@@ -44,6 +46,7 @@ struct StageEntry {
   std::optional<Bytes> weight_bytes;          ///< one copy of the weights
   std::optional<Bytes> checkpoint;            ///< kept where everything is recomputed
   std::optional<Bytes> selective_checkpoint;  ///< kept where attention is
+  std::optional<CompanyEntry> in_company;     ///< others on its device do not slow it unless given
 };
 
 /// What a copy between two memories takes: latency, and the bytes that are kept over the bandwidth.
@@ -75,6 +78,7 @@ struct CostFile {
   Nanos norm = 0;
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
+  std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given
   CopyEntry copy;
   std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
 };

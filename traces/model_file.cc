@@ -85,6 +85,7 @@ Transformer parse_model(std::string_view text, const std::string& file) {
   model.dropout = gpt2;
   model.vocabulary = config.required({"vocab_size"});
   model.tied_embeddings = config.flag("tie_word_embeddings", gpt2);
+  model.predictions = config.find({"num_nextn_predict_layers"}, 0).value_or(0);
   model.sequence = config.required({"max_position_embeddings", "n_positions"});
   if (gpt2) model.position_table = model.sequence;
   model.experts = experts_of(config);

@@ -17,7 +17,8 @@ namespace bubblescope {
 /// Mixtures of experts: "num_local_experts" (or "n_routed_experts", "num_experts"),
 /// "num_experts_per_tok", "moe_intermediate_size", "n_shared_experts", "first_k_dense_replace";
 /// latent attention: "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
-/// "v_head_dim". Other keys are not read. Throws Error with the JSON pointer of the first fault.
+/// "v_head_dim"; multi-token prediction: "num_nextn_predict_layers". Other keys are not read.
+/// Throws Error with the JSON pointer of the first fault.
 Transformer parse_model(std::string_view text, const std::string& file);
 Transformer read_model(const std::string& path);
 

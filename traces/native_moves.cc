@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <optional>
+
+#include "sim/ir/recompute.h"
 
 namespace bubblescope {
 
 namespace {
 
 Recompute read_recompute(const JsonNode& node) {
-  for (const Recompute known : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
-    if (node.text() == name(known)) return known;
+  if (const std::optional<Recompute> known = find_recompute(node.text())) return *known;
   node.refuse("must be 'none', 'selective' or 'full'");
 }
 

@@ -29,7 +29,7 @@ std::string write_configuration(const Configuration& configuration) {
       "\"microbatches\":{},\"micro_batch_size\":{},\"recompute\":{}",
       json_string(configuration.schedule), shape.ranks, shape.chunks, configuration.tensor,
       configuration.context, configuration.expert, configuration.data, shape.microbatches,
-      configuration.micro_batch_size, json_string(configuration.recompute));
+      configuration.micro_batch_size, json_string(std::string(name(configuration.recompute))));
 }
 
 std::string write_plan(const Plan& plan) {
@@ -86,8 +86,8 @@ std::string write_plan_csv(const PlanTable& table) {
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
         which.shape.ranks, which.shape.chunks, which.tensor, which.context, which.expert,
-        which.data, which.shape.microbatches, which.micro_batch_size, which.recompute, plan.step,
-        plan.nanos_per_sample(), plan.bubble_ratio, plan.lower_bound,
+        which.data, which.shape.microbatches, which.micro_batch_size, name(which.recompute),
+        plan.step, plan.nanos_per_sample(), plan.bubble_ratio, plan.lower_bound,
         plan.peak_bytes ? std::to_string(*plan.peak_bytes) : "", plan.peak_activations,
         plan.peak_units, plan.mfu ? fmt::format("{}", *plan.mfu) : "",
         plan.tokens_per_second ? fmt::format("{}", *plan.tokens_per_second) : "");

@@ -171,6 +171,12 @@ class RankTable {
   int decimals_ = 0;
 };
 
+/// What a prediction rests on; a measurement rests on nothing.
+std::string costs_line(const Recording& recording) {
+  if (recording.made.costs.empty() || recording.report.source != "simulated") return {};
+  return "costs        " + recording.made.costs + "\n";
+}
+
 std::string totals(const BubbleReport& report) {
   const std::string makespan = short_text(report.makespan);
   const std::string bound = short_text(report.lower_bound);
@@ -271,9 +277,9 @@ std::string highest_peak(const Recording& recording) {
 }  // namespace
 
 std::string write_text_report(const Recording& recording, const DrawOptions& options) {
-  std::string text = totals(recording.report) + asynchronous(recording.report) +
-                     busiest_link(recording.report) + noise_line(recording.report) +
-                     sensitivity_line(recording.report) + "\n" +
+  std::string text = costs_line(recording) + totals(recording.report) +
+                     asynchronous(recording.report) + busiest_link(recording.report) +
+                     noise_line(recording.report) + sensitivity_line(recording.report) + "\n" +
                      RankTable(recording, options).draw();
   const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";

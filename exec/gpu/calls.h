@@ -102,6 +102,8 @@ struct BubblescopeGpu {
   const char* (*launch_graph)(void* graph, void* stream);
   void (*release_graph)(void* graph);
 
+  /// Names what this thread enqueues from now on, for profilers; null: nothing more. No errors.
+  void (*label)(const char* text);
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);
   const char* (*clear)(void* memory, std::size_t bytes, void* stream);
   const char* (*spin)(const BubblescopeSpin* spin, void* stream);

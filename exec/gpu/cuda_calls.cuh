@@ -31,6 +31,7 @@ void add_stream_calls(BubblescopeGpu& calls);
 void add_partition_calls(BubblescopeGpu& calls);
 void add_kernel_calls(BubblescopeGpu& calls);
 void add_multiply_calls(BubblescopeGpu& calls);
+void add_label_call(BubblescopeGpu& calls);
 
 }  // namespace bubblescope
 

@@ -119,6 +119,7 @@ BubblescopeGpu make_table() {
   add_partition_calls(calls);
   add_kernel_calls(calls);
   add_multiply_calls(calls);
+  add_label_call(calls);
   return calls;
 }
 

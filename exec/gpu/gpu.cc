@@ -26,21 +26,23 @@ void Gpu::enqueue(const char* error) const {
 std::vector<BubblescopeDevice> Gpu::devices() const {
   std::int32_t count = 0;
   expect(calls_.count_devices(&count));
-  std::vector<BubblescopeDevice> devices(static_cast<std::size_t>(count));
-  for (std::int32_t device = 0; device < count; ++device)
-    expect(calls_.describe_device(device, &devices[static_cast<std::size_t>(device)]));
+  std::vector<BubblescopeDevice> devices;
+  for (std::int32_t device = first_device_; device < count; ++device)
+    expect(calls_.describe_device(device, &devices.emplace_back()));
   return devices;
 }
 
 void Gpu::link_devices(std::int32_t from, std::int32_t to) const {
-  expect(calls_.link_devices(from, to));
+  expect(calls_.link_devices(first_device_ + from, first_device_ + to));
 }
 
-void Gpu::await_device(std::int32_t device) const { expect(calls_.await_device(device)); }
+void Gpu::await_device(std::int32_t device) const {
+  expect(calls_.await_device(first_device_ + device));
+}
 
 GpuHandle Gpu::allocate(std::int32_t device, std::size_t bytes) const {
   void* memory = nullptr;
-  expect(calls_.allocate(device, bytes, &memory));
+  expect(calls_.allocate(first_device_ + device, bytes, &memory));
   return GpuHandle(memory, {calls_.release_memory});
 }
 
@@ -55,7 +57,8 @@ void Gpu::download(void* to, const void* from, std::size_t bytes) const {
 std::vector<GpuHandle> Gpu::split(std::int32_t device, std::int32_t multiprocessors,
                                   std::int32_t parts) const {
   std::vector<void*> made(static_cast<std::size_t>(parts), nullptr);
-  const char* const error = calls_.split(device, multiprocessors, parts, made.data());
+  const char* const error =
+      calls_.split(first_device_ + device, multiprocessors, parts, made.data());
   std::vector<GpuHandle> partitions;
   for (void* const partition : made)
     partitions.push_back(GpuHandle(partition, {calls_.release_partition}));
@@ -65,19 +68,20 @@ std::vector<GpuHandle> Gpu::split(std::int32_t device, std::int32_t multiprocess
 
 GpuHandle Gpu::create_stream(std::int32_t device, void* partition) const {
   void* stream = nullptr;
-  expect(calls_.create_stream(device, partition, &stream));
+  expect(calls_.create_stream(first_device_ + device, partition, &stream));
   return GpuHandle(stream, {calls_.release_stream});
 }
 
 GpuHandle Gpu::create_event(std::int32_t device, bool timed) const {
   void* event = nullptr;
-  expect(calls_.create_event(device, timed ? 1 : 0, &event));
+  expect(calls_.create_event(first_device_ + device, timed ? 1 : 0, &event));
   return GpuHandle(event, {calls_.release_event});
 }
 
 GpuHandle Gpu::create_multiplier(const RankPlace& place) const {
   void* multiplier = nullptr;
-  expect(calls_.create_multiplier(place.device, place.multiprocessors, &multiplier));
+  expect(
+      calls_.create_multiplier(first_device_ + place.device, place.multiprocessors, &multiplier));
   return GpuHandle(multiplier, {calls_.release_multiplier});
 }
 
@@ -117,6 +121,16 @@ GpuHandle Gpu::end_capture(const GpuHandle& stream) const {
 
 void Gpu::launch_graph(const GpuHandle& graph, const GpuHandle& stream) const {
   expect(calls_.launch_graph(graph.get(), stream.get()));
+}
+
+void Gpu::label(const std::string& text, const std::function<void()>& enqueue) const {
+  struct End {
+    const BubblescopeGpu& calls;
+    ~End() { calls.label(nullptr); }
+  };
+  calls_.label(text.c_str());
+  const End end{calls_};
+  enqueue();
 }
 
 void Gpu::copy(void* to, const void* from, std::size_t bytes, void* stream) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +42,9 @@ class GpuFlag {
 /// the Gpu, and the Gpu its handles.
 class Gpu {
  public:
-  explicit Gpu(const BubblescopeGpu& calls) : calls_(calls) {}
+  /// Devices are counted from the first that this process is to use.
+  explicit Gpu(const BubblescopeGpu& calls, std::int32_t first_device = 0)
+      : calls_(calls), first_device_(first_device) {}
 
   const BubblescopeGpu& calls() const { return calls_; }
 
@@ -74,6 +77,9 @@ class Gpu {
   /// How much has been put on streams: each stream takes about a thousand at a time.
   std::int64_t commands() const { return commands_; }
 
+  /// Names what `enqueue` puts on streams, as profilers show it.
+  void label(const std::string& text, const std::function<void()>& enqueue) const;
+
   void copy(void* to, const void* from, std::size_t bytes, void* stream) const;
   void clear(void* memory, std::size_t bytes, void* stream) const;
   void spin(const BubblescopeSpin& spin, void* stream) const;
@@ -84,11 +90,13 @@ class Gpu {
   void enqueue(const char* error) const;
 
   const BubblescopeGpu& calls_;
+  std::int32_t first_device_;
   mutable std::int64_t commands_ = 0;
 };
 
-/// Opens bubblescope_cuda.so and through it the driver. Throws Error (Fault::kMachine) that says
-/// which of them is missing. The module stays open for good.
+/// Opens bubblescope_cuda.so (or the file that the environment variable BUBBLESCOPE_CUDA_MODULE
+/// names) and through it the driver. Throws Error (Fault::kMachine) that says which of them is
+/// missing. The module stays open for good.
 const BubblescopeGpu& open_gpu();
 
 /// The same for a module in this file.

@@ -42,7 +42,7 @@ class GpuBackend : public Backend {
     return std::make_unique<GpuWorker>(rank, *step_);
   }
 
-  std::string describe() const { return machine_.describe(); }
+  const GpuMachine& machine() const { return machine_; }
   GpuTraining* training() { return training_ ? &*training_ : nullptr; }
 
  private:
@@ -66,7 +66,8 @@ class GpuBackend : public Backend {
 Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request) {
   auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
   Job started;
-  started.device = backend->describe();
+  started.device = backend->machine().describe();
+  started.ranks_per_device = backend->machine().ranks_per_device();
   if (GpuTraining* const training = backend->training()) {
     started.after_step = [training] { training->finish_step(); };
     started.result = [training] { return training->result(); };

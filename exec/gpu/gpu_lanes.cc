@@ -58,7 +58,7 @@ void GpuLanes::put(InstructionId id, const GpuWork& work, bool in_graph) {
     gpu.record_in_graph(start_[id], stream);
   else
     gpu.record(start_[id], stream);
-  work(id, stream.get());
+  gpu.label(to_string(program_.instructions[id].op), [&] { work(id, stream.get()); });
   if (in_graph)
     gpu.record_in_graph(end_[id], stream);
   else

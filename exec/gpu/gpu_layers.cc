@@ -31,17 +31,24 @@ struct SequenceParts {
   HeadFactor weights;
 };
 
-SequenceParts parts_of(const GpuMatrix& qkv, const GpuMatrix& mixed, const GpuMatrix& weights,
-                       const AttentionShape& shape, std::int32_t sequence) {
+/// What attention reads and makes, or the gradients of that.
+struct AttentionMatrices {
+  const GpuMatrix& qkv;
+  const GpuMatrix& mixed;
+  const GpuMatrix& weights;
+};
+
+SequenceParts parts_of(const AttentionMatrices& of, const AttentionShape& shape,
+                       std::int32_t sequence) {
   const std::int64_t row = std::int64_t{sequence} * shape.sequence;
   const std::int64_t width = std::int64_t{shape.heads} * shape.head_width;
   const std::int64_t square = std::int64_t{shape.sequence} * shape.sequence;
   const std::int64_t begin = row * 3 * width;
-  return {{qkv, begin, shape.head_width},
-          {qkv, begin + width, shape.head_width},
-          {qkv, begin + 2 * width, shape.head_width},
-          {mixed, row * width, shape.head_width},
-          {weights, sequence * shape.heads * square, square}};
+  return {{of.qkv, begin, shape.head_width},
+          {of.qkv, begin + width, shape.head_width},
+          {of.qkv, begin + 2 * width, shape.head_width},
+          {of.mixed, row * width, shape.head_width},
+          {of.weights, sequence * shape.heads * square, square}};
 }
 
 HeadFactor turned(HeadFactor factor) {
@@ -84,11 +91,13 @@ float scale_of(const AttentionShape& shape) {
 
 }  // namespace
 
-GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, BubblescopeNumber number)
-    : gpu_(machine.gpu()),
-      number_(number),
-      pool_(machine.gpu(), machine.place(rank).device),
-      multiplier_(machine.gpu().create_multiplier(machine.place(rank))) {}
+GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, BubblescopeNumber number,
+                     Told told)
+    : gpu_(machine.gpu()), number_(number), pool_(machine.gpu(), machine.place(rank).device) {
+  RankPlace place = machine.place(rank);
+  if (told == Told::kNothing) place.multiprocessors = 0;  // cuBLASLt takes that for all
+  multiplier_ = gpu_.create_multiplier(place);
+}
 
 GpuMatrix GpuLayers::make(std::int32_t rows, std::int32_t columns) {
   GpuMatrix matrix{nullptr, rows, columns, number_, true};
@@ -175,23 +184,23 @@ GpuMatrix GpuLayers::norm(const GpuMatrix& input, const GpuMatrix& gain) {
   return target;
 }
 
-GpuLayers::NormGrad GpuLayers::norm_grad(const GpuMatrix& input, const GpuMatrix& gain,
-                                         const GpuMatrix& grad, const GpuMatrix& added,
-                                         GpuMatrix target) {
-  if (target.data == nullptr) target = make(input.rows, input.columns);
+GpuLayers::NormGrad GpuLayers::norm_grad(const NormBack& norm) {
+  const GpuMatrix& input = norm.input;
+  const GpuMatrix target =
+      norm.target.data != nullptr ? norm.target : make(input.rows, input.columns);
   const GpuMatrix inverses = make_floats(input.rows, 1);
   BubblescopeLaunch back = order(Kernel::kNormGrad, input);
   back.target = target.data;
   back.inputs[0] = input.data;
-  back.inputs[1] = gain.data;
-  back.inputs[2] = grad.data;
-  back.inputs[3] = added.data;
+  back.inputs[1] = norm.gain.data;
+  back.inputs[2] = norm.grad.data;
+  back.inputs[3] = norm.added.data;
   back.extra[0] = inverses.data;
   launch(back);
   const GpuMatrix gain_grad = make_floats(1, input.columns);
   BubblescopeLaunch sum = order(Kernel::kGainGrad, input);
   sum.inputs[0] = input.data;
-  sum.inputs[1] = grad.data;
+  sum.inputs[1] = norm.grad.data;
   sum.inputs[2] = inverses.data;
   sum.extra[0] = gain_grad.data;
   launch(sum);
@@ -203,7 +212,7 @@ GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShap
   const std::int32_t length = shape.sequence;
   const GpuMatrix weights = make(shape.batch * shape.heads * length, length);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
-    const SequenceParts at = parts_of(qkv, qkv, weights, shape, sequence);
+    const SequenceParts at = parts_of({qkv, qkv, weights}, shape, sequence);
     gpu_.multiply(multiplier_,
                   batched({at.query, turned(at.key), at.weights, length, shape.head_width, length,
                            scale_of(shape)},
@@ -222,7 +231,7 @@ GpuMatrix GpuLayers::mix_values(const GpuMatrix& qkv, const GpuMatrix& weights,
   const std::int32_t length = shape.sequence;
   const GpuMatrix mixed = make(qkv.rows, qkv.columns / 3);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
-    const SequenceParts at = parts_of(qkv, mixed, weights, shape, sequence);
+    const SequenceParts at = parts_of({qkv, mixed, weights}, shape, sequence);
     gpu_.multiply(
         multiplier_,
         batched({at.weights, at.value, at.mixed, length, length, shape.head_width}, shape.heads),
@@ -241,8 +250,8 @@ GpuMatrix GpuLayers::attention_grad(const GpuMatrix& qkv, const GpuMatrix& weigh
     gpu_.multiply(multiplier_, batched(product, shape.heads), stream_);
   };
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
-    const SequenceParts from = parts_of(qkv, mixed_grad, weights, shape, sequence);
-    const SequenceParts to = parts_of(grad, mixed_grad, logits_grad, shape, sequence);
+    const SequenceParts from = parts_of({qkv, mixed_grad, weights}, shape, sequence);
+    const SequenceParts to = parts_of({grad, mixed_grad, logits_grad}, shape, sequence);
     multiply_heads({turned(from.weights), from.mixed, to.value, length, length, width});
     multiply_heads({from.mixed, turned(from.value), to.weights, length, width, length});
   }
@@ -252,8 +261,8 @@ GpuMatrix GpuLayers::attention_grad(const GpuMatrix& qkv, const GpuMatrix& weigh
   launch(softmax);
   const float scale = scale_of(shape);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
-    const SequenceParts from = parts_of(qkv, mixed_grad, logits_grad, shape, sequence);
-    const SequenceParts to = parts_of(grad, mixed_grad, logits_grad, shape, sequence);
+    const SequenceParts from = parts_of({qkv, mixed_grad, logits_grad}, shape, sequence);
+    const SequenceParts to = parts_of({grad, mixed_grad, logits_grad}, shape, sequence);
     multiply_heads({from.weights, from.key, to.query, length, length, width, scale});
     multiply_heads({turned(from.weights), from.query, to.key, length, length, width, scale});
   }

@@ -32,8 +32,12 @@ inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 /// when the stream comes to it.
 class GpuLayers {
  public:
+  /// What products are told: how many multiprocessors the rank has, or nothing, for comparison.
+  enum class Told : std::uint8_t { kMultiprocessors, kNothing };
+
   /// `machine` is not copied. Numbers are stored as `number` says, but for gradients of weights.
-  GpuLayers(const GpuMachine& machine, std::int32_t rank, BubblescopeNumber number);
+  GpuLayers(const GpuMachine& machine, std::int32_t rank, BubblescopeNumber number,
+            Told told = Told::kMultiprocessors);
 
   /// Where the launches that follow go: the rank's compute stream.
   void set_stream(void* stream) { stream_ = stream; }
@@ -54,15 +58,20 @@ class GpuLayers {
                   const GpuMatrix& position_grad);
 
   GpuMatrix norm(const GpuMatrix& input, const GpuMatrix& gain);
-  /// The gradient of a norm's input, with `added` on top (unless it is empty), and that of its
-  /// gain.
+  /// What a norm made of `input` with `gain`, of which `grad` is the gradient. `added` goes on top
+  /// of the input's gradient unless it is empty; that is put into `target`, or a pooled matrix.
+  struct NormBack {
+    const GpuMatrix& input;
+    const GpuMatrix& gain;
+    const GpuMatrix& grad;
+    const GpuMatrix& added;
+    GpuMatrix target = {};
+  };
   struct NormGrad {
     GpuMatrix input;
     GpuMatrix gain;  ///< float32, one row
   };
-  /// `target` may be empty: a pooled one is made.
-  NormGrad norm_grad(const GpuMatrix& input, const GpuMatrix& gain, const GpuMatrix& grad,
-                     const GpuMatrix& added, GpuMatrix target = {});
+  NormGrad norm_grad(const NormBack& norm);
 
   GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
   GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);

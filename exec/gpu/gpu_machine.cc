@@ -38,8 +38,18 @@ GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share sh
       if (from != to) gpu_.link_devices(from, to);
 }
 
+GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, const OwnRank& own)
+    : gpu_(calls, own.device),
+      devices_(gpu_.devices()),
+      partitions_(static_cast<std::size_t>(ranks)),
+      here_(own.rank) {
+  devices_.resize(1);
+  places_.assign(partitions_.size(), RankPlace{0, devices_[0].multiprocessors});
+}
+
 std::string GpuMachine::describe() const {
   std::string text = describe_devices(devices_) + "; " + std::to_string(ranks()) + " rank(s), ";
+  if (here_) return text + "a process and a device each";
   const RankPlace& place = places_[0];
   if (place.has_partition)
     return text + std::to_string(place.multiprocessors) + " multiprocessors each (green contexts)";

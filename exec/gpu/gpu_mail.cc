@@ -32,10 +32,10 @@ void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slo
     return shape;
   };
   const std::int32_t maker = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
-  inbox_[index(slot)] = place_in(slot.stage);
-  if (schedule.rank_of_stage[static_cast<std::size_t>(maker)] !=
-      schedule.rank_of_stage[static_cast<std::size_t>(slot.stage)])
-    outbox_[index(slot)] = place_in(maker);
+  const std::int32_t from = schedule.rank_of_stage[static_cast<std::size_t>(maker)];
+  const std::int32_t to = schedule.rank_of_stage[static_cast<std::size_t>(slot.stage)];
+  if (machine.runs(to)) inbox_[index(slot)] = place_in(slot.stage);
+  if (from != to && machine.runs(from)) outbox_[index(slot)] = place_in(maker);
 }
 
 const GpuMatrix& GpuMail::outbox(const Slot& slot) const {

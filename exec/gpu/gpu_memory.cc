@@ -18,6 +18,12 @@ Columns columns_of_block(const TransformerShape& shape) {
   return {5 * width + 3 * width + 2 * inner + attention, 5 * width + 3 * width + 2 * inner};
 }
 
+/// What selective recomputation makes again: the weights of attention, and the values they mixed.
+Bytes attention_bytes(const TransformerShape& shape, std::int64_t number) {
+  return (std::int64_t{shape.heads} * shape.sequence + shape.width) * shape.blocks_per_stage *
+         shape.rows() * number;
+}
+
 }  // namespace
 
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
@@ -39,8 +45,9 @@ MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptio
     const Bytes kept = all.kept * shape.rows() * number;
     const Bytes left = all.left * shape.rows() * number + gains * gain;
     memory.activation_bytes.push_back({kept, left - kept, -left});
-    memory.checkpoint_bytes.push_back(
-        schedule.is_first(stage) ? 0 : Bytes{shape.rows()} * shape.width * number);
+    const Bytes input = schedule.is_first(stage) ? 0 : Bytes{shape.rows()} * shape.width * number;
+    const bool selective = schedule.recompute(stage) == Recompute::kSelective;
+    memory.checkpoint_bytes.push_back(selective ? kept - attention_bytes(shape, number) : input);
   }
   return memory;
 }

@@ -1,6 +1,8 @@
 // Forward and backward of a stage, as launches.
 #include "exec/gpu/gpu_stage.h"
 
+#include <utility>
+
 namespace bubblescope {
 
 namespace {
@@ -41,62 +43,80 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
   return saved;
 }
 
-/// grad * weight^T: the gradient of what a weight multiplied.
-GpuMatrix pull_back(GpuLayers& layers, const GpuStage& stage, const GpuMatrix& grad,
-                    std::size_t weight) {
-  return layers.product({grad}, transposed(value(stage, weight)));
-}
+/// Goes back through a stage, and notes what is left for its weights.
+class BackwardRun {
+ public:
+  BackwardRun(GpuLayers& layers, const GpuStage& stage) : layers_(layers), stage_(stage) {}
 
-/// Goes back through a norm and its gain, and notes the gain's own gradient. `grad` is given back.
-GpuMatrix pull_back_norm(GpuLayers& layers, const GpuStage& stage, std::size_t weight,
-                         const GpuMatrix& input, const GpuMatrix& grad, const GpuMatrix& added,
-                         const GpuMatrix& target, GpuWeightWork& work) {
-  const GpuLayers::NormGrad made =
-      layers.norm_grad(input, value(stage, weight), grad, added, target);
-  work.gains.push_back({weight, made.gain});
-  layers.drop(grad);
-  return made.input;
-}
+  GpuMatrix run_head(const GpuInputGradRun& run) {
+    const std::size_t begin = head_begin(stage_);
+    const GpuActivations& saved = run.saved;
+    const GpuMatrix logits_grad = saved.probabilities;
+    layers_.cross_entropy_grad(logits_grad, run.tokens.targets, run.scale);
+    const GpuMatrix normed_grad = pull_back(logits_grad, begin + kHead);
+    const GpuMatrix grad = pull_back_norm(begin + kHeadGain, saved.head_input, normed_grad, {}, {});
+    layers_.drop(saved.head_input);
+    work_.products.push_back({begin + kHead, saved.head_normed, logits_grad});
+    return grad;
+  }
 
-/// The gradient of a block's input, in `target` unless that is empty.
-GpuMatrix run_block_back(GpuLayers& layers, const GpuStage& stage, std::size_t begin,
-                         const GpuBlockActivations& saved, const GpuMatrix& grad,
-                         const GpuMatrix& target, GpuWeightWork& work) {
-  const GpuMatrix up_grad = pull_back(layers, stage, grad, begin + kDown);
-  layers.gelu_grad(saved.before_gelu, up_grad);
-  layers.drop(saved.before_gelu);
-  const GpuMatrix middle_grad =
-      pull_back_norm(layers, stage, begin + kMiddleGain, saved.middle,
-                     pull_back(layers, stage, up_grad, begin + kUp), grad, {}, work);
-  layers.drop(saved.middle);
-  work.products.push_back({begin + kDown, saved.after_gelu, grad});
-  work.products.push_back({begin + kUp, saved.middle_normed, up_grad});
-  const GpuMatrix mixed_grad = pull_back(layers, stage, middle_grad, begin + kOut);
-  const GpuMatrix qkv_grad =
-      layers.attention_grad(saved.qkv, saved.attention, mixed_grad, attention_shape(stage.shape));
-  for (const GpuMatrix* const done : {&mixed_grad, &saved.qkv, &saved.attention})
-    layers.drop(*done);
-  const GpuMatrix result =
-      pull_back_norm(layers, stage, begin + kGain, saved.input,
-                     pull_back(layers, stage, qkv_grad, begin + kQkv), middle_grad, target, work);
-  layers.drop(saved.input);
-  work.products.push_back({begin + kQkv, saved.normed, qkv_grad});
-  work.products.push_back({begin + kOut, saved.mixed, middle_grad});
-  return result;
-}
+  /// The gradient of a block's input, in `target` unless that is empty.
+  GpuMatrix run_block(std::size_t begin, const GpuBlockActivations& saved, const GpuMatrix& grad,
+                      const GpuMatrix& target) {
+    const GpuMatrix middle_grad = run_products(begin, saved, grad);
+    const GpuMatrix mixed_grad = pull_back(middle_grad, begin + kOut);
+    const GpuMatrix qkv_grad = layers_.attention_grad(saved.qkv, saved.attention, mixed_grad,
+                                                      attention_shape(stage_.shape));
+    for (const GpuMatrix* const done : {&mixed_grad, &saved.qkv, &saved.attention})
+      layers_.drop(*done);
+    const GpuMatrix result = pull_back_norm(begin + kGain, saved.input,
+                                            pull_back(qkv_grad, begin + kQkv), middle_grad, target);
+    layers_.drop(saved.input);
+    work_.products.push_back({begin + kQkv, saved.normed, qkv_grad});
+    work_.products.push_back({begin + kOut, saved.mixed, middle_grad});
+    return result;
+  }
 
-GpuMatrix run_head_back(GpuLayers& layers, const GpuStage& stage, const GpuActivations& saved,
-                        const GpuTokens& tokens, float scale, GpuWeightWork& work) {
-  const std::size_t begin = head_begin(stage);
-  const GpuMatrix logits_grad = saved.probabilities;
-  layers.cross_entropy_grad(logits_grad, tokens.targets, scale);
-  const GpuMatrix grad =
-      pull_back_norm(layers, stage, begin + kHeadGain, saved.head_input,
-                     pull_back(layers, stage, logits_grad, begin + kHead), {}, {}, work);
-  layers.drop(saved.head_input);
-  work.products.push_back({begin + kHead, saved.head_normed, logits_grad});
-  return grad;
-}
+  GpuWeightWork finish(const GpuMatrix& grad) && {
+    if (stage_.first) work_.embedded_grad = grad;
+    return std::move(work_);
+  }
+
+ private:
+  /// Back through the second half of a block, to what attention was added to.
+  GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
+                         const GpuMatrix& grad) {
+    const GpuMatrix up_grad = pull_back(grad, begin + kDown);
+    layers_.gelu_grad(saved.before_gelu, up_grad);
+    layers_.drop(saved.before_gelu);
+    const GpuMatrix middle_grad = pull_back_norm(begin + kMiddleGain, saved.middle,
+                                                 pull_back(up_grad, begin + kUp), grad, {});
+    layers_.drop(saved.middle);
+    work_.products.push_back({begin + kDown, saved.after_gelu, grad});
+    work_.products.push_back({begin + kUp, saved.middle_normed, up_grad});
+    return middle_grad;
+  }
+
+  /// grad * weight^T: the gradient of what a weight multiplied.
+  GpuMatrix pull_back(const GpuMatrix& grad, std::size_t weight) {
+    return layers_.product({grad}, transposed(value(stage_, weight)));
+  }
+
+  /// Goes back through a norm and its gain, and notes the gain's own gradient. `grad` is given
+  /// back.
+  GpuMatrix pull_back_norm(std::size_t weight, const GpuMatrix& input, const GpuMatrix& grad,
+                           const GpuMatrix& added, const GpuMatrix& target) {
+    const GpuLayers::NormGrad made =
+        layers_.norm_grad({input, value(stage_, weight), grad, added, target});
+    work_.gains.push_back({weight, made.gain});
+    layers_.drop(grad);
+    return made.input;
+  }
+
+  GpuLayers& layers_;
+  const GpuStage& stage_;
+  GpuWeightWork work_;
+};
 
 }  // namespace
 
@@ -117,10 +137,11 @@ Bytes GpuWeightWork::bytes() const {
   return bytes;
 }
 
-GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuMatrix& input,
-                           const GpuTokens& tokens, const GpuMatrix& output) {
+GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuForwardRun& run) {
   GpuActivations saved;
-  GpuMatrix between = input;
+  const GpuTokens& tokens = run.tokens;
+  const GpuMatrix& output = run.output;
+  GpuMatrix between = run.input;
   if (stage.first)
     between = layers.embed(value(stage, kEmbedding), value(stage, kPosition), tokens.inputs,
                            stage.shape.rows());
@@ -143,17 +164,13 @@ GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuMa
   return saved;
 }
 
-GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuActivations& saved,
-                             const GpuTokens& tokens, const GpuMatrix& output_grad,
-                             const GpuMatrix& input_grad, float scale) {
-  GpuWeightWork work;
-  GpuMatrix grad = output_grad;
-  if (stage.last) grad = run_head_back(layers, stage, saved, tokens, scale, work);
-  for (std::size_t block = saved.blocks.size(); block-- > 0;)
-    grad = run_block_back(layers, stage, block_begin(stage, block), saved.blocks[block], grad,
-                          block == 0 ? input_grad : GpuMatrix(), work);
-  if (stage.first) work.embedded_grad = grad;
-  return work;
+GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run) {
+  BackwardRun back(layers, stage);
+  GpuMatrix grad = stage.last ? back.run_head(run) : run.output_grad;
+  for (std::size_t block = run.saved.blocks.size(); block-- > 0;)
+    grad = back.run_block(block_begin(stage, block), run.saved.blocks[block], grad,
+                          block == 0 ? run.input_grad : GpuMatrix());
+  return std::move(back).finish(grad);
 }
 
 void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWork& work,
@@ -172,6 +189,20 @@ void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWo
   layers.embed_grad(work.embedded_grad, tokens.inputs, stage.weights[kEmbedding].grad,
                     stage.weights[kPosition].grad);
   layers.drop(work.embedded_grad);
+}
+
+void drop_attention(GpuLayers& layers, GpuActivations& saved) {
+  for (GpuBlockActivations& block : saved.blocks)
+    for (GpuMatrix* const matrix : {&block.attention, &block.mixed})
+      layers.drop(std::exchange(*matrix, GpuMatrix()));
+}
+
+void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved) {
+  const AttentionShape shape = attention_shape(stage.shape);
+  for (GpuBlockActivations& block : saved.blocks) {
+    block.attention = layers.attention_weights(block.qkv, shape);
+    block.mixed = layers.mix_values(block.qkv, block.attention, shape);
+  }
 }
 
 void drop(GpuLayers& layers, const GpuActivations& saved) {

@@ -62,20 +62,38 @@ struct GpuTokens {
   float* loss = nullptr;
 };
 
-/// `input` is empty on the first stage. What the next stage reads goes to `output`; where that is
-/// empty it is not made. The input becomes part of what is returned.
-GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuMatrix& input,
-                           const GpuTokens& tokens, const GpuMatrix& output);
+/// What a forward reads and writes. The input is empty on the first stage. What the next stage
+/// reads goes to `output`; where that is empty it is not made.
+struct GpuForwardRun {
+  GpuMatrix input;
+  GpuTokens tokens;
+  GpuMatrix output = {};
+};
 
-/// `output_grad` is empty on the last stage. What the previous stage reads goes to `input_grad`,
-/// which is empty on the first. `saved` is given back.
-GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuActivations& saved,
-                             const GpuTokens& tokens, const GpuMatrix& output_grad,
-                             const GpuMatrix& input_grad, float scale);
+/// The input becomes part of what is returned.
+GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuForwardRun& run);
+
+/// What an input gradient reads and writes. `output_grad` is empty on the last stage. What the
+/// previous stage reads goes to `input_grad`, which is empty on the first.
+struct GpuInputGradRun {
+  const GpuActivations& saved;  ///< given back
+  GpuTokens tokens;
+  GpuMatrix output_grad;
+  GpuMatrix input_grad;
+  float scale = 1;
+};
+
+GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run);
 
 /// Adds to the stage's gradients and gives `work` back.
 void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWork& work,
                      const GpuTokens& tokens);
+
+/// Gives back what attention made between its queries, keys and values and its output.
+void drop_attention(GpuLayers& layers, GpuActivations& saved);
+
+/// Makes it again.
+void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved);
 
 /// Gives back what a forward made, without a backward.
 void drop(GpuLayers& layers, const GpuActivations& saved);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <numeric>
 #include <thread>
 #include <utility>
 
+#include "exec/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -22,6 +24,8 @@ constexpr std::chrono::seconds kGrace{20};
 /// gate that the host itself has to open.
 constexpr std::int64_t kFull = 400;
 constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
+/// How long the host looks for the moment in which the gate has opened.
+constexpr Nanos kOpening = 5'000'000;
 
 /// Only what comes before or after an op can be injected into a stream.
 const Injections& expect_possible(const Injections& injections) {
@@ -86,6 +90,7 @@ RankResult GpuStep::result(std::int32_t rank) {
 void GpuStep::run() {
   reason_ = Stop::kNone;
   failure_ = nullptr;
+  failed_rank_ = ids_.empty() ? 0 : program_.instructions[ids_[0]].rank;
   arrange();
   std::fill(enqueued_.begin(), enqueued_.end(), 0);
   std::fill(ended_.begin(), ended_.end(), 0);
@@ -93,11 +98,17 @@ void GpuStep::run() {
   // A graph cannot be stopped at an op, so faults are injected without one.
   in_graph_ = work_.uses_graph && steps_ > 0 && request_.injections.empty();
   stop_.set(0);
-  gate_.set(steps_ == 0 ? 1 : 0);
+  gate_.set(0);
+  gate_is_open_ = false;
   try {
     if (work_.begin) work_.begin();
+    if (steps_ == 0) begin_together();
     in_graph_ ? launch() : enqueue_behind_gate();
-    gate_.set(1);
+    if (steps_ != 0) begin_together();
+    while (read_monotonic_clock() < zero_time_.earliest + kOpening &&
+           !machine_.gpu().has_ended(zero_[0])) {
+    }
+    zero_time_.latest = read_monotonic_clock();
     watch();
   } catch (const Error&) {
     failure_ = std::current_exception();
@@ -131,7 +142,18 @@ void GpuStep::enqueue_one(InstructionId id) {
   failed_rank_ = program_.instructions[id].rank;
   lanes_.enqueue(id, [this](InstructionId at, void* stream) { do_work(at, stream); });
   ++enqueued_[lanes_.plan().stream_of[id]];
-  if (lanes_.most_pending() > kFull) gate_.set(1);
+  if (lanes_.most_pending() > kFull) open_gate();
+}
+
+void GpuStep::begin_together() {
+  if (work_.outside.await_begin) work_.outside.await_begin();
+  open_gate();
+}
+
+void GpuStep::open_gate() {
+  if (std::exchange(gate_is_open_, true)) return;
+  zero_time_.earliest = read_monotonic_clock();
+  gate_.set(1);
 }
 
 /// The graph waits for all zeros, so that none of its instructions comes before its device's.
@@ -162,7 +184,8 @@ void GpuStep::watch() {
   Clock::time_point seen_at = Clock::now();
   std::vector<std::size_t> seen = ended_;
   while (!look()) {
-    if (std::exchange(seen, ended_) != ended_) seen_at = Clock::now();
+    if (std::exchange(seen, ended_) != ended_ || hears()) seen_at = Clock::now();
+    if (reason_ != Stop::kNone) return;
     if (const std::optional<InstructionId> dead = find_dead()) {
       failed_rank_ = program_.instructions[*dead].rank;
       throw Error(Fault::kMachine, "rank " + std::to_string(failed_rank_) + " died at " +
@@ -175,6 +198,15 @@ void GpuStep::watch() {
       return stop(Stop::kTimeout);
     std::this_thread::sleep_for(kLook);
   }
+}
+
+/// Whether other processes go on; a stop of theirs is one here.
+bool GpuStep::hears() {
+  if (!work_.outside.listen) return false;
+  const OutsideNews news =
+      work_.outside.listen(std::accumulate(ended_.begin(), ended_.end(), std::size_t{0}));
+  if (news.stop != Stop::kNone) stop(news.stop);
+  return news.goes_on;
 }
 
 /// Whether all that was enqueued has ended.
@@ -206,6 +238,7 @@ void GpuStep::stop(Stop reason) {
     note_states();
     stop_.set(1);
     gate_.set(1);
+    if (work_.outside.let_go) work_.outside.let_go();
     drain();
   } catch (const Error&) {
     if (failure_ == nullptr) failure_ = std::current_exception();

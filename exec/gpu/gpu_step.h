@@ -17,11 +17,32 @@
 
 namespace bubblescope {
 
+/// What is heard of other processes while a step runs.
+struct OutsideNews {
+  bool goes_on = false;     ///< something has ended there
+  Stop stop = Stop::kNone;  ///< the step was stopped there
+};
+
+/// The step's dealings with other processes; all empty where there are none. What they throw stops
+/// the step.
+struct GpuStepOutside {
+  std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
+  std::function<OutsideNews(std::size_t ended)> listen;  ///< told how much has ended here
+  std::function<void()> let_go;  ///< after a stop: ends the messages that nobody will answer
+};
+
+/// When a device passed the zero of a step, on the host's monotonic clock: between the two.
+struct ZeroTime {
+  Nanos earliest = 0;
+  Nanos latest = 0;
+};
+
 /// What the steps do.
 struct GpuStepWork {
   GpuWork enqueue;
   std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
   bool uses_graph = false;
+  GpuStepOutside outside = {};
 };
 
 class GpuStep {
@@ -36,6 +57,9 @@ class GpuStep {
   /// Runs the step unless it has run, and tells what became of a rank in it.
   RankResult result(std::int32_t rank);
 
+  /// Of the first device, in the step that has run.
+  const ZeroTime& zero_time() const { return zero_time_; }
+
  private:
   enum class State : std::uint8_t { kWaits, kRuns, kEnded };
 
@@ -44,8 +68,11 @@ class GpuStep {
   void enqueue_behind_gate();
   void enqueue_one(InstructionId id);
   void launch();
+  void begin_together();
+  void open_gate();
   void do_work(InstructionId id, void* stream);
   void watch();
+  bool hears();
   bool look();
   std::optional<InstructionId> find_dead() const;
   void stop(Stop reason);
@@ -72,6 +99,8 @@ class GpuStep {
   std::vector<std::size_t> ended_;                  ///< per stream, how many of them have ended
   std::vector<State> state_;                        ///< per instruction, as the step ended
   std::int64_t steps_ = 0;
+  ZeroTime zero_time_;
+  bool gate_is_open_ = false;
   bool has_run_ = false;
   bool in_graph_ = false;   ///< this step
   bool is_broken_ = false;  ///< the device answers no more

@@ -30,11 +30,6 @@ void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& o
     throw Error(schedule.name +
                 " trains without flushes, on weights of several versions, which is not done on "
                 "GPUs yet; use --backend cpu, or --work spin");
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
-    if (schedule.recompute(stage) == Recompute::kSelective)
-      throw Error(
-          "on GPUs a forward is made again as a whole; take --recompute full, or --backend "
-          "cpu");
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (is_copy(op.kind))
@@ -43,26 +38,42 @@ void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& o
                     "spin");
 }
 
+/// Whether optimizer steps run where the program has them. Replicas are summed after the step; and
+/// in a graph every step would be Adam's second.
+bool updates_inside(const JobRequest& job) {
+  const bool alone = job.schedule.pipelines == 1;
+  const bool counts_steps = job.training->optimizer.kind == OptimizerOptions::Kind::kAdam;
+  return alone && !(job.device.graph && counts_steps) &&
+         std::any_of(job.program.instructions.begin(), job.program.instructions.end(),
+                     [](const Instruction& instruction) {
+                       return instruction.op.kind == OpKind::kOptimizer;
+                     });
+}
+
 [[noreturn]] void refuse(const Op& op, const char* lack) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
 }
 
 }  // namespace
 
-GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job)
+GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange)
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
       options_((expect_trainable_on_gpus(job.schedule, *job.training), *job.training)),
+      exchange_(std::move(exchange)),
+      layers_(static_cast<std::size_t>(machine.ranks())),
       weights_(machine, job.schedule, options_, number_of(job.device.precision)),
       mail_(machine, job.schedule, between_stages(options_.model, number_of(job.device.precision))),
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                        job.schedule.shape.microbatches)),
-      held_(static_cast<std::size_t>(machine.ranks())),
-      peak_(held_.size()) {
-  layers_.reserve(held_.size());
+      held_(layers_.size()),
+      peak_(held_.size()),
+      updates_inside_(exchange_.copies == 1 && updates_inside(job)) {
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank)
-    layers_.emplace_back(machine, rank, number_of(job.device.precision));
+    if (machine.runs(rank))
+      layers_[static_cast<std::size_t>(rank)].emplace(machine, rank,
+                                                      number_of(job.device.precision));
   const auto microbatches = static_cast<std::size_t>(schedule_.shape.microbatches);
   const auto rows = static_cast<std::size_t>(options_.model.rows());
   for (std::int32_t device = 0; device < machine.device_count(); ++device) {
@@ -72,7 +83,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job)
   }
   for (const RankOrder& ops : schedule_.order)
     for (const Op& op : ops)
-      if (op.kind == OpKind::kRecompute) state_of(op).recomputes = true;
+      if (op.kind == OpKind::kRecompute) state_of(op).recompute = schedule_.recompute(op.stage);
 }
 
 void GpuTraining::begin_step() {
@@ -80,7 +91,8 @@ void GpuTraining::begin_step() {
   std::vector<std::int32_t> inputs;
   std::vector<std::int32_t> targets;
   for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
-    const Tokens tokens = make_tokens(options_, step, microbatch);
+    const Tokens tokens =
+        make_tokens(options_, step, exchange_.copy * schedule_.shape.microbatches + microbatch);
     inputs.insert(inputs.end(), tokens.inputs.begin(), tokens.inputs.end());
     targets.insert(targets.end(), tokens.targets.begin(), tokens.targets.end());
   }
@@ -94,19 +106,23 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   const Instruction& instruction = program_.instructions[id];
   const Op& op = instruction.op;
   if (is_message(instruction)) {
-    const bool goes_forward = op.kind == OpKind::kSendForward;
-    const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
-                    op.stage + (goes_forward ? 1 : -1), op.microbatch};
-    const GpuMatrix& to = mail_.inbox(slot);
-    return machine_.gpu().copy(to.data, mail_.outbox(slot).data,
-                               static_cast<std::size_t>(to.bytes()), stream);
+    const GpuMessage message = find_message(op);
+    return machine_.gpu().copy(message.to.data, message.from.data,
+                               static_cast<std::size_t>(message.to.bytes()), stream);
   }
-  if (instruction.role != Role::kWork || !is_compute(op.kind)) return;
-  layers_of(op).set_stream(stream);
-  run(op);
+  if (instruction.role != Role::kWork) return;
+  if (is_compute(op.kind)) layers_of(op).set_stream(stream);
+  run(op, stream);
 }
 
-void GpuTraining::run(const Op& op) {
+GpuMessage GpuTraining::find_message(const Op& op) const {
+  const bool goes_forward = op.kind == OpKind::kSendForward;
+  const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
+                  op.stage + (goes_forward ? 1 : -1), op.microbatch};
+  return {mail_.outbox(slot), mail_.inbox(slot)};
+}
+
+void GpuTraining::run(const Op& op, void* stream) {
   switch (op.kind) {
     case OpKind::kForward: return compute_forward(op);
     case OpKind::kRecompute: return compute_again(op);
@@ -123,8 +139,10 @@ void GpuTraining::run(const Op& op) {
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
     case OpKind::kNorm:
-    case OpKind::kOptimizer:  // weights are updated after the step
     case OpKind::kIdle: return;
+    case OpKind::kOptimizer:
+      if (updates_inside_) weights_.update(op.stage, stream);
+      return;
   }
 }
 
@@ -133,32 +151,40 @@ void GpuTraining::compute_forward(const Op& op) {
   MicrobatchState& state = state_of(op);
   const GpuMatrix output =
       stage.last ? GpuMatrix() : mail_.outbox({Direction::kForward, op.stage + 1, op.microbatch});
-  GpuActivations saved = run_forward(layers_of(op), stage, input_of(op), tokens_of(op), output);
-  if (state.recomputes || schedule_.forward_only) {
+  GpuActivations saved = run_forward(layers_of(op), stage, {input_of(op), tokens_of(op), output});
+  if (state.recompute == Recompute::kFull || schedule_.forward_only) {
     drop(layers_of(op), saved);
     return hold(op, schedule_.forward_only ? 0 : input_of(op).bytes());
   }
+  state.complete = state.recompute == Recompute::kNone;
+  if (!state.complete) drop_attention(layers_of(op), saved);
   hold(op, saved.bytes());
   state.saved = std::move(saved);
 }
 
 void GpuTraining::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
-  state.saved = run_forward(layers_of(op), stage_of(op), input_of(op), tokens_of(op), {});
+  state.complete = true;
+  if (state.recompute == Recompute::kSelective) {
+    if (!state.saved) refuse(op, "its forward");
+    make_attention(layers_of(op), stage_of(op), *state.saved);
+    return hold(op, state.saved->bytes());
+  }
+  state.saved = run_forward(layers_of(op), stage_of(op), {input_of(op), tokens_of(op), {}});
   hold(op, state.saved->bytes());
 }
 
 void GpuTraining::compute_input_grad(const Op& op) {
   const GpuStage& stage = stage_of(op);
   MicrobatchState& state = state_of(op);
-  if (!state.saved) refuse(op, "its forward");
+  if (!state.saved || !state.complete) refuse(op, "the whole of its forward");
   const GpuMatrix output_grad =
       stage.last ? GpuMatrix() : mail_.inbox({Direction::kBackward, op.stage, op.microbatch});
   const GpuMatrix input_grad =
       stage.first ? GpuMatrix() : mail_.outbox({Direction::kBackward, op.stage - 1, op.microbatch});
-  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches);
-  state.work = run_input_grad(layers_of(op), stage, *state.saved, tokens_of(op), output_grad,
-                              input_grad, scale);
+  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches * exchange_.copies);
+  state.work = run_input_grad(layers_of(op), stage,
+                              {*state.saved, tokens_of(op), output_grad, input_grad, scale});
   state.saved.reset();
   hold(op, state.work->bytes());
 }
@@ -207,14 +233,18 @@ void GpuTraining::finish_step() {
   const auto stages = schedule_.stages_per_pipeline();
   for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
     const std::int32_t pipeline = schedule_.pipeline_of_microbatch(microbatch);
+    const Op last = forward((pipeline + 1) * stages - 1, microbatch);
+    if (!machine_.runs(static_cast<std::int32_t>(rank_of(last)))) continue;
     float part = 0;
-    machine_.gpu().download(&part, tokens_of(forward((pipeline + 1) * stages - 1, microbatch)).loss,
-                            sizeof part);
+    machine_.gpu().download(&part, tokens_of(last).loss, sizeof part);
     loss += static_cast<double>(part);
   }
-  step_losses_.push_back(loss / schedule_.shape.microbatches);
+  if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
+  step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
   if (schedule_.forward_only) return;
+  if (updates_inside_) return;
   weights_.sum_replicas();
+  if (exchange_.sum_replicas) exchange_.sum_replicas();
   weights_.update();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -14,14 +15,31 @@
 
 namespace bubblescope {
 
+/// What processes that train together do at the end of a step; empty where one has all ranks.
+struct GpuExchange {
+  std::function<double(double)> sum_losses;
+  std::function<void()> sum_replicas;  ///< whose stages are in several processes
+  std::int32_t copy = 0;               ///< which of several copies of the pipeline this is;
+  std::int32_t copies = 1;             ///< each trains on micro-batches of its own
+};
+
+/// Where what a message carries lies; a place in another process has no data.
+struct GpuMessage {
+  GpuMatrix from;
+  GpuMatrix to;
+};
+
 class GpuTraining {
  public:
   /// Takes all memory but that for activations. Nothing is copied but the options. Throws Error for
   /// what cannot be trained, and where a device is full.
-  GpuTraining(const GpuMachine& machine, const JobRequest& job);
+  GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange = {});
 
   /// While nothing runs: uploads the step's tokens and clears the gradients.
   void begin_step();
+
+  GpuMessage find_message(const Op& op) const;
+  const GpuWeights& weights() const { return weights_; }
 
   /// Enqueues an instruction on a stream.
   void enqueue(InstructionId id, void* stream);
@@ -39,18 +57,19 @@ class GpuTraining {
   struct MicrobatchState {
     std::optional<GpuActivations> saved;
     std::optional<GpuWeightWork> work;
-    bool recomputes = false;
+    Recompute recompute = Recompute::kNone;
+    bool complete = false;  ///< nothing of what is saved must be made again
     Bytes held = 0;
   };
 
-  void run(const Op& op);
+  void run(const Op& op, void* stream);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
   void compute_input_grad(const Op& op);
   void compute_weight_grad(const Op& op);
   void hold(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
-  GpuLayers& layers_of(const Op& op) { return layers_[rank_of(op)]; }
+  GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
   const GpuStage& stage_of(const Op& op) const { return weights_.stage(op.stage); }
   MicrobatchState& state_of(const Op& op);
   GpuTokens tokens_of(const Op& op) const;
@@ -60,7 +79,8 @@ class GpuTraining {
   const Schedule& schedule_;
   const Program& program_;
   TrainingOptions options_;
-  std::vector<GpuLayers> layers_;  ///< [rank]
+  GpuExchange exchange_;
+  std::vector<std::optional<GpuLayers>> layers_;  ///< [rank], of those that run here
   GpuWeights weights_;
   GpuMail mail_;
   std::vector<GpuHandle> tokens_;        ///< [device]: inputs, then targets, of all micro-batches
@@ -68,6 +88,7 @@ class GpuTraining {
   std::vector<MicrobatchState> states_;  ///< [stage * microbatches + microbatch]
   std::vector<Bytes> held_;              ///< [rank]
   std::vector<Bytes> peak_;              ///< [rank]
+  bool updates_inside_ = false;          ///< by the program's own optimizer steps
   std::vector<double> step_losses_;
 };
 

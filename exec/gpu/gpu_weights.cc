@@ -35,8 +35,10 @@ void GpuWeights::add_stage(std::int32_t at) {
   stage.first = made.first;
   stage.last = made.last;
   names_.push_back(made.names);
+  updates_.push_back(0);
   mean_.emplace_back();
   square_.emplace_back();
+  if (!machine_.runs(rank)) return;
   for (const Matrix& values : made.weights) {
     GpuWeight weight;
     weight.master = place(device, values, kBubblescopeFloat32);
@@ -70,6 +72,10 @@ void GpuWeights::upload(const GpuWeight& weight, const Matrix& values) {
   machine_.gpu().upload(weight.value.data, halves.data(), halves.size() * sizeof(std::uint16_t));
 }
 
+bool GpuWeights::runs(std::size_t stage) const {
+  return machine_.runs(schedule_.rank_of_stage[stage]);
+}
+
 std::int32_t GpuWeights::device_of(std::size_t stage) const {
   return machine_.place(schedule_.rank_of_stage[stage]).device;
 }
@@ -93,6 +99,7 @@ void GpuWeights::sum_replicas() {
   const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
   for (std::size_t replica = originals; replica < stages_.size(); ++replica) {
     const std::size_t original = replica % originals;
+    if (!runs(original) || !runs(replica)) continue;
     const GpuHandle& stream = streams_[static_cast<std::size_t>(device_of(original))];
     for (std::size_t at = 0; at < stages_[replica].weights.size(); ++at) {
       const GpuMatrix& from = stages_[replica].weights[at].grad;
@@ -114,13 +121,19 @@ void GpuWeights::sum_replicas() {
 }
 
 void GpuWeights::update() {
-  ++steps_;
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-    for (std::size_t at = 0; at < stages_[stage].weights.size(); ++at) update(stage, at);
+  for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
+    update(stage,
+           streams_[static_cast<std::size_t>(device_of(static_cast<std::size_t>(stage)))].get());
   await();
 }
 
-void GpuWeights::update(std::size_t stage, std::size_t at) {
+void GpuWeights::update(std::int32_t stage, void* stream) {
+  const auto index = static_cast<std::size_t>(stage);
+  ++updates_[index];
+  for (std::size_t at = 0; at < stages_[index].weights.size(); ++at) update(index, at, stream);
+}
+
+void GpuWeights::update(std::size_t stage, std::size_t at, void* stream) {
   const GpuWeight& weight = stages_[stage].weights[at];
   BubblescopeLaunch launch{};
   launch.kernel = static_cast<std::int32_t>(Kernel::kSgd);
@@ -135,10 +148,10 @@ void GpuWeights::update(std::size_t stage, std::size_t at) {
     launch.kernel = static_cast<std::int32_t>(Kernel::kAdam);
     launch.extra[1] = mean_[stage][at].data;
     launch.extra[2] = square_[stage][at].data;
-    launch.scalars[1] = 1 - std::pow(kAdamMeanDecay, static_cast<float>(steps_));
-    launch.scalars[2] = 1 - std::pow(kAdamSquareDecay, static_cast<float>(steps_));
+    launch.scalars[1] = 1 - std::pow(kAdamMeanDecay, static_cast<float>(updates_[stage]));
+    launch.scalars[2] = 1 - std::pow(kAdamSquareDecay, static_cast<float>(updates_[stage]));
   }
-  machine_.gpu().launch(launch, streams_[static_cast<std::size_t>(device_of(stage))].get());
+  machine_.gpu().launch(launch, stream);
 }
 
 Matrix GpuWeights::download(const GpuMatrix& matrix) const {

@@ -20,11 +20,13 @@ class GpuWeights {
 
   // While nothing runs; each returns when it is done:
   void clear_gradients();
-  /// Replicas of a stage get the sum of their gradients.
+  /// Replicas of a stage get the sum of their gradients, where both are in this process.
   void sum_replicas();
   void update();
+  /// Of one stage within a step, which ends when the stream comes to it.
+  void update(std::int32_t stage, void* stream);
 
-  /// Of the stages of the model: the first pipeline's.
+  /// Of the stages of the model: the first pipeline's. Empty where they are in other processes.
   std::vector<Stage> download_weights() const;
   std::vector<std::vector<Matrix>> download_gradients() const;
 
@@ -33,7 +35,8 @@ class GpuWeights {
   GpuMatrix place(std::int32_t device, const Matrix& shape, BubblescopeNumber number);
   void upload(const GpuWeight& weight, const Matrix& values);
   Matrix download(const GpuMatrix& matrix) const;
-  void update(std::size_t stage, std::size_t at);
+  void update(std::size_t stage, std::size_t at, void* stream);
+  bool runs(std::size_t stage) const;
   std::int32_t device_of(std::size_t stage) const;
   void await() const;
 
@@ -46,8 +49,8 @@ class GpuWeights {
   std::vector<std::vector<GpuMatrix>> mean_;     ///< [stage]: Adam's; else empty
   std::vector<std::vector<GpuMatrix>> square_;   ///< [stage]
   std::vector<GpuHandle> memory_;
-  std::vector<GpuHandle> streams_;  ///< [device]
-  std::int32_t steps_ = 0;
+  std::vector<GpuHandle> streams_;     ///< [device]
+  std::vector<std::int32_t> updates_;  ///< [stage]: how many there were
 };
 
 }  // namespace bubblescope

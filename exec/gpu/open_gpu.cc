@@ -11,8 +11,10 @@ namespace bubblescope {
 
 namespace {
 
-/// Beside the program, or where it is installed relative to the program.
+/// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals. Otherwise beside the
+/// program, or where it is installed relative to the program.
 std::string find_module() {
+  if (const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE")) return file;
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path();
   for (const auto& beside : {folder, folder.parent_path()})

@@ -30,14 +30,14 @@ Bubble measure_bubble(const BubbleReport& report) {
 
 }  // namespace
 
-BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
-                     const MemoryModel& memory) {
+BubbleReport analyze_briefly(const Schedule& schedule, const Program& program,
+                             const Timeline& timeline, const MemoryModel& memory) {
   BubbleReport report;
   report.source = timeline.source;
   report.schedule = schedule.name;
   report.shape = schedule.shape;
   report.ranks = account_for_time(program, timeline);
-  report.makespan = makespan_of(timeline);
+  report.makespan = report.ranks.empty() ? 0 : report.ranks[0].busy + report.ranks[0].idle;
   for (const RankReport& rank : report.ranks) {
     report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
     report.ideal = std::max(report.ideal, rank.busy);
@@ -50,9 +50,15 @@ BubbleReport analyze(const Schedule& schedule, const Program& program, const Tim
   const std::vector<WeightReport> weights = account_for_weights(schedule, memory);
   for (std::size_t rank = 0; rank < weights.size(); ++rank)
     report.ranks[rank].weights = weights[rank];
+  report.lower_bound = lower_bound(program, timeline);
+  return report;
+}
+
+BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
+                     const MemoryModel& memory) {
+  BubbleReport report = analyze_briefly(schedule, program, timeline, memory);
   report.critical_path = find_critical_path(program, timeline);
   report.slack = compute_slack(program, timeline);
-  report.lower_bound = lower_bound(program, timeline);
   return report;
 }
 

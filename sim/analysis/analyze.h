@@ -12,4 +12,9 @@ namespace bubblescope {
 BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
                      const MemoryModel& memory = {});
 
+/// The report by which plans are compared: without the critical path and the slack of every
+/// instruction, which are for one step to look into.
+BubbleReport analyze_briefly(const Schedule& schedule, const Program& program,
+                             const Timeline& timeline, const MemoryModel& memory = {});
+
 }  // namespace bubblescope

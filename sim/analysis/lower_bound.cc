@@ -2,8 +2,10 @@
 #include "sim/analysis/lower_bound.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace bubblescope {
@@ -93,16 +95,22 @@ class DataEdges {
 Chains longest_chains(const Program& program, const Timeline& timeline) {
   Chains chains{std::vector<Nanos>(program.size(), 0), std::vector<Nanos>(program.size(), 0)};
   const DataEdges edges(program);
+  std::vector<InstructionId> sources;  // parallel to the dependencies, for the way back
+  sources.reserve(program.dependencies.size());
   for (InstructionId id = 0; id < program.size(); ++id)
-    for (const InstructionId from : program.dependencies_of(id))
-      if (const auto source = edges.source(id, from))
+    for (const InstructionId from : program.dependencies_of(id)) {
+      const InstructionId source = edges.source(id, from).value_or(kNoInstruction);
+      sources.push_back(source);
+      if (source != kNoInstruction)
         chains.head[id] =
-            std::max(chains.head[id], chains.head[*source] + timeline.least_duration(*source));
+            std::max(chains.head[id], chains.head[source] + timeline.least_duration(source));
+    }
   for (InstructionId id = program.size(); id-- > 0;) {
     const Nanos with_me = chains.tail[id] + timeline.least_duration(id);
-    for (const InstructionId from : program.dependencies_of(id))
-      if (const auto source = edges.source(id, from))
-        chains.tail[*source] = std::max(chains.tail[*source], with_me);
+    for (std::uint32_t at = program.dependency_begin[id]; at < program.dependency_begin[id + 1];
+         ++at)
+      if (sources[at] != kNoInstruction)
+        chains.tail[sources[at]] = std::max(chains.tail[sources[at]], with_me);
   }
   return chains;
 }
@@ -164,9 +172,113 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
   return bound;
 }
 
-}  // namespace
+/// The instructions of one stage where every micro-batch does the same there.
+struct AlikeStage {
+  std::int32_t rank = -1;
+  std::int32_t microbatch = -1;  ///< the one that stands for all
+  std::array<Nanos, kOpKinds> duration{};
+  std::array<Nanos, kOpKinds> count{};
+};
 
-Nanos lower_bound(const Program& program, const Timeline& timeline) {
+/// Where every micro-batch goes the same way at the same speed, the chains through one are those
+/// through any other: one of each stage stands for all.
+class AlikeMicrobatches {
+ public:
+  AlikeMicrobatches(const Program& program, const Timeline& timeline)
+      : program_(program), timeline_(timeline) {
+    for (InstructionId id = 0; id < program.size() && alike_; ++id) alike_ = add(id);
+    for (const AlikeStage& stage : stages_)
+      for (const Nanos count : stage.count)
+        alike_ = alike_ && (count == 0 || count == stages_[0].count[0]);
+  }
+
+  /// The same as of all chains; nothing where micro-batches are not alike.
+  std::optional<Nanos> bound() {
+    if (!alike_ || !find_chains()) return {};
+    std::vector<std::vector<OpClass>> of_rank(static_cast<std::size_t>(program_.ranks));
+    Nanos bound = 0;
+    for (const InstructionId id : sample_) {
+      const Instruction& instruction = program_.instructions[id];
+      const auto kind = static_cast<std::size_t>(instruction.op.kind);
+      const AlikeStage& stage = stages_[static_cast<std::size_t>(instruction.op.stage)];
+      bound = std::max(bound, head_[id] + tail_[id]);
+      const bool computes = instruction.lane < static_cast<std::uint32_t>(program_.ranks);
+      if (!computes || stage.duration[kind] == 0) continue;
+      of_rank[static_cast<std::size_t>(instruction.rank)].push_back(
+          {head_[id], tail_[id] - stage.duration[kind], stage.duration[kind] * stage.count[kind]});
+    }
+    for (std::vector<OpClass>& classes : of_rank)
+      bound = std::max(bound, bound_of_rank(std::move(classes)));
+    return bound;
+  }
+
+ private:
+  bool add(InstructionId id) {
+    const Instruction& instruction = program_.instructions[id];
+    const Op& op = instruction.op;
+    if ((!is_compute(op.kind) && !is_send(op.kind)) || instruction.role != Role::kWork ||
+        op.pairing != Pairing::kAlone || op.slice != 0 || joins_microbatches(id))
+      return false;
+    const auto at = static_cast<std::size_t>(op.stage);
+    if (at >= stages_.size()) stages_.resize(at + 1);
+    AlikeStage& stage = stages_[at];
+    if (stage.rank < 0) {
+      stage.rank = instruction.rank;
+      stage.microbatch = op.microbatch;
+    }
+    const auto kind = static_cast<std::size_t>(op.kind);
+    if (stage.count[kind]++ == 0) stage.duration[kind] = timeline_.least_duration(id);
+    if (op.microbatch == stage.microbatch) sample_.push_back(id);
+    return stage.rank == instruction.rank && stage.duration[kind] == timeline_.least_duration(id);
+  }
+
+  /// Where forwards run as one, a message waits for another micro-batch's.
+  bool joins_microbatches(InstructionId id) const {
+    const Op& op = program_.instructions[id].op;
+    if (!is_send(op.kind)) return false;
+    const auto makers = program_.dependencies_of(id);
+    return makers.empty() || program_.instructions[makers[0]].op.microbatch != op.microbatch;
+  }
+
+  bool in_sample(const Op& op) const {
+    return op.microbatch == stages_[static_cast<std::size_t>(op.stage)].microbatch;
+  }
+
+  /// Heads without, tails with an instruction's own duration. False where the stages are not
+  /// represented by the same micro-batch.
+  bool find_chains() {
+    head_.resize(program_.size());
+    tail_.resize(program_.size());
+    for (const InstructionId id : sample_) {
+      const Op& op = program_.instructions[id].op;
+      for (const InstructionId from : program_.dependencies_of(id)) {
+        const Op& made = program_.instructions[from].op;
+        if (!needs(op, made)) continue;
+        if (!in_sample(made)) return false;
+        head_[id] = std::max(head_[id], head_[from] + timeline_.least_duration(from));
+      }
+    }
+    for (std::size_t at = sample_.size(); at-- > 0;) {
+      const InstructionId id = sample_[at];
+      const Op& op = program_.instructions[id].op;
+      tail_[id] += timeline_.least_duration(id);
+      for (const InstructionId from : program_.dependencies_of(id))
+        if (needs(op, program_.instructions[from].op))
+          tail_[from] = std::max(tail_[from], tail_[id]);
+    }
+    return true;
+  }
+
+  const Program& program_;
+  const Timeline& timeline_;
+  std::vector<AlikeStage> stages_;
+  std::vector<InstructionId> sample_;  ///< in the order of the Program
+  std::vector<Nanos> head_;            ///< by instruction, of the sample alone
+  std::vector<Nanos> tail_;
+  bool alike_ = true;
+};
+
+Nanos bound_of_all(const Program& program, const Timeline& timeline) {
   const Chains chains = longest_chains(program, timeline);
   const Homes homes(program);
   std::vector<OpClass> classes(homes.size() * kOpKinds);
@@ -190,6 +302,13 @@ Nanos lower_bound(const Program& program, const Timeline& timeline) {
   for (std::vector<OpClass>& rank_classes : of_rank)
     bound = std::max(bound, bound_of_rank(std::move(rank_classes)));
   return bound;
+}
+
+}  // namespace
+
+Nanos lower_bound(const Program& program, const Timeline& timeline) {
+  if (const auto bound = AlikeMicrobatches(program, timeline).bound()) return *bound;
+  return bound_of_all(program, timeline);
 }
 
 }  // namespace bubblescope

@@ -23,10 +23,12 @@ bool takes(const Held& change) {
 class Amounts {
  public:
   Amounts(const Schedule& schedule, const Program& program, const MemoryModel& memory)
-      : schedule_(schedule),
-        memory_(memory),
-        chunk_(chunk_millionths(memory.release)),
-        index_(schedule) {
+      : schedule_(schedule), memory_(memory), index_(schedule) {
+    const MemoryDelta chunk = chunk_millionths(memory.release);
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+      for (int kind = 0; kind < kComputeKinds; ++kind)
+        whole_.push_back(
+            whole_of(chunk, static_cast<std::size_t>(stage), static_cast<OpKind>(kind)));
     for (const Instruction& instruction : program.instructions) {
       if (instruction.op.kind != OpKind::kRecompute) continue;
       if (recomputed_.empty()) recomputed_.resize(index_.size(), false);
@@ -62,10 +64,13 @@ class Amounts {
     return index_(Made{Product::kActivation, op.stage, op.microbatch, op.slice});
   }
 
-  Held whole(std::int32_t stage, OpKind kind) const {
-    const auto at = static_cast<std::size_t>(stage);
-    return {chunk_(kind), memory_.unit(kind),
-            memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[at](kind)};
+  Held whole_of(const MemoryDelta& chunk, std::size_t stage, OpKind kind) const {
+    return {chunk(kind), memory_.unit(kind),
+            memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[stage](kind)};
+  }
+
+  const Held& whole(std::int32_t stage, OpKind kind) const {
+    return whole_[static_cast<std::size_t>(stage) * kComputeKinds + static_cast<std::size_t>(kind)];
   }
 
   /// Bytes that a cost file gives say the share, too.
@@ -80,8 +85,8 @@ class Amounts {
 
   const Schedule& schedule_;
   const MemoryModel& memory_;
-  MemoryDelta chunk_;
   MadeIndex index_;
+  std::vector<Held> whole_;       ///< [stage * kComputeKinds + kind]
   std::vector<bool> recomputed_;  ///< by a forward's index; empty: none is
 };
 

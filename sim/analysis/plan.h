@@ -21,7 +21,7 @@ struct Configuration {
   std::int32_t expert = 1;   ///< ranks that share a layer's experts
   std::int32_t context = 1;  ///< ranks that share a sequence
   std::int32_t micro_batch_size = 1;
-  std::string recompute = "none";
+  Recompute recompute = Recompute::kNone;
 
   std::int64_t samples() const {
     return std::int64_t{shape.microbatches} * micro_batch_size * data;

@@ -16,10 +16,35 @@ inline void wait_for(Batch& ready, const Batch& end) {
     ready[at] = ready[at] > end[at] ? ready[at] : end[at];
 }
 
+/// The last instruction that waits for each; itself where none does.
+std::vector<InstructionId> last_readers(const Program& program) {
+  std::vector<InstructionId> last(program.size());
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    last[id] = id;
+    for (const InstructionId dependency : program.dependencies_of(id)) last[dependency] = id;
+  }
+  return last;
+}
+
 }  // namespace
 
 BatchSimulator::BatchSimulator(const Program& program)
-    : program_(program), end_(program.size()), lane_end_(program.lanes.size()) {}
+    : program_(program), slot_of_(program.size()), lane_end_(program.lanes.size()) {
+  std::vector<InstructionId> last = last_readers(program);
+  std::vector<std::uint32_t> free;
+  std::uint32_t slots = 0;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    for (const InstructionId dependency : program.dependencies_of(id)) {
+      if (last[dependency] != id) continue;
+      free.push_back(slot_of_[dependency]);
+      last[dependency] = dependency;  // it may be named twice
+    }
+    if (free.empty()) free.push_back(slots++);
+    slot_of_[id] = free.back();
+    if (last[id] != id) free.pop_back();  // what nobody reads may be overwritten
+  }
+  end_.resize(slots);
+}
 
 Batch BatchSimulator::run(const BatchDurations& durations) {
   for (Batch& end : lane_end_) end.fill(0);
@@ -28,10 +53,10 @@ Batch BatchSimulator::run(const BatchDurations& durations) {
     const std::uint32_t lane = program_.instructions[id].lane;
     Batch ready = lane == kNoLane ? Batch{} : lane_end_[lane];
     for (const InstructionId dependency : program_.dependencies_of(id))
-      wait_for(ready, end_[dependency]);
+      wait_for(ready, end_[slot_of_[dependency]]);
     const Batch duration = durations(id);
     for (std::size_t at = 0; at < kBatchWidth; ++at) ready[at] += duration[at];
-    end_[id] = ready;
+    end_[slot_of_[id]] = ready;
     if (lane == kNoLane)
       wait_for(makespan, ready);
     else

@@ -25,7 +25,9 @@ class BatchSimulator {
 
  private:
   const Program& program_;
-  std::vector<Batch> end_;       ///< per instruction
+  std::vector<std::uint32_t>
+      slot_of_;                  ///< per instruction: where its end is until all have read it
+  std::vector<Batch> end_;       ///< per slot: few, so that they stay in the cache
   std::vector<Batch> lane_end_;  ///< per lane
 };
 

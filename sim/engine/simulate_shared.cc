@@ -9,32 +9,35 @@ namespace bubblescope {
 
 namespace {
 
-constexpr FlowId kNoFlow = 0xffffffffu;
+constexpr std::uint32_t kNoTask = 0xffffffffu;
 
-/// A flow's first byte, or its last one if its share stays as it was at `version`.
+/// The begin of a flow or of an op in company, or its end if its share or its pace stays as it was
+/// at `version`.
 struct Event {
   Nanos time = 0;
-  FlowId flow = 0;
+  std::uint32_t task = 0;
   std::uint32_t version = 0;  ///< 0: it begins
 
   bool operator>(const Event& other) const {
-    return std::tie(time, flow, version) > std::tie(other.time, other.flow, other.version);
+    return std::tie(time, task, version) > std::tie(other.time, other.task, other.version);
   }
 };
 
 }  // namespace
 
 /// One run. Whatever waits for nothing without a known end is timed at once; so at every moment all
-/// flows that can begin by then are known, and no event comes too late.
+/// tasks that can begin by then are known, and no event comes too late.
 class SharedLoop {
  public:
   SharedLoop(const SharedSimulator& simulator, std::span<const Nanos> fixed)
       : simulator_(simulator),
         program_(simulator.program_),
         fixed_(fixed),
+        flows_(static_cast<std::uint32_t>(simulator.traffic_.flows.size())),
         shares_(simulator.traffic_),
+        company_(simulator.traffic_),
         awaited_(simulator.awaited_),
-        version_(simulator.traffic_.flows.size(), 0) {
+        version_(simulator.traffic_.flows.size() + simulator.traffic_.company.size(), 0) {
     run_.timeline.start.assign(program_.size(), 0);
     run_.timeline.end.assign(program_.size(), 0);
   }
@@ -52,6 +55,8 @@ class SharedLoop {
       }
       for (const FlowId flow : shares_.settle(now))
         events_.push({shares_.end_of(flow), flow, ++version_[flow]});
+      for (const CompanyId op : company_.settle(now))
+        events_.push({company_.end_of(op), flows_ + op, ++version_[flows_ + op]});
     }
     run_.uses = shares_.uses();
     return std::move(run_);
@@ -59,20 +64,27 @@ class SharedLoop {
 
  private:
   void advance(const Event& event) {
-    if (event.version == 0) return shares_.begin(event.flow, event.time);
-    if (event.version != version_[event.flow]) return;
-    shares_.end(event.flow, event.time);
-    end(simulator_.traffic_.flows[event.flow].instruction, event.time);
+    const Traffic& traffic = simulator_.traffic_;
+    const bool flows = event.task < flows_;
+    const InstructionId id = flows ? traffic.flows[event.task].instruction
+                                   : traffic.company[event.task - flows_].instruction;
+    if (event.version == 0)
+      return flows ? shares_.begin(event.task, event.time)
+                   : company_.begin(event.task - flows_, fixed_[id], event.time);
+    if (event.version != version_[event.task]) return;
+    flows ? shares_.end(event.task, event.time) : company_.end(event.task - flows_);
+    end(id, event.time);
     end_what_follows();
   }
 
   /// Its start is known: the latest end of all that it waited for.
   void start(InstructionId id) {
-    const Nanos fixed_end = run_.timeline.start[id] + fixed_[id];
-    if (simulator_.flow_of_[id] == kNoFlow)
-      end(id, fixed_end);
+    const Nanos begin = run_.timeline.start[id];
+    const std::uint32_t task = simulator_.task_of_[id];
+    if (task == kNoTask)
+      end(id, begin + fixed_[id]);
     else
-      events_.push({fixed_end, simulator_.flow_of_[id], 0});
+      events_.push({task < flows_ ? begin + fixed_[id] : begin, task, 0});
   }
 
   void end(InstructionId id, Nanos time) {
@@ -101,9 +113,11 @@ class SharedLoop {
   const SharedSimulator& simulator_;
   const Program& program_;
   std::span<const Nanos> fixed_;
+  std::uint32_t flows_;
   FairShare shares_;
+  Company company_;
   std::vector<std::uint32_t> awaited_;
-  std::vector<std::uint32_t> version_;  ///< per flow: how often its share changed
+  std::vector<std::uint32_t> version_;  ///< per task: how often its share or pace changed
   std::vector<InstructionId> ended_;    ///< whose followers are not released yet
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   SharedRun run_;
@@ -116,7 +130,7 @@ SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
       next_in_lane_(program.size(), kNoInstruction),
       waiter_begin_(program.size() + std::size_t{1}, 0),
       waiters_(program.dependencies.size()),
-      flow_of_(program.size(), kNoFlow) {
+      task_of_(program.size(), kNoTask) {
   std::vector<InstructionId> last_in_lane(program.lanes.size(), kNoInstruction);
   for (InstructionId id = 0; id < program.size(); ++id) {
     awaited_[id] = static_cast<std::uint32_t>(program.dependencies_of(id).size());
@@ -134,7 +148,10 @@ SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId awaited : program.dependencies_of(id)) waiters_[next[awaited]++] = id;
   for (FlowId flow = 0; flow < traffic.flows.size(); ++flow)
-    flow_of_[traffic.flows[flow].instruction] = flow;
+    task_of_[traffic.flows[flow].instruction] = flow;
+  const auto flows = static_cast<std::uint32_t>(traffic.flows.size());
+  for (CompanyId op = 0; op < traffic.company.size(); ++op)
+    task_of_[traffic.company[op].instruction] = flows + op;
 }
 
 SharedRun SharedSimulator::run(std::span<const Nanos> fixed) const {

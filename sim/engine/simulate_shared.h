@@ -1,12 +1,15 @@
-// The event loop: instructions whose messages share links, NICs and switches, in time order.
+// The event loop: messages that share links, NICs and switches, and ops that share a device, in
+// time order.
 //
-// Only what flows through shared resources needs a clock. Everything else is timed as soon as what
-// it waits for is, as the dataflow pass does it; with no flows the two are the same.
+// Only what flows through shared resources, or slows others, needs a clock. Everything else is
+// timed as soon as what it waits for is, as the dataflow pass does it; with nothing shared the two
+// are the same.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "sim/engine/company.h"
 #include "sim/engine/fair_share.h"
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
@@ -37,7 +40,8 @@ class SharedSimulator {
   std::vector<InstructionId> next_in_lane_;  ///< per instruction
   std::vector<std::uint32_t> waiter_begin_;  ///< per instruction, and the end
   std::vector<InstructionId> waiters_;       ///< who depends on it
-  std::vector<FlowId> flow_of_;              ///< per instruction
+  /// Per instruction: its flow or, behind all flows, its op in company.
+  std::vector<std::uint32_t> task_of_;
 };
 
 /// One run.

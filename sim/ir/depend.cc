@@ -3,20 +3,19 @@
 
 namespace bubblescope {
 
-Product product_of(OpKind kind) {
-  if (kind == OpKind::kForward) return Product::kActivation;
-  if (kind == OpKind::kWeightGrad) return Product::kWeightGradient;
-  if (kind == OpKind::kRecompute) return Product::kRecomputed;
-  if (kind == OpKind::kEvict) return Product::kEvicted;
-  if (kind == OpKind::kLoad) return Product::kLoaded;
-  return Product::kGradient;
-}
-
 namespace {
+
+/// Asked of every op, several times: nothing is divided where there is one pipeline.
+bool begins_pipeline(const Schedule& schedule, std::int32_t stage) {
+  return stage == 0 || (schedule.pipelines > 1 && schedule.is_first(stage));
+}
+bool ends_pipeline(const Schedule& schedule, std::int32_t stage) {
+  return stage + 1 == schedule.stages() || (schedule.pipelines > 1 && schedule.is_last(stage));
+}
 
 Needs needs_of_forward(const Schedule& schedule, const Op& op) {
   Needs needs;
-  if (!schedule.is_first(op.stage))
+  if (!begins_pipeline(schedule, op.stage))
     needs.add({Product::kActivation, op.stage - 1, op.microbatch, op.slice});
   if (op.slice > 0)
     needs.add(
@@ -27,7 +26,7 @@ Needs needs_of_forward(const Schedule& schedule, const Op& op) {
 Needs needs_of_gradient(const Schedule& schedule, const Op& op) {
   Needs needs;
   needs.add({Product::kActivation, op.stage, op.microbatch, op.slice});
-  if (!schedule.is_last(op.stage))
+  if (!ends_pipeline(schedule, op.stage))
     needs.add({Product::kGradient, op.stage + 1, op.microbatch, op.slice});
   if (op.slice + 1 < schedule.shape.slices)
     needs.add(
@@ -47,8 +46,6 @@ Needs needs_of(const Schedule& schedule, const Op& op) {
   needs.add({own, op.stage, op.microbatch, op.slice});
   return needs;
 }
-
-Made made_by(const Op& op) { return {product_of(op.kind), op.stage, op.microbatch, op.slice}; }
 
 Op send_of(const Made& made) {
   const bool forward = made.product == Product::kActivation;
@@ -71,8 +68,10 @@ bool are_joint(const Schedule& schedule, const Made& made, const Op& op) {
 }
 
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {
-  if (made.product == Product::kActivation && !schedule.is_last(made.stage)) return made.stage + 1;
-  if (made.product == Product::kGradient && !schedule.is_first(made.stage)) return made.stage - 1;
+  if (made.product == Product::kActivation && !ends_pipeline(schedule, made.stage))
+    return made.stage + 1;
+  if (made.product == Product::kGradient && !begins_pipeline(schedule, made.stage))
+    return made.stage - 1;
   return std::nullopt;
 }
 

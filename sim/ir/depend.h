@@ -25,7 +25,13 @@ enum class Product : std::uint8_t {
 inline constexpr int kProducts = 6;
 
 /// Of a kind that stands in orders.
-Product product_of(OpKind kind);
+inline Product product_of(OpKind kind) {
+  if (kind == OpKind::kForward) return Product::kActivation;
+  if (kind == OpKind::kWeightGrad) return Product::kWeightGradient;
+  if (kind == OpKind::kRecompute) return Product::kRecomputed;
+  if (kind == OpKind::kEvict) return Product::kEvicted;
+  return kind == OpKind::kLoad ? Product::kLoaded : Product::kGradient;
+}
 
 /// One thing that was made, and where in the model.
 struct Made {
@@ -66,7 +72,9 @@ bool are_joint(const Schedule& schedule, const Made& made, const Op& op);
 std::optional<Made> carried_by(const Schedule& schedule, const Op& message);
 
 /// What a compute op makes.
-Made made_by(const Op& op);
+inline Made made_by(const Op& op) {
+  return {product_of(op.kind), op.stage, op.microbatch, op.slice};
+}
 
 /// The two ends of the message that carries an activation or a gradient: the SEND of its maker, and
 /// the RECV of the stage that needs it.

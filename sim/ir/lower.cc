@@ -9,6 +9,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
+#include "sim/ir/lower_dataflow.h"
 #include "sim/ir/lower_messages.h"
 #include "sim/ir/lower_update.h"
 #include "sim/ir/post_messages.h"
@@ -22,9 +23,9 @@ namespace {
 /// Compute ops get draft ids 0..n-1 rank by rank, then come the messages in order of discovery.
 class DataflowLowering {
  public:
-  DataflowLowering(const Schedule& schedule, const LowerOptions& options)
+  DataflowLowering(const Schedule& schedule, Overlap overlap)
       : schedule_(schedule),
-        options_(options),
+        overlap_(overlap),
         made_index_(schedule),
         maker_(made_index_.size(), kNoInstruction),
         draft_(schedule.shape.ranks, 2 * static_cast<std::size_t>(schedule.op_count())) {
@@ -60,7 +61,7 @@ class DataflowLowering {
   /// In a fused pair the second op's end makes both results.
   void find_makers() {
     InstructionId id = 0;
-    const bool fused = options_.overlap == Overlap::kFused;
+    const bool fused = overlap_ == Overlap::kFused;
     for (const RankOrder& ops : schedule_.order)
       for (const Op& op : ops) {
         if (is_copy(op.kind)) expect_keeper(op);
@@ -100,7 +101,7 @@ class DataflowLowering {
     const Op& op = ops[at];
     const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
     const InstructionId id = draft_.add({op, static_cast<std::uint32_t>(rank), rank, rank});
-    const bool joint = op.pairing == Pairing::kFirst && options_.overlap != Overlap::kSerial;
+    const bool joint = op.pairing == Pairing::kFirst && overlap_ != Overlap::kSerial;
     wait_for_inputs(op, id, id);
     if (joint) wait_for_inputs(ops[at + 1], id + 1, id);
     for (const InstructionId evicted : copies_.evicted) draft_.wait_for(evicted);
@@ -162,7 +163,7 @@ class DataflowLowering {
                                        std::to_string(made.stage) + ", micro-batch " +
                                        std::to_string(made.microbatch) + ", which no rank runs");
     // What the pair itself makes: its first half starts both, and a fused one's second ends both.
-    const bool joint = op.pairing != Pairing::kAlone && options_.overlap != Overlap::kSerial;
+    const bool joint = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
     const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
     if (joint && (maker == first || maker == first + 1) && (maker >= waiter)) return;
     const bool local = schedule_.rank_of(made.stage, made.microbatch) ==
@@ -191,7 +192,7 @@ class DataflowLowering {
   }
 
   const Schedule& schedule_;
-  const LowerOptions& options_;
+  Overlap overlap_;
   MadeIndex made_index_;
   std::vector<InstructionId> maker_;
   std::vector<Message> messages_;
@@ -200,6 +201,12 @@ class DataflowLowering {
   Copies copies_;
   ProgramDraft draft_;
 };
+
+std::variant<Program, Deadlock> lower_dataflow(const Schedule& schedule, Overlap overlap) {
+  if (std::optional<Program> program = lower_directly(schedule, overlap))
+    return *std::move(program);
+  return lower_by_sorting(schedule, overlap);
+}
 
 }  // namespace
 
@@ -223,8 +230,12 @@ std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
   return dataflow;
 }
 
+std::variant<Program, Deadlock> lower_by_sorting(const Schedule& schedule, Overlap overlap) {
+  return DataflowLowering(schedule, overlap).run();
+}
+
 std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options) {
-  std::variant<Program, Deadlock> lowered = DataflowLowering(schedule, options).run();
+  std::variant<Program, Deadlock> lowered = lower_dataflow(schedule, options.overlap);
   if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(lowered))
     lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);
   if (options.mode != P2pMode::kDataflow)

@@ -66,6 +66,12 @@ Inserted insert(const Schedule& schedule, const RankOrder& list) {
 
 }  // namespace
 
+std::optional<Recompute> find_recompute(std::string_view word) {
+  for (const Recompute known : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+    if (word == name(known)) return known;
+  return std::nullopt;
+}
+
 Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stage) {
   std::vector<Recompute> policies = spread_over_stages(schedule, of_stage);
   if (std::all_of(policies.begin(), policies.end(),

@@ -1,11 +1,16 @@
 // Recomputation: stages keep less than their backwards need and make the rest again.
 #pragma once
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
+
+/// What "none", "selective" and "full" name; nothing for any other word.
+std::optional<Recompute> find_recompute(std::string_view word);
 
 /// Puts an R just before every B or I of the stages that recompute: before both ops of an
 /// overlapped pair. An R needs only its own forward, so a rank that waits for a gradient recomputes

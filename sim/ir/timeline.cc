@@ -7,8 +7,10 @@ namespace bubblescope {
 
 StepBounds step_bounds(const Timeline& timeline) {
   if (timeline.start.empty()) return {};
-  return {*std::min_element(timeline.start.begin(), timeline.start.end()),
-          *std::max_element(timeline.end.begin(), timeline.end.end())};
+  StepBounds bounds{timeline.start[0], timeline.end[0]};
+  for (const Nanos start : timeline.start) bounds.start = std::min(bounds.start, start);
+  for (const Nanos end : timeline.end) bounds.end = std::max(bounds.end, end);
+  return bounds;
 }
 
 Nanos makespan_of(const Timeline& timeline) {

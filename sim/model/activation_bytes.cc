@@ -140,6 +140,21 @@ MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel) {
   return {4 * logits + input, held - 4 * logits - input, -held};
 }
 
+MemoryDelta prediction_memory(const Transformer& model, const Parallelism& parallel) {
+  MemoryDelta sum{0, 0, 0};
+  const auto add = [&](const MemoryDelta& more) {
+    sum.forward += model.predictions * more.forward;
+    sum.input_grad += model.predictions * more.input_grad;
+    sum.weight_grad += model.predictions * more.weight_grad;
+  };
+  add(layer_memory(model, parallel, model.layers - 1));
+  add(head_memory(model, parallel));
+  add(embedding_memory(model, parallel));
+  const Bytes projected = Sizes(model, parallel).around_norms(2 * model.hidden);
+  add({projected, 0, -projected});
+  return sum;
+}
+
 MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel) {
   const Bytes ids = 8 * parallel.tokens();
   const Bytes mask =

@@ -30,6 +30,8 @@ MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel, 
 
 /// Logits in 32 bits and their gradient in 16, and the head's input.
 MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel);
+/// Of all multi-token prediction modules: a layer, the head again, the projection's input.
+MemoryDelta prediction_memory(const Transformer& model, const Parallelism& parallel);
 /// Token ids, and the dropout mask where there is one.
 MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel);
 

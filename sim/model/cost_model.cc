@@ -15,11 +15,13 @@ Nanos message_duration(const CostModel& costs, const Instruction& message, std::
       .message_between[static_cast<std::size_t>(std::int64_t{message.rank} * ranks + message.peer)];
 }
 
+constexpr UpdateCost kNoUpdate{};
+
 Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::int32_t ranks) {
   if (instruction.role != Role::kWork) return 0;
   const Op& op = instruction.op;
   const StageCost& cost = costs.stage_cost(op);
-  const UpdateCost update = costs.updates.empty() ? UpdateCost{} : costs.updates[op.stage];
+  const UpdateCost& update = costs.updates.empty() ? kNoUpdate : costs.updates[op.stage];
   switch (op.kind) {
     case OpKind::kForward: return cost.forward;
     case OpKind::kBackward: return cost.backward;
@@ -49,23 +51,20 @@ void expect_cover(const Program& program, const CostModel& costs) {
   if (!costs.message_between.empty() && costs.message_between.size() != links)
     throw Error("the links give " + std::to_string(costs.message_between.size()) + " times for " +
                 std::to_string(links) + " pairs of ranks; give one for each");
+  const auto stages = static_cast<std::int64_t>(costs.stages.size()) / costs.slices;
   for (const Instruction& instruction : program.instructions)
-    if (instruction.op.slice >= costs.slices || instruction.op.stage * std::int64_t{costs.slices} >=
-                                                    static_cast<std::int64_t>(costs.stages.size()))
+    if (instruction.op.stage >= stages || instruction.op.slice >= costs.slices)
       throw Error("stage " + std::to_string(instruction.op.stage) + " has no cost (" +
                   std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
 
 /// Durations are added up by whoever reads them: the sum must be a time.
-void expect_finite_step(const std::vector<Nanos>& durations) {
+Nanos added(Nanos sum, Nanos duration) {
   constexpr Nanos kLongest = Nanos{1} << 60;  // 36 years
-  Nanos sum = 0;
-  for (const Nanos duration : durations) {
-    if (duration < 0) throw Error("an overlapped pair is shorter than its forward; make it longer");
-    if (duration > kLongest - sum)
-      throw Error("all ops together take longer than 36 years; ask for shorter times or fewer ops");
-    sum += duration;
-  }
+  if (duration < 0) throw Error("an overlapped pair is shorter than its forward; make it longer");
+  if (duration > kLongest - sum)
+    throw Error("all ops together take longer than 36 years; ask for shorter times or fewer ops");
+  return sum + duration;
 }
 
 }  // namespace
@@ -106,24 +105,59 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
   return model;
 }
 
+namespace {
+
+/// What most instructions take, looked up: a program has many of each kind on each stage.
+class PriceList {
+ public:
+  PriceList(const CostModel& costs, std::int32_t ranks)
+      : costs_(costs), ranks_(ranks), same_links_(costs.message_between.empty()) {
+    for (const StageCost& cost : costs.stages)
+      for (const Nanos price : {cost.forward, cost.backward, cost.input_grad, cost.weight_grad,
+                                cost.recompute, costs.message, Nanos{0}, costs.message, Nanos{0}})
+        prices_.push_back(price);
+  }
+
+  Nanos operator()(const Instruction& instruction) const {
+    const OpKind kind = instruction.op.kind;
+    const bool listed = is_compute(kind) || (is_send(kind) && same_links_);
+    if (!listed || instruction.role != Role::kWork) return duration_of(costs_, instruction, ranks_);
+    const std::int64_t stage = std::int64_t{instruction.op.stage} * costs_.slices;
+    return prices_[static_cast<std::size_t>((stage + instruction.op.slice) * kListed) +
+                   static_cast<std::size_t>(kind)];
+  }
+
+ private:
+  static constexpr std::int64_t kListed = 9;  ///< the kinds up to the last message
+
+  const CostModel& costs_;
+  std::int32_t ranks_;
+  bool same_links_;
+  std::vector<Nanos> prices_;
+};
+
+}  // namespace
+
 std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   expect_cover(program, costs);
+  const PriceList price_of(costs, program.ranks);
+  Nanos sum = 0;
   std::vector<Nanos> durations;
   durations.reserve(program.instructions.size());
   std::vector<Nanos> forward_of_pair(program.ranks, 0);
   std::vector<std::optional<Nanos>> pair(program.ranks);
   for (const Instruction& instruction : program.instructions) {
     const Op& op = instruction.op;
-    Nanos duration = duration_of(costs, instruction, program.ranks);
+    Nanos duration = price_of(instruction);
     if (op.pairing == Pairing::kFirst) {
       forward_of_pair[instruction.rank] = duration;
       pair[instruction.rank] = costs.stage_cost(op).overlapped_pair;
     } else if (op.pairing == Pairing::kSecond && pair[instruction.rank]) {
       duration = *pair[instruction.rank] - forward_of_pair[instruction.rank];
     }
+    sum = added(sum, duration);
     durations.push_back(duration);
   }
-  expect_finite_step(durations);
   return durations;
 }
 

@@ -29,41 +29,64 @@ std::string parallel_text(const Parallelism& parallel) {
          std::to_string(parallel.zero_stage);
 }
 
+std::string prediction_text(const Transformer& model) {
+  if (model.predictions == 0) return "";
+  return ", and " + number(static_cast<double>(prediction_parameters(model)) / 1e9) +
+         " billion that predict " + std::to_string(model.predictions) +
+         " more tokens, on the last stage";
+}
+
 }  // namespace
+
+std::string in_words(const ModelOnDevices& on) {
+  return on.name + ", " + parallel_text(on.parallel);
+}
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   const Gpu& gpu = on.gpu;
   const double billions = static_cast<double>(total_parameters(on.model)) / 1e9;
-  return {
+  std::vector<std::string> lines{
       "model: " + std::to_string(on.model.layers) + " layers of " +
-          std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters",
+          std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters" +
+          prediction_text(on.model),
       "parallel: " + parallel_text(on.parallel),
       "products: 2 FLOPs per weight and token, in F, in I and in W; " +
-          number(gpu.reachable_flops / 1e12) + " of " + number(gpu.peak_flops / 1e12) +
-          " TFLOP/s are reachable, and r / (r + " + number(assumed.half_rate_size) +
-          ") of that with r rows or columns",
-      std::string("attention's core: ") + (assumed.causal ? "causal, half of the scores; " : "") +
+          number(100 * assumed.product_rate) + " % of the " + number(gpu.reachable_flops / 1e12) +
+          " TFLOP/s that are reachable, and n / (n + " + number(assumed.half_rate_size) +
+          ") of that for each side n (fitted to arXiv 2401.10241, table 9)",
+      std::string("attention's core: ") +
+          (!on.parallel.flash_attention
+               ? number(assumed.score_bytes) + " bytes per score moved, all computed; "
+           : assumed.causal ? "causal, half of the scores; "
+                            : "") +
           number(100 * assumed.core_rate) + " % of the reachable rate; its backward is all in I, " +
-          number(on.parallel.flash_attention ? assumed.flash_backward : 2) + " times F",
+          number(on.parallel.flash_attention ? assumed.flash_backward : 2) +
+          " times F (rates of arXiv 2307.08691 and 2407.08608)",
       "elementwise work: bytes over " + number(100 * assumed.memory_rate) + " % of " +
-          number(gpu.memory_bytes_per_second / 1e12) + " TB/s; twice as much in I as in F",
+          number(gpu.memory_bytes_per_second / 1e12) + " TB/s (assumed), as much in I as in F",
       "launches: " + number(assumed.forward_kernels) +
-          " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) + " each",
+          " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
+          " each (assumed)",
       "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
           link_text(gpu.outside) + " between nodes",
       "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
           " % is waited for, of the context ranks " + number(100 * assumed.context_exposed) +
-          " %, of the experts " + number(100 * assumed.expert_exposed) + " %",
+          " %, of the experts " + number(100 * assumed.expert_exposed) +
+          " %; what is hidden takes " + number(100 * assumed.collective_sms) +
+          " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
       std::string("gradients: reduced in 32 bits while the last micro-batch's backward runs; ") +
           "the rest, at least a sixteenth, is waited for; new weights are gathered while the first "
           "forward runs",
-      std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter; ") +
-          "2 GiB for the driver and the libraries",
+      std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter "
+                  "(arXiv 1910.02054, section 3); ") +
+          "2 GiB for the driver and the libraries (assumed)",
       std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
           (on.parallel.flash_attention ? ", no scores (flash attention)" : "") +
           (on.parallel.sequence_parallel ? ", split over the tensor ranks throughout" : ""),
   };
+  for (const std::string& source : on.sources) lines.push_back("source: " + source);
+  return lines;
 }
 
 }  // namespace bubblescope

@@ -35,8 +35,9 @@ struct GpuDef {
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
-  std::string source;  ///< where the numbers stand
+  std::string source;  ///< where most of the numbers stand
   Gpu gpu;
+  std::vector<std::string> sources = {};  ///< number by number, one source each
 };
 
 using GpuRegistrar = Registrar<GpuDef>;

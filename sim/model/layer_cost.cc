@@ -7,6 +7,10 @@ namespace bubblescope {
 
 namespace {
 
+bool has_experts(const Transformer& model, std::int64_t layer) {
+  return model.experts && layer >= model.experts->dense_layers;
+}
+
 /// Times of one layer's parts.
 class LayerClock {
  public:
@@ -16,11 +20,14 @@ class LayerClock {
   double per_tensor_rank(double amount) const { return amount / on_.parallel.tensor; }
   double per_norm_rank(double amount) const { return amount / on_.parallel.norm_split(); }
 
-  /// Products of `rows` tokens with weights whose split side has `columns`.
-  double product(double weights, double rows, double columns) const {
-    const double half = on_.assumptions.half_rate_size;
-    const double rate = on_.gpu.reachable_flops * rows / (rows + half) * columns / (columns + half);
-    return std::max(2 * rows * weights / rate * 1e9, memory(2 * weights)) *
+  /// `rows` tokens times a matrix. F, I and W of one differ in which side is summed over, not in
+  /// the sides: they take the same time.
+  double product(double rows, double inputs, double outputs) const {
+    double rate = on_.gpu.reachable_flops * on_.assumptions.product_rate;
+    for (const double side : {rows, inputs, outputs})
+      rate *= side / (side + on_.assumptions.half_rate_size);
+    const double bytes = 2 * (rows * inputs + inputs * outputs + rows * outputs);
+    return std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
            on_.assumptions.slowdown;
   }
 
@@ -28,20 +35,26 @@ class LayerClock {
     return bytes / (on_.gpu.memory_bytes_per_second * on_.assumptions.memory_rate) * 1e9;
   }
 
-  /// Attention's core in F: scores and weighted values, 2 products of s^2 a d each.
+  /// Attention's core in F: scores and weighted values, 2 products of s^2 a d each. Where scores
+  /// are kept they are all computed, and then masked.
   double core() const {
     const Transformer& model = on_.model;
     const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
     const double width =
         static_cast<double>(model.heads) * (2 * static_cast<double>(model.head_size) + rotary);
-    const double share = on_.assumptions.causal ? 0.5 : 1;
+    const double share = on_.assumptions.causal && on_.parallel.flash_attention ? 0.5 : 1;
     const double sequence = static_cast<double>(on_.parallel.sequence);
     const double flops = share * 2 * tokens() * sequence * per_tensor_rank(width);
     const double rate = on_.gpu.reachable_flops * on_.assumptions.core_rate;
-    double time = flops / rate * 1e9 * on_.assumptions.slowdown;
-    if (!on_.parallel.flash_attention)
-      time += memory(tokens() * sequence * per_tensor_rank(static_cast<double>(model.heads)) * 14);
-    return time;
+    return flops / rate * 1e9 * on_.assumptions.slowdown;
+  }
+
+  /// Masks, softmax and dropout of scores that are kept; the same bytes again in I.
+  double scores() const {
+    if (on_.parallel.flash_attention) return 0;
+    const auto heads = static_cast<double>(on_.model.heads);
+    return memory(tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(heads) *
+                  on_.assumptions.score_bytes);
   }
 
   /// Norms, residuals, activation functions: read and written once each, in F.
@@ -49,7 +62,8 @@ class LayerClock {
     const Transformer& model = on_.model;
     const double hidden = static_cast<double>(model.hidden);
     const double around = (model.dropout ? 15 : 10) * hidden;  // numbers per token
-    const double split = (model.gated ? 3 : 2) * inner;
+    const auto heads = static_cast<double>(model.heads * model.head_size);
+    const double split = (model.gated ? 3 : 2) * inner + 6 * heads;  // heads are put side by side
     return memory(2 * tokens() * (per_norm_rank(around) + per_tensor_rank(split)));
   }
 
@@ -61,8 +75,8 @@ class LayerClock {
   double tensor_collectives() const {
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
     const Link& link = group_link(on_.gpu, on_.parallel.tensor, 1);
-    return on_.assumptions.tensor_exposed *
-           static_cast<double>(2 * all_reduce_time(bytes, on_.parallel.tensor, link));
+    return waited(2 * all_reduce_time(bytes, on_.parallel.tensor, link),
+                  on_.assumptions.tensor_exposed);
   }
 
   /// All keys and values of the sequence, gathered in F; their gradients are scattered in I.
@@ -71,8 +85,7 @@ class LayerClock {
     const double width = 2 * static_cast<double>(on_.model.key_value_heads * on_.model.head_size);
     const double bytes = 2 * per_tensor_rank(width) * tokens() * parallel.context;
     const Link& link = group_link(on_.gpu, parallel.context, parallel.tensor);
-    return on_.assumptions.context_exposed *
-           static_cast<double>(all_gather_time(bytes, parallel.context, link));
+    return waited(all_gather_time(bytes, parallel.context, link), on_.assumptions.context_exposed);
   }
 
   /// Tokens to their experts and back.
@@ -81,37 +94,73 @@ class LayerClock {
     const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden) *
                          static_cast<double>(on_.model.experts->per_token);
     const Link& link = group_link(on_.gpu, parallel.expert, parallel.tensor);
-    return on_.assumptions.expert_exposed *
-           static_cast<double>(2 * all_to_all_time(bytes, parallel.expert, link));
+    return waited(2 * all_to_all_time(bytes, parallel.expert, link),
+                  on_.assumptions.expert_exposed);
   }
 
  private:
+  /// What a collective adds to a layer: the exposed part, and what the hidden part slows down.
+  double waited(Nanos collective, double exposed) const {
+    return static_cast<double>(collective) *
+           (exposed + (1 - exposed) * on_.assumptions.collective_sms);
+  }
+
   const ModelOnDevices& on_;
 };
 
+/// The products around attention's core in F.
+double attention_products(const ModelOnDevices& on, const LayerClock& clock) {
+  const Transformer& model = on.model;
+  const auto hidden = static_cast<double>(model.hidden);
+  const auto split = [&](std::int64_t width) {
+    return clock.per_tensor_rank(static_cast<double>(width));
+  };
+  const double rows = clock.tokens();
+  if (!model.latent)
+    return clock.product(rows, hidden,
+                         split(model.head_size * (model.heads + 2 * model.key_value_heads))) +
+           clock.product(rows, split(model.head_size * model.heads), hidden);
+  const LatentAttention& latent = *model.latent;
+  const double queries = split(model.heads * (model.head_size + latent.rotary_size));
+  const auto query_rank = static_cast<double>(latent.query_rank);
+  const auto key_value_rank = static_cast<double>(latent.key_value_rank);
+  const double up = latent.query_rank > 0 ? clock.product(rows, hidden, query_rank) +
+                                                clock.product(rows, query_rank, queries)
+                                          : clock.product(rows, hidden, queries);
+  return up +
+         clock.product(rows, hidden, key_value_rank + static_cast<double>(latent.rotary_size)) +
+         clock.product(rows, key_value_rank,
+                       split(model.heads * (model.head_size + latent.value_size))) +
+         clock.product(rows, split(model.heads * latent.value_size), hidden);
+}
+
+/// The products of a feed-forward network, of its whole inner width, in F.
+double network_products(const ModelOnDevices& on, const LayerClock& clock, double rows,
+                        std::int64_t inner) {
+  if (inner == 0) return 0;
+  const auto hidden = static_cast<double>(on.model.hidden);
+  const double width = clock.per_tensor_rank(static_cast<double>(inner));
+  return clock.product(rows, hidden, (on.model.gated ? 2 : 1) * width) +
+         clock.product(rows, width, hidden);
+}
+
 /// All products of a layer in F.
 double products_of(const ModelOnDevices& on, const LayerClock& clock, std::int64_t layer) {
-  const LayerParameters parameters = parameters_of_layer(on.model, layer);
-  const double hidden = static_cast<double>(on.model.hidden);
-  const auto dense = [&](std::int64_t weights) {
-    return clock.product(clock.per_tensor_rank(static_cast<double>(weights)), clock.tokens(),
-                         clock.per_tensor_rank(hidden));
-  };
-  double time = dense(parameters.attention) + dense(parameters.network);
-  if (parameters.experts == 0) return time;
+  const double attention = attention_products(on, clock);
+  if (!has_experts(on.model, layer))
+    return attention + network_products(on, clock, clock.tokens(), on.model.feed_forward);
   const Experts& experts = *on.model.experts;
   const double local = static_cast<double>(experts.count) / on.parallel.expert;
   const double rows = clock.tokens() * static_cast<double>(experts.per_token) / local;
-  const double inner = static_cast<double>(experts.feed_forward);
-  const std::int64_t parameters_of_one = parameters.experts / experts.count;
-  const auto one = static_cast<double>(parameters_of_one);
-  return time +
-         local * clock.product(clock.per_tensor_rank(one), rows, clock.per_tensor_rank(inner));
+  return attention +
+         network_products(on, clock, clock.tokens(), experts.shared * experts.feed_forward) +
+         clock.product(clock.tokens(), static_cast<double>(on.model.hidden),
+                       static_cast<double>(experts.count)) +
+         local * network_products(on, clock, rows, experts.feed_forward);
 }
 
 double inner_width(const Transformer& model, std::int64_t layer) {
-  if (!model.experts || layer < model.experts->dense_layers)
-    return static_cast<double>(model.feed_forward);
+  if (!has_experts(model, layer)) return static_cast<double>(model.feed_forward);
   return static_cast<double>((model.experts->per_token + model.experts->shared) *
                              model.experts->feed_forward);
 }
@@ -124,19 +173,19 @@ const Link& group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) 
 
 PhaseTimes layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const LayerClock clock(on);
-  const bool has_experts = on.model.experts && layer >= on.model.experts->dense_layers;
   const double products = products_of(on, clock, layer);
   const double core = clock.core();
+  const double scores = clock.scores();
   const double rest = clock.elementwise(inner_width(on.model, layer));
   const double waits = clock.tensor_collectives() + clock.context_collectives() +
-                       (has_experts ? clock.expert_collectives() : 0);
+                       (has_experts(on.model, layer) ? clock.expert_collectives() : 0);
   PhaseTimes times;
-  times.forward = products + core + rest + clock.launches(1) + waits;
+  times.forward = products + core + scores + rest + clock.launches(1) + waits;
   const double core_backward = on.parallel.flash_attention ? on.assumptions.flash_backward : 2;
-  times.input_grad = products + core_backward * core + 2 * rest + clock.launches(1) + waits;
+  times.input_grad = products + core_backward * core + scores + rest + clock.launches(1) + waits;
   times.weight_grad = products + clock.launches(4 / on.assumptions.forward_kernels);
   if (on.parallel.recompute == Recompute::kFull) times.input_grad += times.forward;
-  if (on.parallel.recompute == Recompute::kSelective) times.input_grad += core;
+  if (on.parallel.recompute == Recompute::kSelective) times.input_grad += core + scores;
   return times;
 }
 
@@ -151,10 +200,25 @@ PhaseTimes head_times(const ModelOnDevices& on) {
   const LayerClock clock(on);
   const double columns = clock.per_tensor_rank(static_cast<double>(on.model.vocabulary));
   const double product =
-      clock.product(static_cast<double>(on.model.hidden) * columns, clock.tokens(), columns);
+      clock.product(clock.tokens(), static_cast<double>(on.model.hidden), columns);
   const double softmax = clock.memory(4 * 4 * clock.tokens() * columns);
   return {product + softmax + clock.launches(0.5), product + softmax / 2 + clock.launches(0.3),
           product + clock.launches(0.1)};
+}
+
+PhaseTimes prediction_times(const ModelOnDevices& on) {
+  PhaseTimes sum;
+  const LayerClock clock(on);
+  const auto hidden = static_cast<double>(on.model.hidden);
+  const double projection =
+      clock.product(clock.tokens(), 2 * hidden, clock.per_tensor_rank(hidden));
+  for (std::int64_t module = 0; module < on.model.predictions; ++module) {
+    sum += layer_times(on, on.model.layers - 1);
+    sum += {projection, projection, projection};
+    sum += embedding_times(on);
+    sum += head_times(on);
+  }
+  return sum;
 }
 
 double model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal) {
@@ -162,11 +226,15 @@ double model_flops_per_sample(const Transformer& model, std::int64_t sequence, b
   const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
   const double width =
       static_cast<double>(model.heads) * (2 * static_cast<double>(model.head_size) + rotary);
-  double per_token = static_cast<double>(head_parameters(model));
+  const std::int64_t more = model.predictions;
+  double per_token =
+      static_cast<double>((1 + more) * head_parameters(model) +
+                          more * (prediction_projection_parameters(model) +
+                                  parameters_of_layer(model, model.layers - 1).active()));
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     per_token += static_cast<double>(parameters_of_layer(model, layer).active());
   const double core =
-      static_cast<double>(model.layers) * (causal ? 1 : 2) * length * length * width;
+      static_cast<double>(model.layers + more) * (causal ? 1 : 2) * length * length * width;
   return 3 * (2 * length * per_token + core);
 }
 

@@ -9,43 +9,36 @@
 #include "sim/model/cost_model.h"
 #include "sim/model/layer_cost.h"
 #include "sim/model/memory_model.h"
+#include "sim/model/stage_states.h"
 
 namespace bubblescope {
 
-/// What the states of a rank weigh, by what they are made of.
-struct StateBytes {
-  Bytes weights = 0;
-  Bytes gradients = 0;
-  Bytes optimizer = 0;
-  Bytes buffers = 0;  ///< messages on their way, a layer that is computed again, gathered weights
-  Bytes context = 0;  ///< the driver's and the libraries', and what the allocator cannot use
-
-  Bytes total() const { return weights + gradients + optimizer + buffers + context; }
-};
-
 /// Everything that a schedule's prediction needs of a model.
 struct ModelStep {
-  CostModel costs;
+  CostModel costs;                            ///< with each stage's update and the norm
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]
   std::vector<StateBytes> states;             ///< [rank]
   std::vector<std::int64_t> first_layer;      ///< [stage], of one pipeline, and the end
-  Nanos gradient_sync = 0;                    ///< after the last backward, what is not overlapped
-  Nanos optimizer = 0;                        ///< the update, and gathering the new weights
-
-  Nanos tail() const { return gradient_sync + optimizer; }
 };
 
 /// Layers are split so that no stage has more work than need be. Devices are numbered with tensor
 /// ranks next to each other, then context, data and pipeline ranks (Megatron-LM's order).
-/// Throws Error where the model has fewer layers than stages, or cannot be cut as asked.
+/// Throws Error where the model is cut into too many stages, or cannot be cut as asked.
 ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule);
+
+/// Stands for a schedule that has no order yet: stages dealt to ranks in a loop.
+Schedule unordered_schedule(const Shape& shape);
 
 /// The same without an order: for schedules that read costs before they have one.
 ModelStep model_step(const ModelOnDevices& on, const Shape& shape);
 
-/// The least that a rank must hold whatever the schedule: states of the fullest rank, and one
-/// micro-batch. What exceeds a device's memory by this alone needs no simulation.
+/// What the fullest rank must hold at least, wherever a schedule puts the stages: its states, which
+/// are no less than the mean over ranks, and one micro-batch. What exceeds a device's memory by
+/// this alone needs no simulation.
 Bytes least_bytes(const ModelStep& step);
+
+/// "llama3-70b on h100, tp 4, ...": what a report says of its costs.
+std::string in_words(const ModelOnDevices& on);
 
 /// One line per assumption that went into it.
 std::vector<std::string> explain(const ModelOnDevices& on);

@@ -69,6 +69,17 @@ Batch multiply(const Batch& left, const Batch& right) {
   return product;
 }
 
+/// [n]: the chance that one of n scenarios straggles, 1 - (1 - p)^n, of 2^32.
+std::vector<std::uint64_t> straggles_within(double probability) {
+  std::vector<std::uint64_t> within;
+  double none = 1;
+  for (std::size_t scenarios = 0; scenarios <= kBatchWidth; ++scenarios) {
+    within.push_back(static_cast<std::uint64_t>(std::llround((1 - none) * 0x1p32)));
+    none *= 1 - probability;
+  }
+  return within;
+}
+
 Batch all(double value) {
   Batch batch;
   batch.fill(value);
@@ -141,7 +152,8 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
       op_table_(noise.distribution, noise.op_jitter),
       message_table_(noise.distribution, noise.message_jitter),
       rank_table_(noise.distribution, noise.rank_jitter),
-      length_table_(noise.distribution, noise.ragged) {
+      length_table_(noise.distribution, noise.ragged),
+      straggles_within_(straggles_within(noise.stragglers.probability)) {
   const double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
                        length_table_.largest() * std::max(1.0, noise.stragglers.factor);
   double sum = 0;
@@ -176,14 +188,18 @@ NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(mode
   }
 }
 
-/// Two scenarios share a draw: 32 bits decide.
+/// What is drawn is how far away the next scenario is that straggles: where none does, as mostly,
+/// one draw says so for the whole batch.
 Batch NoisyBatch::let_straggle(Batch durations, std::uint64_t key) const {
-  const Stragglers& stragglers = model_.noise_.stragglers;
-  const auto limit = static_cast<std::uint64_t>(std::llround(stragglers.probability * 0x1p32));
-  for (std::size_t at = 0; at < kBatchWidth; at += 2) {
-    const std::uint64_t bits = draw(key, (block_ * kBatchWidth + at) / 2);
-    durations[at] *= (bits & 0xffffffffu) < limit ? stragglers.factor : 1.0;
-    durations[at + 1] *= bits >> 32 < limit ? stragglers.factor : 1.0;
+  const std::vector<std::uint64_t>& within = model_.straggles_within_;
+  std::uint64_t number = block_ * kBatchWidth;
+  for (std::size_t left = kBatchWidth; left > 0;) {
+    const std::uint64_t bits = draw(key, number++) >> 32;
+    if (bits >= within[left]) break;
+    std::size_t distance = 1;
+    while (bits >= within[distance]) ++distance;
+    durations[kBatchWidth - left + distance - 1] *= model_.noise_.stragglers.factor;
+    left -= distance;
   }
   return durations;
 }

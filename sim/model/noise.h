@@ -98,6 +98,7 @@ class NoiseModel {
   FactorTable message_table_;
   FactorTable rank_table_;
   FactorTable length_table_;
+  std::vector<std::uint64_t> straggles_within_;  ///< [n]: of 2^32, that one of n scenarios does
 };
 
 /// The durations in 16 scenarios: 16 x block, and so on. Refers to the NoiseModel.

@@ -6,11 +6,11 @@
 namespace bubblescope {
 
 std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
-                                       const StageLoads& loads) {
+                                       const TableLayers& tables) {
   const auto last = static_cast<std::size_t>(stages - 1);
   std::vector<double> load(last + 1, 0);
-  load[0] += loads.embedding_layers;
-  load[last] += loads.head_layers;
+  load[0] += tables.embedding_layers;
+  load[last] += tables.head_layers;
   std::vector<std::int64_t> count(last + 1, 0);
   // One layer at a time to the least loaded stage; of equals to the middle, because the ends also
   // hold the tables. No other split has a smaller largest load.

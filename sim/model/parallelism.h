@@ -26,6 +26,8 @@ struct Parallelism {
   /// How many layers the tables count as when layers are split; what they cost unless given.
   std::optional<double> embedding_layers = {};
   std::optional<double> head_layers = {};
+  /// Layers of every stage of a pipeline; empty: split so that no stage has more than need be.
+  std::vector<std::int64_t> layers_of_stage = {};
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
   /// Over how many ranks the tensors around the norms are split.
@@ -35,11 +37,11 @@ struct Parallelism {
 /// The layers that every stage holds, by index: stage s holds first_layer[s] .. first_layer[s+1]-1.
 /// The embedding is on the first stage, the head on the last; each counts as much as the given
 /// fraction of a layer, so that no stage has more work than need be.
-struct StageLoads {
+struct TableLayers {
   double embedding_layers = 0;
   double head_layers = 0;
 };
 std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
-                                       const StageLoads& loads);
+                                       const TableLayers& tables);
 
 }  // namespace bubblescope

@@ -26,14 +26,29 @@ struct Flow {
   std::uint32_t path = 0;
 };
 
+/// What an op does of itself in a nanosecond while nothing slows it, in parts.
+inline constexpr Rate kWholePace = 720'720;
+
+/// A compute op on a device where other ranks compute too.
+struct CompanyOp {
+  InstructionId instruction = 0;
+  std::uint32_t device = 0;
+  std::uint32_t paces = 0;  ///< a row of Traffic::paces
+};
+
 /// An instruction takes its fixed time (a message's latency); then, if it has a flow, until its
-/// bytes are through.
+/// bytes are through. An op in company takes its fixed time at the pace that the number of busy
+/// ranks of its device leaves it.
 struct Traffic {
   std::vector<Nanos> fixed;  ///< per instruction
   std::vector<Flow> flows;   ///< in order of their instructions
   std::vector<Resource> resources;
   std::vector<std::uint32_t> path_begin{0};  ///< one entry per path, and the end
   std::vector<std::uint32_t> path_resources;
+  std::vector<CompanyOp> company;  ///< in order of their instructions
+  std::uint32_t devices = 0;       ///< on which these are
+  /// Each row by number of busy ranks, from 1; with more, as with the last.
+  std::vector<std::vector<Rate>> paces;
 
   std::span<const std::uint32_t> path(std::uint32_t at) const {
     return {path_resources.data() + path_begin[at], path_begin[at + 1] - path_begin[at]};

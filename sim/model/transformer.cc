@@ -51,6 +51,15 @@ std::int64_t embedding_parameters(const Transformer& model) {
 
 std::int64_t head_parameters(const Transformer& model) { return model.vocabulary * model.hidden; }
 
+std::int64_t prediction_projection_parameters(const Transformer& model) {
+  return 2 * model.hidden * model.hidden;
+}
+
+std::int64_t prediction_parameters(const Transformer& model) {
+  return model.predictions * (prediction_projection_parameters(model) + 3 * model.hidden +
+                              parameters_of_layer(model, model.layers - 1).total());
+}
+
 std::int64_t total_parameters(const Transformer& model) {
   std::int64_t total = embedding_parameters(model) + model.hidden;
   if (!model.tied_embeddings) total += head_parameters(model);
@@ -71,6 +80,8 @@ std::vector<std::string> faults_of(const Transformer& model) {
     expect(size >= 1 && size <= kLargest, "every size must be between 1 and 2^24");
   expect(model.key_value_heads < 1 || model.heads % model.key_value_heads == 0,
          "the heads must be a multiple of the key-value heads");
+  expect(model.predictions >= 0 && model.predictions <= 1024,
+         "the multi-token prediction modules must be 0 to 1024");
   if (model.experts) {
     const Experts& experts = *model.experts;
     expect(experts.count >= 1 && experts.count <= 65'536, "a model of experts needs 1 to 65536");

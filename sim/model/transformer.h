@@ -41,6 +41,9 @@ struct Transformer {
   bool tied_embeddings = false;
   std::int64_t sequence = 2048;     ///< tokens, unless --seq-length says
   std::int64_t position_table = 0;  ///< learned positions
+  /// Multi-token prediction modules (arXiv 2412.19437, section 2.2): each a projection of two
+  /// hidden states to one, a layer like the last, and the main model's embedding and head.
+  std::int64_t predictions = 0;
   std::optional<LatentAttention> latent;
   std::optional<Experts> experts;
 };
@@ -65,8 +68,12 @@ LayerParameters parameters_of_layer(const Transformer& model, std::int64_t layer
 std::int64_t embedding_parameters(const Transformer& model);
 /// Of the output projection on the last stage; a tied one is a copy of the token table there.
 std::int64_t head_parameters(const Transformer& model);
-/// A tied head counts once.
+/// Of one multi-token prediction module's projection.
+std::int64_t prediction_projection_parameters(const Transformer& model);
+/// Of the main model: without multi-token prediction. A tied head counts once.
 std::int64_t total_parameters(const Transformer& model);
+/// Of all multi-token prediction modules, without the embedding and the head that they share.
+std::int64_t prediction_parameters(const Transformer& model);
 
 /// What is wrong with a description, with the remedy; empty: nothing.
 std::vector<std::string> faults_of(const Transformer& model);

@@ -91,8 +91,8 @@ Proof train(const std::string& name, const DeviceOptions& device, TransformerSha
   return prove(job.result(), train_serially(schedule, options, 3), tolerance);
 }
 
-TEST(GpuDevice, EveryScheduleTrainsAsASingleRankInFloat32) {
-  REQUIRE_GPU();
+/// Every schedule that trains on four ranks, with its gradients proven.
+void train_with_every_schedule(const DeviceOptions& device, const TransformerShape& model) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     SCOPED_TRACE(def.name);
     try {
@@ -101,12 +101,24 @@ TEST(GpuDevice, EveryScheduleTrainsAsASingleRankInFloat32) {
     } catch (const Error&) {
       continue;  // it wants another shape
     }
-    const Proof proof = train(def.name, {}, {1, 32, 2, 61, 16, 2});
+    const Proof proof = train(def.name, device, model);
     EXPECT_TRUE(proof.matches) << to_string(proof);
   }
 }
 
-TEST(GpuDevice, Bfloat16AndGraphsTrainAsASingleRank) {
+TEST(GpuGradients, AreThoseOfASingleRankInEveryScheduleInFloat32) {
+  REQUIRE_GPU();
+  train_with_every_schedule({}, {1, 32, 2, 61, 16, 2});
+}
+
+TEST(GpuGradients, AreThoseOfASingleRankInEveryScheduleInBfloat16) {
+  REQUIRE_GPU();
+  DeviceOptions device;
+  device.precision = Precision::kBfloat16;
+  train_with_every_schedule(device, {1, 64, 4, 96, 32, 1});
+}
+
+TEST(GpuGradients, Bfloat16AndGraphsTrainAsASingleRank) {
   REQUIRE_GPU();
   for (const char* name : {"1f1b", "zb-h1", "zb-v", "dualpipe"})
     for (const bool graph : {false, true}) {

@@ -1,11 +1,12 @@
-// Streams with clocks.
+// Handles, and what is put on streams.
 #include "tests/support/fake_gpu.h"
 
-#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "tests/support/fake_kernels.h"
@@ -14,19 +15,15 @@ namespace bubblescope {
 
 namespace {
 
-/// The words that must become other than 0 before something goes on.
-using Blockers = std::set<const std::uint32_t*>;
-
 struct Stream {
-  Nanos time = 0;
-  Blockers blockers;
+  std::size_t at = 0;  ///< of the clock
+  double multiprocessors = 1;
   bool in_capture = false;
 };
 
 struct Event {
   bool timed = false;
-  Nanos time = 0;
-  Blockers blockers;
+  std::optional<std::int64_t> mark = {};  ///< of the clock; empty: not recorded yet
   bool of_capture = false;
   const Stream* on = nullptr;
 };
@@ -35,7 +32,7 @@ using Graph = std::vector<std::function<void()>>;
 
 struct State {
   FakeGpu gpu;
-  Nanos host_time = 0;  ///< no earlier than what the host has seen end
+  DeviceClock clock;
   std::map<void*, std::int64_t> memory;
   bool captures = false;
   Graph graph;
@@ -95,7 +92,10 @@ void add_devices(BubblescopeGpu& calls) {
     return answer("describe_device");
   };
   calls.link_devices = [](std::int32_t, std::int32_t) { return answer("link_devices"); };
-  calls.await_device = [](std::int32_t) { return answer("await_device"); };
+  calls.await_device = [](std::int32_t) {
+    state().clock.advance();
+    return answer("await_device");
+  };
   calls.abandon = [] { state().gpu.was_abandoned = true; };
 }
 
@@ -141,10 +141,19 @@ void add_streams(BubblescopeGpu& calls) {
     return answer("none");
   };
   calls.release_partition = release<std::int32_t>;
-  calls.create_stream = [](std::int32_t, void*, void** stream) {
-    return create("create_stream", Stream{}, stream);
+  calls.create_stream = [](std::int32_t device, void* partition, void** stream) {
+    Stream made;
+    made.at = state().clock.add_stream(device);
+    made.multiprocessors =
+        partition != nullptr
+            ? *static_cast<std::int32_t*>(partition)
+            : state().gpu.devices[static_cast<std::size_t>(device)].multiprocessors;
+    return create("create_stream", made, stream);
   };
-  calls.release_stream = release<Stream>;
+  calls.release_stream = [](void* stream) {
+    state().clock.remove_stream(static_cast<Stream*>(stream)->at);
+    release<Stream>(stream);
+  };
   calls.create_event = [](std::int32_t, std::int32_t timed, void** event) {
     Event made;
     made.timed = timed != 0;
@@ -153,9 +162,10 @@ void add_streams(BubblescopeGpu& calls) {
   calls.release_event = release<Event>;
 }
 
-void set_event(Event& event, const Stream& stream) {
-  event.time = stream.time;
-  event.blockers = stream.blockers;
+void set_event(Event& event, const Stream& stream) { event.mark = state().clock.record(stream.at); }
+
+std::optional<double> time_of(const Event& event) {
+  return event.mark ? state().clock.time_of(*event.mark) : 0;
 }
 
 void add_events(BubblescopeGpu& calls) {
@@ -185,22 +195,21 @@ void add_events(BubblescopeGpu& calls) {
       state().unjoined.insert(on);
     }
     perform([on, of] {
-      on->time = std::max(on->time, of->time);
-      on->blockers.insert(of->blockers.begin(), of->blockers.end());
+      if (of->mark) state().clock.wait(on->at, *of->mark);
     });
     return answer("wait");
   };
   calls.query = [](void* event, std::int32_t* ended) {
-    const auto* const of = static_cast<Event*>(event);
-    *ended = std::all_of(of->blockers.begin(), of->blockers.end(),
-                         [](const std::uint32_t* word) { return *word != 0; });
-    if (*ended != 0) state().host_time = std::max(state().host_time, of->time);
+    *ended = time_of(*static_cast<Event*>(event)) ? 1 : 0;
     return answer("query");
   };
   calls.elapsed = [](void* from, void* to, double* nanos) {
     const auto* const first = static_cast<Event*>(from);
     const auto* const second = static_cast<Event*>(to);
-    *nanos = static_cast<double>(second->time - first->time);
+    const std::optional<double> begin = time_of(*first);
+    const std::optional<double> end = time_of(*second);
+    if (!begin || !end) return "an event that has not come";
+    *nanos = std::round(*end) - std::round(*begin);
     return first->timed && second->timed ? answer("elapsed") : "an event without a time";
   };
 }
@@ -232,20 +241,31 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
   if (const char* const error = use(stream)) return error;
   auto* const on = static_cast<Stream*>(stream);
   perform([spin = *order, on] {
-    on->time = std::max(on->time, state().host_time);
-    if (spin.nanos < std::numeric_limits<Nanos>::max())
-      on->time += spin.nanos;
-    else
-      on->blockers.insert(spin.stop);
+    DeviceClock& clock = state().clock;
+    if (spin.nanos == std::numeric_limits<Nanos>::max()) return clock.block(on->at, spin.stop);
+    clock.run(on->at, static_cast<double>(spin.nanos),
+              spin.blocks > 0 ? &state().gpu.times.products : nullptr);
   });
   return answer("spin");
+}
+
+void take_time(void* stream, double nanos, const SlowdownLaw* law) {
+  if (nanos > 0) state().clock.run(static_cast<Stream*>(stream)->at, nanos, law);
+}
+
+/// Work of one multiprocessor, by those that the stream has.
+double share_out(void* stream, double nanos) {
+  return nanos / static_cast<Stream*>(stream)->multiprocessors;
 }
 
 void add_work(BubblescopeGpu& calls) {
   calls.spin = spin;
   calls.copy = [](void* to, const void* from, std::size_t bytes, void* stream) {
     if (const char* const error = use(stream)) return error;
-    perform([=] { std::memcpy(to, from, bytes); });
+    perform([=] {
+      std::memcpy(to, from, bytes);
+      take_time(stream, state().gpu.times.nanos_per_byte * static_cast<double>(bytes), nullptr);
+    });
     return answer("copy");
   };
   calls.clear = [](void* memory, std::size_t bytes, void* stream) {
@@ -256,7 +276,12 @@ void add_work(BubblescopeGpu& calls) {
   calls.launch = [](const BubblescopeLaunch* launch, void* stream) {
     if (const char* const error = use(stream)) return error;
     ++state().gpu.launches;
-    perform([order = *launch] { run_on_host(order); });
+    perform([order = *launch, stream] {
+      const FakeTimes& times = state().gpu.times;
+      const double entries = static_cast<double>(order.rows) * static_cast<double>(order.columns);
+      take_time(stream, share_out(stream, times.nanos_per_entry * entries), &times.kernels);
+      if (order.number == kBubblescopeFloat32) run_on_host(order);
+    });
     return answer("launch");
   };
   calls.create_multiplier = [](std::int32_t, std::int32_t multiprocessors, void** made) {
@@ -266,13 +291,26 @@ void add_work(BubblescopeGpu& calls) {
   calls.multiply = [](void*, const BubblescopeProduct* product, void* stream) {
     if (const char* const error = use(stream)) return error;
     ++state().gpu.launches;
-    perform([order = *product] { run_on_host(order); });
+    perform([order = *product, stream] {
+      const FakeTimes& times = state().gpu.times;
+      const double count = static_cast<double>(order.rows) * order.columns *
+                           static_cast<double>(order.inner) * order.batch;
+      take_time(stream, share_out(stream, times.nanos_per_product * count), &times.products);
+      if (order.number == kBubblescopeFloat32) run_on_host(order);
+    });
     return answer("multiply");
   };
 }
 
+void note_label(const char* text) {
+  FakeGpu& gpu = state().gpu;
+  if (text != nullptr) gpu.labels.emplace_back(text);
+  gpu.open_labels += text != nullptr ? 1 : -1;
+}
+
 BubblescopeGpu make_calls() {
   BubblescopeGpu calls{};
+  calls.label = note_label;
   add_devices(calls);
   add_memory(calls);
   add_streams(calls);

@@ -7,9 +7,18 @@
 #include <vector>
 
 #include "exec/gpu/calls.h"
-#include "sim/ir/units.h"
+#include "tests/support/device_clock.h"
 
 namespace bubblescope {
+
+/// What its work takes, beside what spinning kernels are told.
+struct FakeTimes {
+  double nanos_per_product = 0;  ///< of a multiplication, on one multiprocessor
+  double nanos_per_entry = 0;    ///< of a kernel's matrix, on one multiprocessor
+  double nanos_per_byte = 0;     ///< of a copy
+  SlowdownLaw products;          ///< how products and spinning kernels are slowed by other ranks
+  SlowdownLaw kernels;           ///< and other kernels
+};
 
 struct FakeGpu {
   std::vector<BubblescopeDevice> devices;
@@ -20,12 +29,16 @@ struct FakeGpu {
   std::int64_t graph_launches = 0;
   std::vector<std::int32_t> partition_sizes;
   bool was_abandoned = false;
+  std::vector<std::string> labels;  ///< in the order in which they were begun
+  std::int64_t open_labels = 0;     ///< that were not ended
+  FakeTimes times;
 };
 
 /// Devices of this many multiprocessors, without anything on them; forgets those before.
 FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors = 132);
 
-/// Its calls. Kernels and products are done in float32 by exec/training.
+/// Its calls. Kernels and products are done by exec/training in float32; in bfloat16 they only take
+/// their time.
 const BubblescopeGpu& fake_gpu_calls();
 
 }  // namespace bubblescope

@@ -256,6 +256,32 @@ TEST(CostFile, PlacesRanksAndDevicesOfACluster) {
   EXPECT_EQ(cost_model(file, split()).message_between[1], 20'000 + 83'887);
 }
 
+// I and W take 10 + 20 us alone and 15 + 30 us with two busy: B then takes 1.5 times as long.
+TEST(CostFile, SaysWhatOpsTakeInCompany) {
+  const CostFile file =
+      with(R"("ranks_per_device":2,"stages":[{"forward":"10us","input_grad":"10us",)"
+           R"("weight_grad":"20us","in_company":{"forward":["11us","12us"],"input_grad":["15us"],)"
+           R"("weight_grad":["30us"]}},{"forward":1,"input_grad":1,"weight_grad":1}])");
+  const Contention found = *contention(file, split());
+  EXPECT_EQ(found.ranks_per_device, 2);
+  const auto of = [&](std::size_t stage, OpKind kind) {
+    return found.stages[stage][static_cast<std::size_t>(kind)];
+  };
+  EXPECT_EQ(of(0, OpKind::kForward), (Slowdown{1.1, 1.2}));
+  EXPECT_EQ(of(0, OpKind::kBackward), (Slowdown{1.5}));
+  EXPECT_EQ(of(0, OpKind::kRecompute), (Slowdown{1.1, 1.2}));  // as the forward
+  EXPECT_EQ(of(1, OpKind::kForward), Slowdown{});
+  EXPECT_FALSE(contention(with(R"("stages":[{"forward":1},{"forward":1}])"), split()));
+}
+
+TEST(CostFile, RefusesOpsThatAreFasterInCompany) {
+  const CostFile file =
+      with(R"("stages":[{"forward":2,"in_company":{"forward":[3,1]}},{"forward":1}])");
+  EXPECT_EQ(error_of([&] { contention(file, split()); }),
+            "f.json: /stages/0/in_company/forward: 1 ms is less than the 2 ms that it takes "
+            "alone; correct one of them");
+}
+
 TEST(CostFile, HasTheKeysOfItsSchema) {
   const auto schema = nlohmann::ordered_json::parse(read_document("costs.schema.json"));
   const auto& file = schema["properties"];
@@ -266,6 +292,8 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
   EXPECT_EQ(known_keys(R"("stages":[)" + stray + "]"), keys_of(stage));
   EXPECT_EQ(known_keys(R"("stages":[{"forward":1,"activation_bytes":)" + stray + "}]"),
             keys_of(stage["activation_bytes"]["properties"]));
+  EXPECT_EQ(known_keys(R"("stages":[{"forward":1,"in_company":)" + stray + "}]"),
+            keys_of(stage["in_company"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("message":)" + stray), keys_of(file["message"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("links":[)" + stray + "]"),
             keys_of(file["links"]["items"]["properties"]));

@@ -2,6 +2,7 @@
 // says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -110,6 +111,19 @@ TEST(GpuStep, GivesEverythingBack) {
   EXPECT_EQ(gpu.partition_sizes, (std::vector<std::int32_t>{32, 32, 32, 32}));
   EXPECT_EQ(gpu.handles, 0);
   EXPECT_EQ(gpu.bytes, 0);
+}
+
+TEST(GpuStep, EveryInstructionIsNamedForProfilers) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  const Case made = make_case("zb-h1", 2, 2);
+  run(made, {}, {0, 1, {}});
+  std::vector<std::string> expected;
+  for (const Instruction& instruction : made.program.instructions)
+    expected.push_back(to_string(instruction.op));
+  std::sort(expected.begin(), expected.end());
+  std::sort(gpu.labels.begin(), gpu.labels.end());
+  EXPECT_EQ(gpu.labels, expected);
+  EXPECT_EQ(gpu.open_labels, 0);
 }
 
 TEST(GpuStep, ADelayLengthensTheOpByAsMuch) {

@@ -13,6 +13,7 @@
 #include "exec/training/proof.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/fake_gpu.h"
 
@@ -37,8 +38,8 @@ struct Trained {
 };
 
 Trained train(const Schedule& schedule, const TrainingOptions& options,
-              const DeviceOptions& device = {}) {
-  const Program program = std::get<Program>(lower(schedule));
+              const DeviceOptions& device = {}, const LowerOptions& lowering = {}) {
+  const Program program = std::get<Program>(lower(schedule, lowering));
   const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   Trained trained{execute(program, *job.backend, "cuda", {1, 2, job.after_step}), {}, {}};
@@ -101,6 +102,42 @@ TEST(GpuTraining, RecomputationChangesNothing) {
   EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
 }
 
+TEST(GpuTraining, OnlyAttentionCanBeMadeAgain) {
+  reset_fake_gpu(1);
+  for (const char* name : {"1f1b", "gpipe"}) {
+    const Schedule schedule = with_recompute(build(name, 3, 1, 6), {Recompute::kSelective});
+    const Trained trained = train(schedule, small_model());
+    ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+    EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+  }
+}
+
+// Its optimizer steps are launches within the step, and the weights are those of updates after it.
+TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
+  LowerOptions lowering;
+  lowering.update.optimizer = OptimizerMode::kLocal;
+  TrainingOptions options = small_model();
+  for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
+    for (const bool graph : {false, true}) {
+      SCOPED_TRACE(graph);
+      reset_fake_gpu(1).times.nanos_per_entry = 100;
+      options.optimizer = {kind, 0.01F};
+      DeviceOptions device;
+      device.graph = graph;
+      const Schedule schedule = build("zb-h1", 3, 1, 6);
+      const Program program = std::get<Program>(lower(schedule, lowering));
+      const Trained trained = train(schedule, options, device, lowering);
+      ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+      EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+      const Timeline& step = trained.execution.steps[1];
+      for (InstructionId id = 0; id < program.size(); ++id)
+        if (program.instructions[id].op.kind == OpKind::kOptimizer) {
+          EXPECT_EQ(step.end[id] > step.start[id],
+                    !(graph && kind == OptimizerOptions::Kind::kAdam));
+        }
+    }
+}
+
 TEST(GpuTraining, GivesAllMemoryBack) {
   const FakeGpu& gpu = reset_fake_gpu(2);
   train(build("zb-h2", 4, 1, 8), small_model());
@@ -151,6 +188,12 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
       EXPECT_NEAR(static_cast<double>(trained.peaks[rank]), expected, 0.01 * expected) << name;
     }
   }
+}
+
+TEST(GpuTraining, WhatIsLeftWhereAttentionIsMadeAgainIsThatOfTheHost) {
+  const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
+  EXPECT_EQ(device_training_memory(schedule, small_model(), Precision::kFloat32).checkpoint_bytes,
+            training_memory(schedule, small_model()).checkpoint_bytes);
 }
 
 TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {

@@ -73,8 +73,9 @@ report_optional(CUDA "${BUBBLESCOPE_HAS_CUDA}" "toolkit ${CUDAToolkit_VERSION}" 
 
 if(BUBBLESCOPE_NCCL)
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR})
 endif()
-report_optional(NCCL "${NCCL_INCLUDE_DIR}" "${NCCL_INCLUDE_DIR}" "no backend for several GPUs")
+report_optional(NCCL "${NCCL_LIBRARY}" "${NCCL_LIBRARY}" "no backend for processes with a GPU each")
 
 if(BUBBLESCOPE_MPI)
   find_package(MPI QUIET COMPONENTS CXX)

@@ -17,7 +17,7 @@ install(TARGETS bubblescope_archive EXPORT bubblescope
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope)
 install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir})
 install(TARGETS bubblescope)
-foreach(module bubblescope_graphviz bubblescope_mpi bubblescope_cuda)
+foreach(module bubblescope_graphviz bubblescope_mpi bubblescope_cuda bubblescope_nccl)
   if(TARGET ${module})
     install(TARGETS ${module} DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
   endif()

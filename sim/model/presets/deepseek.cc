@@ -1,4 +1,4 @@
-// DeepSeek-V3, arXiv 2412.19437, section 4.2. Its multi-token prediction layer is left out.
+// DeepSeek-V3, arXiv 2412.19437, section 4.2, with its one multi-token prediction module.
 #include "sim/model/transformer.h"
 
 namespace bubblescope {
@@ -17,6 +17,7 @@ const ModelRegistrar kDeepSeek{{.name = "deepseek-v3",
                                           .gated = true,
                                           .vocabulary = 129'280,
                                           .sequence = 4096,
+                                          .predictions = 1,
                                           .latent = LatentAttention{1536, 512, 64, 128},
                                           .experts = Experts{256, 8, 1, 2048, 3}}}};
 

@@ -1,15 +1,21 @@
-// NVIDIA and AMD devices. Peak, memory and link rates, and the best measured matrix products
-// (MAMF): S. Bekman, "Machine Learning Engineering Open Book" (stas00/ml-engineering, 744d01e),
-// compute/accelerator and network. Point-to-point rates between two devices: of the 450 GB/s of an
-// H100's NVLink 376 are reached (NVIDIA/nccl issue 1264), 72 of 100 on an A100 pair
-// (nccl-tests issue 331): the others are given the H100's share. Latencies: 9.8 us (issue 331)
-// inside a node, 20 us between nodes (calculon's InfiniBand).
+// NVIDIA and AMD devices; every number names its source in GpuDef::sources.
+//
+// Peak, memory and link rates, and the best measured matrix products (MAMF): S. Bekman, "Machine
+// Learning Engineering Open Book" (stas00/ml-engineering, 744d01e), compute/accelerator and
+// network. Point-to-point rates between two devices: of the 450 GB/s of an H100's NVLink 376 are
+// reached (NVIDIA/nccl issue 1264); the others are given the same share. Latencies: 9.8 us inside
+// a node (NVIDIA/nccl-tests issue 331), 20 us and 90 % of the rate between nodes (calculon's
+// InfiniBand, caa4b11).
+#include <cmath>
+#include <string>
+#include <utility>
+
 #include "sim/model/gpu.h"
 
 namespace bubblescope {
 namespace {
 
-constexpr const char* kSource = "stas00/ml-engineering@744d01e; NCCL issues 1264, 331";
+constexpr const char* kBook = "stas00/ml-engineering@744d01e";
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
@@ -20,6 +26,13 @@ struct Rates {
   double memory_terabytes_per_second;
   double link_gigabytes_per_second;  ///< one way, as stated
   double network_gigabytes_per_second;
+};
+
+/// Of the numbers that do not all stand in one place.
+struct Sources {
+  std::string base = std::string(kBook) + ", compute/accelerator";
+  std::string reachable = std::string(kBook) + ", compute/accelerator/benchmarks (MAMF)";
+  std::string link = std::string(kBook) + ", network";
 };
 
 Gpu gpu_of(const Rates& rates) {
@@ -34,14 +47,39 @@ Gpu gpu_of(const Rates& rates) {
   return gpu;
 }
 
-GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
-              const Rates& rates) {
-  return {name, std::move(aliases), summary, kSource, gpu_of(rates)};
+/// A number as people write it: at most one digit behind the point.
+std::string text(double value) {
+  std::string digits = std::to_string(std::llround(value * 10));
+  const char last = digits.back();
+  digits.pop_back();
+  if (digits.empty()) digits = "0";
+  return last == '0' ? digits : digits + "." + last;
 }
 
-// Where no best product is listed, 80 % of the peak are taken, as on the H100.
-const GpuRegistrar kV100{
-    define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16", {125, 100, 32, 0.9, 150, 12.5})};
+std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
+  return {
+      text(rates.peak_teraflops) + " TFLOP/s at most, " + text(rates.memory_gigabytes) + " GB at " +
+          text(rates.memory_terabytes_per_second * 1000) + " GB/s: " + from.base,
+      text(rates.reachable_teraflops) + " TFLOP/s reached: " + from.reachable,
+      text(rates.link_gigabytes_per_second) + " GB/s inside a node, one way: " + from.link,
+      "83.6 % of it reached, as 376 of an H100's 450 GB/s: NVIDIA/nccl issue 1264",
+      "9.8 us inside a node: NVIDIA/nccl-tests issue 331",
+      text(rates.network_gigabytes_per_second) +
+          " GB/s per device between nodes: " + std::string(kBook) + ", network",
+      "20 us and 90 % of it between nodes: calculon-ai/calculon@caa4b11",
+  };
+}
+
+GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
+              const Rates& rates, const Sources& from = {}) {
+  return {name, std::move(aliases), summary, kBook, gpu_of(rates), sources_of(rates, from)};
+}
+
+const GpuRegistrar kV100{define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16",
+                                {125, 100, 32, 0.9, 150, 12.5},
+                                {.base = "NVIDIA's Tesla V100 data sheet",
+                                 .reachable = "assumed, 80 % of the peak as on the H100",
+                                 .link = "NVIDIA's Tesla V100 data sheet"})};
 const GpuRegistrar kA100{
     define("a100", {"a100-80"}, "A100 SXM 80 GB, 312 TF", {312, 271, 80, 2.0, 300, 25})};
 const GpuRegistrar kA100Small{
@@ -49,7 +87,10 @@ const GpuRegistrar kA100Small{
 const GpuRegistrar kH100{
     define("h100", {}, "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50})};
 const GpuRegistrar kH800{
-    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50})};
+    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50},
+           {.base = "as the H100",
+            .reachable = "as the H100",
+            .link = "assumed, from the 160 GB/s of arXiv 2412.19437, section 3.2.2, as reached"})};
 const GpuRegistrar kH200{
     define("h200", {}, "H200 SXM 141 GB, 989 TF", {989, 794.5, 141, 4.8, 450, 50})};
 const GpuRegistrar kB200{

@@ -1,0 +1,109 @@
+// Turns.
+#include "exec/company_program.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sim/ir/program_draft.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int32_t kRounds = 3;  // of every stage within a turn
+
+struct StageOps {
+  std::int32_t stage = 0;
+  bool recomputes = false;
+  std::vector<std::int32_t> microbatches;  ///< one or two of those that run through it
+};
+
+class Turns {
+ public:
+  explicit Turns(const Schedule& schedule)
+      : draft_(schedule.shape.ranks, 0), stages_(static_cast<std::size_t>(schedule.shape.ranks)) {
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+      stages_[static_cast<std::size_t>(schedule.rank_of_stage[static_cast<std::size_t>(stage)])]
+          .push_back(ops_of(schedule, stage));
+  }
+
+  /// What these ranks do side by side, after all turns before.
+  void add(const std::vector<std::int32_t>& ranks) {
+    std::vector<InstructionId> ends;
+    for (std::size_t at = 0; at < ranks.size(); ++at) {
+      is_first_ = true;
+      for (std::int32_t round = 0; round < kRounds; ++round)
+        for (const StageOps& stage : stages_[static_cast<std::size_t>(ranks[at])])
+          add_round(ranks[at], stage, static_cast<std::int32_t>(at) + round);
+      if (!is_first_) ends.push_back(draft_.size() - 1);
+    }
+    before_ = std::move(ends);
+  }
+
+  Program finish() && { return std::get<Program>(std::move(draft_).finish()); }
+
+ private:
+  static StageOps ops_of(const Schedule& schedule, std::int32_t stage) {
+    StageOps ops{stage, false, {}};
+    for (const RankOrder& order : schedule.order)
+      ops.recomputes = ops.recomputes || std::any_of(order.begin(), order.end(), [&](const Op& op) {
+                         return op.stage == stage && op.kind == OpKind::kRecompute;
+                       });
+    const std::int32_t pipeline = stage / schedule.stages_per_pipeline();
+    for (std::int32_t at = 0; at < schedule.shape.microbatches && ops.microbatches.size() < 2; ++at)
+      if (schedule.pipeline_of_microbatch(at) == pipeline) ops.microbatches.push_back(at);
+    return ops;
+  }
+
+  /// A split backward and a full one, in one of three orders.
+  void add_round(std::int32_t rank, const StageOps& stage, std::int32_t variant) {
+    using enum OpKind;
+    const auto put = [&](std::size_t microbatch, std::initializer_list<OpKind> kinds) {
+      for (const OpKind kind : kinds)
+        if (kind != kRecompute || stage.recomputes)
+          add_op(rank, {stage.stage, stage.microbatches[microbatch], 0, kind});
+    };
+    if (variant % 3 == 2 && stage.microbatches.size() == 2) {
+      put(0, {kForward});
+      put(1, {kForward});
+      put(0, {kRecompute, kInputGrad});
+      put(1, {kRecompute, kBackward});
+      return put(0, {kWeightGrad});
+    }
+    if (variant % 3 == 1) put(0, {kForward, kRecompute, kBackward});
+    put(0, {kForward, kRecompute, kInputGrad, kWeightGrad});
+    if (variant % 3 != 1) put(0, {kForward, kRecompute, kBackward});
+  }
+
+  void add_op(std::int32_t rank, const Op& op) {
+    draft_.add({op, static_cast<std::uint32_t>(rank), rank, rank});
+    if (std::exchange(is_first_, false))
+      for (const InstructionId end : before_) draft_.wait_for(end);
+  }
+
+  ProgramDraft draft_;
+  std::vector<std::vector<StageOps>> stages_;  ///< [rank]
+  std::vector<InstructionId> before_;          ///< the last ops of the turn before
+  bool is_first_ = true;                       ///< no op of this rank's turn has been added
+};
+
+}  // namespace
+
+Program company_program(const Schedule& schedule, std::int32_t ranks_per_device) {
+  const std::int32_t ranks = schedule.shape.ranks;
+  Turns turns(schedule);
+  for (std::int32_t busy = 1; busy <= ranks_per_device; ++busy)
+    for (std::int32_t first = 0; first < ranks_per_device; first += busy) {
+      std::vector<std::int32_t> members;
+      for (std::int32_t device = 0; device < ranks; device += ranks_per_device)
+        for (std::int32_t at = first; at < first + busy; ++at)
+          if (const std::int32_t rank = device + at % ranks_per_device; rank < ranks)
+            members.push_back(rank);
+      turns.add(members);
+    }
+  return std::move(turns).finish();
+}
+
+}  // namespace bubblescope

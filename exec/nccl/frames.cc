@@ -1,0 +1,68 @@
+// Frames to and from bytes.
+#include "exec/nccl/frames.h"
+
+#include <cstring>
+#include <string>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Header {
+  char mark[4] = {'B', 'B', 'S', 'C'};
+  std::uint32_t line = 0;
+  std::int32_t rank = 0;
+  std::uint32_t low = 0;  ///< of the size, in two halves, so that there is no gap
+  std::uint32_t high = 0;
+};
+static_assert(sizeof(Header) == 20);
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(Fault::kMachine, "what came is no frame of bubblescope: " + what);
+}
+
+}  // namespace
+
+Blob to_bytes(const Frame& frame) {
+  Header header;
+  header.line = static_cast<std::uint32_t>(frame.line);
+  header.rank = frame.rank;
+  header.low = static_cast<std::uint32_t>(frame.payload.size());
+  header.high = static_cast<std::uint32_t>(std::uint64_t{frame.payload.size()} >> 32);
+  Blob bytes(sizeof header + frame.payload.size());
+  std::memcpy(bytes.data(), &header, sizeof header);
+  if (!frame.payload.empty())
+    std::memcpy(bytes.data() + sizeof header, frame.payload.data(), frame.payload.size());
+  return bytes;
+}
+
+void FrameReader::take(std::span<const std::byte> bytes) {
+  if (begin_ > bytes_.size() / 2) {
+    bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin_));
+    begin_ = 0;
+  }
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+}
+
+std::optional<Frame> FrameReader::next() {
+  const std::size_t there = bytes_.size() - begin_;
+  if (there < sizeof(Header)) return std::nullopt;
+  Header header;
+  std::memcpy(&header, bytes_.data() + begin_, sizeof header);
+  if (std::memcmp(header.mark, Header().mark, sizeof header.mark) != 0) refuse("it has no mark");
+  if (header.line >= kLines) refuse("line " + std::to_string(header.line) + " is not known");
+  if (header.rank < kEveryone) refuse("rank " + std::to_string(header.rank) + " cannot be");
+  const std::uint64_t size = (std::uint64_t{header.high} << 32) | header.low;
+  if (size > largest_)
+    refuse("it announces " + std::to_string(size) + " bytes, of at most " +
+           std::to_string(largest_));
+  if (there - sizeof header < size) return std::nullopt;
+  const auto* const payload = bytes_.data() + begin_ + sizeof header;
+  Frame frame{static_cast<Line>(header.line), header.rank, Blob(payload, payload + size)};
+  begin_ += sizeof header + static_cast<std::size_t>(size);
+  return frame;
+}
+
+}  // namespace bubblescope

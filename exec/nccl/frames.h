@@ -1,0 +1,60 @@
+// What processes say to each other over a socket, as bytes: frames of a header and a payload.
+//
+//   "BBSC" | line (4 bytes) | rank (4 bytes) | size (8 bytes) | payload
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "exec/blob.h"
+
+namespace bubblescope {
+
+/// What a frame is about.
+enum class Line : std::uint32_t {
+  kHello,    ///< a process says who it is
+  kWelcome,  ///< all are there
+  kRefusal,  ///< one may not join; a text says why
+  kShare,    ///< one's bytes for everyone
+  kShared,   ///< everyone's
+  kControl,  ///< signs of life, and stops
+  kClock,    ///< comparing clocks, and when a step begins
+  kGone,     ///< a process that does not answer any more
+  kLeave,    ///< the end
+};
+inline constexpr std::uint32_t kLines = 9;
+
+struct Frame {
+  Line line = Line::kHello;
+  std::int32_t rank = 0;  ///< to rank 0: whom it is for; from rank 0: who says it
+  Blob payload;
+};
+
+/// The rank of a frame that is for all others.
+inline constexpr std::int32_t kEveryone = -1;
+
+Blob to_bytes(const Frame& frame);
+
+/// Takes bytes as they come and gives whole frames. Memory grows with what has come, not with what
+/// was announced.
+class FrameReader {
+ public:
+  /// Frames with larger payloads are refused.
+  explicit FrameReader(std::uint64_t largest) : largest_(largest) {}
+
+  void take(std::span<const std::byte> bytes);
+
+  /// The next frame that has come whole. Throws Error (Fault::kMachine) where no frame of ours
+  /// begins; nothing more can be read then.
+  std::optional<Frame> next();
+
+  void set_largest(std::uint64_t largest) { largest_ = largest; }
+
+ private:
+  std::uint64_t largest_;
+  Blob bytes_;
+  std::size_t begin_ = 0;  ///< of what was not given yet
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,141 @@
+// Reading a launcher's variables.
+#include "exec/nccl/launch.h"
+
+#include <array>
+#include <charconv>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Names {
+  const char* launcher;
+  const char* rank;
+  const char* count;
+  const char* local_rank;
+};
+
+constexpr std::array<Names, 4> kLaunchers{{
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+}};
+
+constexpr std::int32_t kMostProcesses = 65'536;
+constexpr std::int32_t kDefaultPort = 29500;
+/// Ports that Slurm's jobs get: below those that systems hand out by themselves.
+constexpr std::int64_t kFirstJobPort = 16'000;
+constexpr std::int64_t kJobPorts = 12'000;
+
+/// Empty where the variable is not set, or set to nothing.
+std::optional<std::string> read_text(const Environment& environment, const char* name) {
+  const char* const value = environment(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+std::optional<std::int64_t> read_number(const Environment& environment, const char* name,
+                                        std::int64_t most) {
+  const std::optional<std::string> text = read_text(environment, name);
+  if (!text) return std::nullopt;
+  std::int64_t value = -1;
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, value);
+  if (error == std::errc() && stop == end && value >= 0 && value <= most) return value;
+  throw Error(std::string("the backend nccl: ") + name + "='" + *text +
+              "' is no number from 0 to " + std::to_string(most) +
+              "; a launcher sets it, or unset it");
+}
+
+std::optional<std::int32_t> read_rank(const Environment& environment, const char* name) {
+  const auto value = read_number(environment, name, kMostProcesses);
+  return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
+}
+
+/// Both variables, or neither: half of them is a mistake that would hang.
+std::optional<Launch> read_seat(const Environment& environment, const Names& names) {
+  const auto rank = read_rank(environment, names.rank);
+  const auto count = read_rank(environment, names.count);
+  if (!rank && !count) return std::nullopt;
+  if (!rank || !count)
+    throw Error(std::string("the backend nccl: ") + (rank ? names.rank : names.count) +
+                " is set and " + (rank ? names.count : names.rank) +
+                " is not; start it by torchrun, srun or mpirun, or set both");
+  if (*rank >= *count)
+    throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
+                " of " + names.count + "=" + std::to_string(*count) + " processes cannot be");
+  return Launch{names.launcher, {*rank, *count}, read_rank(environment, names.local_rank), {}};
+}
+
+/// The port behind a port.
+Address after(Address address) {
+  address.port = static_cast<std::uint16_t>(address.port == 65'535 ? 65'534 : address.port + 1);
+  return address;
+}
+
+std::optional<Address> read_master(const Environment& environment) {
+  const auto host = read_text(environment, "MASTER_ADDR");
+  if (!host) return std::nullopt;
+  const auto port = read_number(environment, "MASTER_PORT", 65'535);
+  const Address address{*host, static_cast<std::uint16_t>(port.value_or(kDefaultPort))};
+  // torchrun's agent listens at that port itself.
+  return read_text(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True" ? after(address)
+                                                                          : address;
+}
+
+std::optional<Address> read_slurm(const Environment& environment) {
+  auto hosts = read_text(environment, "SLURM_STEP_NODELIST");
+  if (!hosts) hosts = read_text(environment, "SLURM_NODELIST");
+  const auto job = read_number(environment, "SLURM_JOB_ID", std::int64_t{1} << 40);
+  if (!hosts || !job) return std::nullopt;
+  const auto step = read_number(environment, "SLURM_STEP_ID", std::int64_t{1} << 40).value_or(0);
+  return Address{first_host(*hosts),
+                 static_cast<std::uint16_t>(kFirstJobPort + (*job + 17 * step) % kJobPorts)};
+}
+
+/// Slurm sets PMI's variables too, where it starts the processes itself.
+bool is_started_by_slurm(const Environment& environment, const Seat& seat) {
+  const auto slurm = read_seat(environment, kLaunchers.back());
+  return slurm && slurm->seat.rank == seat.rank && slurm->seat.count == seat.count;
+}
+
+std::optional<Address> find_meeting(const Environment& environment, const Seat& seat) {
+  if (const auto own = read_text(environment, "BUBBLESCOPE_RENDEZVOUS"))
+    return parse_address(*own, "the backend nccl: BUBBLESCOPE_RENDEZVOUS=");
+  if (const auto master = read_master(environment)) return master;
+  if (const auto id = read_text(environment, "NCCL_COMM_ID"))
+    return after(parse_address(*id, "the backend nccl: NCCL_COMM_ID="));
+  if (is_started_by_slurm(environment, seat)) return read_slurm(environment);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string first_host(const std::string& list) {
+  const std::size_t bracket = list.find('[');
+  const std::size_t comma = list.find(',');
+  if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);
+  const std::size_t end = list.find_first_of(",-]", bracket);
+  const std::size_t close = list.find(']', bracket);
+  if (end == std::string::npos || close == std::string::npos) return list;
+  const std::string rest = list.substr(close + 1, list.find(',', close) - close - 1);
+  return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) + rest;
+}
+
+Launch read_launch(const Environment& environment) {
+  for (const Names& names : kLaunchers) {
+    std::optional<Launch> launch = read_seat(environment, names);
+    if (!launch) continue;
+    launch->meeting = find_meeting(environment, launch->seat);
+    if (launch->meeting || launch->seat.count == 1 || launch->launcher == "mpirun") return *launch;
+    throw Error("the backend nccl: " + std::to_string(launch->seat.count) +
+                " processes, and nothing says where they meet; set MASTER_ADDR to rank 0's host "
+                "and MASTER_PORT to a free port");
+  }
+  return {};
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,19 @@
+// How the processes of one run find each other: all call rank 0, and say who they are.
+#pragma once
+
+#include <string>
+
+#include "exec/backend.h"
+#include "exec/nccl/process_link.h"
+
+namespace bubblescope {
+
+/// Rank 0: waits at the listener until all others have come. Whoever is not one of them is turned
+/// away. Throws Error that names who did not come within the limits.
+ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits);
+
+/// Another rank: calls until rank 0 answers. Throws Error where it does not within the limits, or
+/// turns this process away.
+ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits);
+
+}  // namespace bubblescope

@@ -1,0 +1,139 @@
+// Calling the module, and waiting for what it has begun.
+#include "exec/nccl/nccl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/step_clock.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// What NCCL notices of another process is explained by it, or by its end, within this time.
+constexpr Nanos kExplanation = 500'000'000;
+
+bool contains(const Members& members, std::int32_t rank) {
+  return std::binary_search(members.begin(), members.end(), rank);
+}
+
+}  // namespace
+
+std::string describe_version(const BubblescopeNccl& calls) {
+  std::int32_t version = 0;
+  if (const char* const error = calls.version(&version)) throw Error(Fault::kMachine, error);
+  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+NcclRanks::NcclRanks(const BubblescopeNccl& calls, const Membership& own,
+                     const std::vector<Members>& groups, Watch watch)
+    : calls_(calls), own_(own), groups_(groups), watch_(std::move(watch)) {
+  void* made = nullptr;
+  expect(calls_.join(own.device, own.rank, own.count, &own.id, &made));
+  all_ = this->own(made);
+  settle(made);
+  for (std::size_t group = 0; group < groups_.size(); ++group) parts_.push_back(this->own(nullptr));
+  for (const std::vector<std::size_t>& parts : plan_splits(groups_)) split(parts);
+}
+
+/// All ranks do this at the same time.
+void NcclRanks::split(const std::vector<std::size_t>& parts) {
+  const auto mine = std::find_if(parts.begin(), parts.end(), [this](std::size_t part) {
+    return contains(groups_[part], own_.rank);
+  });
+  const bool takes_part = mine != parts.end();
+  void* made = nullptr;
+  expect(calls_.split(all_.get(),
+                      takes_part ? static_cast<std::int32_t>(*mine) : kBubblescopeNoColor,
+                      own_.rank, &made));
+  Communicator part = own(made);
+  settle(all_.get());
+  if (!takes_part) return;
+  settle(part.get());
+  parts_[*mine] = std::move(part);
+}
+
+/// The error of a call, unless the watch knows better what has happened.
+void NcclRanks::expect(const char* error) const {
+  if (error == nullptr) return;
+  const std::string text = error;
+  const Nanos end = read_monotonic_clock() + kExplanation;
+  for (const Patience patience; read_monotonic_clock() < end; patience.wait()) watch_();
+  throw Error(Fault::kMachine, text);
+}
+
+void NcclRanks::settle(void* communicator) const {
+  for (const Patience patience;; patience.wait()) {
+    std::int32_t under_way = 0;
+    expect(calls_.ask(communicator, &under_way));
+    if (under_way == 0) return;
+    watch_();
+  }
+}
+
+void* NcclRanks::communicator(std::optional<std::size_t> group) const {
+  return group ? parts_[*group].get() : all_.get();
+}
+
+std::int32_t NcclRanks::rank_in(std::optional<std::size_t> group, std::int32_t rank) const {
+  if (!group) return rank;
+  const Members& members = groups_[*group];
+  return static_cast<std::int32_t>(std::lower_bound(members.begin(), members.end(), rank) -
+                                   members.begin());
+}
+
+void NcclRanks::send(std::optional<std::size_t> group, std::int32_t peer, const Buffer& from,
+                     void* stream) {
+  expect(calls_.send(communicator(group), from.data, from.bytes, rank_in(group, peer), stream));
+  await(group);
+}
+
+void NcclRanks::receive(std::optional<std::size_t> group, std::int32_t peer, const Buffer& to,
+                        void* stream) {
+  expect(calls_.receive(communicator(group), to.data, to.bytes, rank_in(group, peer), stream));
+  await(group);
+}
+
+void NcclRanks::sum(std::size_t group, const std::vector<Buffer>& values, void* stream) {
+  together(group, [&] {
+    for (const Buffer& buffer : values)
+      expect(calls_.sum(communicator(group), buffer.data, buffer.bytes / sizeof(float), stream));
+  });
+}
+
+void NcclRanks::together(std::optional<std::size_t> group, const std::function<void()>& calls) {
+  expect(calls_.begin_group());
+  in_group_ = true;
+  try {
+    calls();
+  } catch (const Error&) {
+    in_group_ = false;
+    calls_.end_group();
+    throw;
+  }
+  in_group_ = false;
+  expect(calls_.end_group());
+  await(group);
+}
+
+/// What follows on a stream may be put there only when NCCL has put there its own.
+void NcclRanks::await(std::optional<std::size_t> group) const {
+  if (!in_group_) settle(communicator(group));
+}
+
+void NcclRanks::check() const {
+  std::int32_t under_way = 0;
+  expect(calls_.ask(all_.get(), &under_way));
+  for (const Communicator& part : parts_)
+    if (part) expect(calls_.ask(part.get(), &under_way));
+}
+
+void NcclRanks::abort() {
+  for (const Communicator& part : parts_)
+    if (part) calls_.abort(part.get());
+  calls_.abort(all_.get());
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,56 @@
+// The one rank of this process: its part of the Program on its device, step after step.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/gpu/gpu_step.h"
+#include "exec/nccl/nccl_training.h"
+
+namespace bubblescope {
+
+class NcclCrew {
+ public:
+  /// Nothing is copied but the request. Throws Error.
+  NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest request);
+  NcclCrew(const NcclCrew&) = delete;
+  NcclCrew& operator=(const NcclCrew&) = delete;
+
+  std::string describe() const;
+  std::int32_t copies() const { return part_.copies; }
+  NcclTraining* training() { return training_ ? &*training_ : nullptr; }
+  StepLink& outside() { return outside_; }
+
+  /// The next step has something to do.
+  void enqueue() { parts_.clear(); }
+
+  /// What a rank did in the step, which the first call after an enqueue runs.
+  RankResult finish(std::int32_t rank);
+
+ private:
+  GpuStepWork make_work(const JobRequest& job);
+  void put(InstructionId id, const GpuWork& work, const FindBuffer& find, void* stream);
+  OutsideNews listen(std::size_t ended);
+  std::vector<RankPart> run_step();
+  std::vector<RankPart> fold(std::vector<RankPart> parts) const;
+  RankPart translate(RankResult result) const;
+  Stand translate(Stand stand) const;
+
+  NcclPlace place_;
+  const Program& program_;
+  JobPart part_;
+  BackendRequest request_;
+  RankPlan plan_;
+  GpuMachine machine_;
+  StepLink outside_;
+  std::optional<NcclTraining> training_;
+  std::optional<NcclWires> wires_;
+  std::optional<GpuStep> step_;
+  std::vector<RankPart> parts_;  ///< of the last step; empty once something is enqueued
+  Nanos clock_error_ = 0;        ///< the worst of all processes, when the job began
+  Nanos checked_at_ = 0;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,184 @@
+// The module's table: NCCL's calls.
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <chrono>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "exec/gpu/cuda_calls.cuh"
+#include "exec/nccl/calls.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Communicator {
+  ncclComm_t comm = nullptr;
+  std::int32_t device = 0;
+  bool aborted = false;
+};
+
+/// How long members are waited for at the end of a communicator.
+constexpr std::chrono::seconds kFarewell{5};
+
+const char* keep(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();
+}
+
+/// What is under way is no error.
+const char* check_nccl(ncclResult_t status, const char* call) {
+  if (status == ncclSuccess || status == ncclInProgress) return nullptr;
+  std::string text = std::string("NCCL: ") + call + ": " + ncclGetErrorString(status);
+  const char* const last = ncclGetLastError(nullptr);
+  if (last != nullptr && *last != '\0') text += std::string(" (") + last + ")";
+  return keep(text);
+}
+
+const char* check_cuda(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return nullptr;
+  return keep(std::string(call) + ": " + cudaGetErrorString(status));
+}
+
+Communicator& of(void* handle) { return *static_cast<Communicator*>(handle); }
+cudaStream_t stream_of(void* handle) { return static_cast<CudaStream*>(handle)->stream; }
+
+/// A transfer that waits for its other end keeps its thread blocks busy, which are lost to compute
+/// ops; NCCL_MAX_CTAS says otherwise.
+constexpr int kMostBlocks = 4;
+
+ncclConfig_t make_config() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.maxCTAs = kMostBlocks;
+  config.splitShare = 0;  // links that share resources wait for each other
+  return config;
+}
+
+const char* version(std::int32_t* version) {
+  int found = 0;
+  const ncclResult_t status = ncclGetVersion(&found);
+  *version = found;
+  return check_nccl(status, "ncclGetVersion");
+}
+
+const char* identify(std::int32_t device, char name[32]) {
+  return check_cuda(cudaDeviceGetPCIBusId(name, 32, device), "cudaDeviceGetPCIBusId");
+}
+
+const char* make_id(BubblescopeNcclId* id) {
+  static_assert(sizeof(ncclUniqueId) == sizeof(BubblescopeNcclId));
+  return check_nccl(ncclGetUniqueId(reinterpret_cast<ncclUniqueId*>(id)), "ncclGetUniqueId");
+}
+
+const char* join(std::int32_t device, std::int32_t rank, std::int32_t count,
+                 const BubblescopeNcclId* id, void** communicator) {
+  if (const char* const error = check_cuda(cudaSetDevice(device), "cudaSetDevice")) return error;
+  std::unique_ptr<Communicator> made(new (std::nothrow) Communicator{nullptr, device, false});
+  if (!made) return "out of memory";
+  ncclConfig_t config = make_config();
+  const ncclResult_t status = ncclCommInitRankConfig(
+      &made->comm, count, *reinterpret_cast<const ncclUniqueId*>(id), rank, &config);
+  if (const char* const error = check_nccl(status, "ncclCommInitRankConfig")) return error;
+  *communicator = made.release();
+  return nullptr;
+}
+
+/// NCCL writes the new communicator when the old one has done the split: the place must stay.
+const char* split(void* from, std::int32_t color, std::int32_t rank, void** made) {
+  *made = nullptr;
+  ncclConfig_t config = make_config();
+  if (color == kBubblescopeNoColor) {
+    static ncclComm_t nobody = nullptr;
+    return check_nccl(ncclCommSplit(of(from).comm, NCCL_SPLIT_NOCOLOR, rank, &nobody, &config),
+                      "ncclCommSplit");
+  }
+  std::unique_ptr<Communicator> part(new (std::nothrow)
+                                         Communicator{nullptr, of(from).device, false});
+  if (!part) return "out of memory";
+  const ncclResult_t status = ncclCommSplit(of(from).comm, color, rank, &part->comm, &config);
+  if (const char* const error = check_nccl(status, "ncclCommSplit")) return error;
+  *made = part.release();
+  return nullptr;
+}
+
+const char* ask(void* communicator, std::int32_t* under_way) {
+  *under_way = 0;
+  if (of(communicator).comm == nullptr) return nullptr;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t status = ncclCommGetAsyncError(of(communicator).comm, &state);
+  if (const char* const error = check_nccl(status, "ncclCommGetAsyncError")) return error;
+  *under_way = state == ncclInProgress ? 1 : 0;
+  return check_nccl(state, "what was under way");
+}
+
+void abort(void* communicator) {
+  Communicator& comm = of(communicator);
+  if (comm.comm != nullptr && !comm.aborted) ncclCommAbort(comm.comm);
+  comm.aborted = true;
+}
+
+void await_farewell(ncclComm_t comm) {
+  const auto end = std::chrono::steady_clock::now() + kFarewell;
+  ncclResult_t state = ncclInProgress;
+  while (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress &&
+         std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (state == ncclSuccess)
+    ncclCommDestroy(comm);
+  else
+    ncclCommAbort(comm);
+}
+
+/// What is still under way, or has failed, cannot be ended together. A split that is under way may
+/// still write to its place, which is left to it.
+void release(void* communicator) {
+  if (of(communicator).comm == nullptr) return;
+  const std::unique_ptr<Communicator> comm(&of(communicator));
+  if (comm->aborted) return;
+  cudaSetDevice(comm->device);
+  ncclResult_t state = ncclInProgress;
+  ncclCommGetAsyncError(comm->comm, &state);
+  if (state != ncclSuccess) return abort(comm.get());
+  ncclCommFinalize(comm->comm);
+  await_farewell(comm->comm);
+}
+
+const char* begin_group() { return check_nccl(ncclGroupStart(), "ncclGroupStart"); }
+const char* end_group() { return check_nccl(ncclGroupEnd(), "ncclGroupEnd"); }
+
+const char* send(void* communicator, const void* from, std::size_t bytes, std::int32_t peer,
+                 void* stream) {
+  return check_nccl(
+      ncclSend(from, bytes, ncclUint8, peer, of(communicator).comm, stream_of(stream)),
+      "ncclSend");
+}
+
+const char* receive(void* communicator, void* to, std::size_t bytes, std::int32_t peer,
+                    void* stream) {
+  return check_nccl(ncclRecv(to, bytes, ncclUint8, peer, of(communicator).comm, stream_of(stream)),
+                    "ncclRecv");
+}
+
+const char* sum(void* communicator, void* values, std::size_t count, void* stream) {
+  return check_nccl(ncclAllReduce(values, values, count, ncclFloat32, ncclSum,
+                                  of(communicator).comm, stream_of(stream)),
+                    "ncclAllReduce");
+}
+
+constexpr BubblescopeNccl kCalls{version, identify, make_id,     join,      split, ask, abort,
+                                 release, begin_group, end_group, send, receive, sum};
+
+}  // namespace
+
+}  // namespace bubblescope
+
+extern "C" const BubblescopeNccl* bubblescope_open_nccl(const char** error) {
+  int found = 0;
+  *error = bubblescope::check_nccl(ncclGetVersion(&found), "ncclGetVersion");
+  return *error == nullptr ? &bubblescope::kCalls : nullptr;
+}

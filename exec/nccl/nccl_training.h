@@ -1,0 +1,47 @@
+// Training in several processes: what goes over NCCL, and what they tell each other at the end.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "exec/gpu/gpu_training.h"
+#include "exec/nccl/nccl_wires.h"
+
+namespace bubblescope {
+
+class NcclTraining {
+ public:
+  /// Nothing is copied. Throws Error for what cannot be trained, and where the device is full.
+  NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
+               StepLink& outside);
+
+  /// The wires are made when all processes have come this far.
+  void connect(NcclWires& wires) { wires_ = &wires; }
+
+  void begin_step() { training_.begin_step(); }
+  /// Enqueues what is no message.
+  void enqueue(InstructionId id, void* stream);
+  NcclRanks::Buffer find(const Transfer& transfer) const;
+
+  // While nothing runs; all processes call them in the same order:
+  void finish_step() { training_.finish_step(); }
+  TrainingResult result() const;
+  std::vector<Bytes> peak_bytes() const;
+
+ private:
+  GpuExchange make_exchange(const JobPart& part);
+  double sum_losses(double part) const;
+  void sum_replicas() const;
+  void sum(std::int32_t stage, void* stream) const;
+  bool runs(std::int32_t stage) const;
+
+  const GpuMachine& machine_;
+  const Schedule& schedule_;
+  const Program& program_;
+  StepLink& outside_;
+  NcclWires* wires_ = nullptr;
+  std::vector<bool> reduced_inside_;  ///< [stage]: the Program says when
+  GpuTraining training_;
+};
+
+}  // namespace bubblescope

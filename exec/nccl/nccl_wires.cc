@@ -1,0 +1,167 @@
+// Which communicator, which peer, which bytes.
+#include "exec/nccl/nccl_wires.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/step_clock.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// A token to send and one to receive, apart from each other.
+constexpr std::size_t kTokenBytes = 64;
+
+std::int32_t rank_of(const Schedule& schedule, std::int32_t stage) {
+  return schedule.rank_of_stage[static_cast<std::size_t>(stage)];
+}
+
+/// The processes that hold a stage or one of its replicas.
+Members holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
+  const std::int32_t stages = schedule.stages_per_pipeline();
+  Members members;
+  for (std::int32_t copy = 0; copy < part.copies; ++copy)
+    for (std::int32_t replica = stage % stages; replica < schedule.stages(); replica += stages)
+      members.push_back(part.process_of(rank_of(schedule, replica), copy));
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+  return members;
+}
+
+std::vector<Members> find_groups(const Schedule& schedule, const JobPart& part,
+                                 const RankPlan& plan) {
+  std::vector<Members> groups;
+  for (std::int32_t copy = 0; copy < part.copies; ++copy)
+    for (const Link& link : plan.links)
+      groups.push_back({part.process_of(std::min(link.from, link.to), copy),
+                        part.process_of(std::max(link.from, link.to), copy)});
+  const auto links = static_cast<std::ptrdiff_t>(groups.size());
+  for (std::int32_t stage = 0; stage < schedule.stages_per_pipeline(); ++stage) {
+    const Members members = holders_of(schedule, part, stage);
+    if (members.size() > 1 &&
+        std::find(groups.begin() + links, groups.end(), members) == groups.end())
+      groups.push_back(members);
+  }
+  return groups;
+}
+
+/// Rank 0 makes the id, all get it.
+BubblescopeNcclId share_id(const NcclPlace& place, StepLink& outside) {
+  BubblescopeNcclId id{};
+  if (place.link.seat().rank == 0)
+    if (const char* const error = place.nccl.make_id(&id)) throw Error(Fault::kMachine, error);
+  BlobWriter writer;
+  writer.write(id);
+  return BlobReader(outside.share(writer.take())[0]).read<BubblescopeNcclId>();
+}
+
+}  // namespace
+
+NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
+                     const RankPlan& plan, StepLink& outside)
+    : machine_(machine),
+      schedule_(schedule),
+      plan_(plan),
+      outside_(outside),
+      part_(find_part(place.link.seat(), machine.ranks())),
+      groups_(find_groups(schedule, part_, plan)),
+      tokens_(machine.gpu().allocate(0, 2 * kTokenBytes)) {
+  const std::vector<char> zeros(2 * kTokenBytes, 0);
+  machine.gpu().upload(tokens_.get(), zeros.data(), zeros.size());
+  const BubblescopeNcclId id = share_id(place, outside);
+  ranks_.emplace(place.nccl,
+                 Membership{place.link.seat().rank, place.link.seat().count, place.device, id},
+                 groups_, [&outside] { outside.watch(); });
+  warm_up();
+}
+
+/// The first call on a connection makes it, which takes long and may wait for the device: it must
+/// not come when a gate is closed. All ranks go through the links in the same order.
+void NcclWires::warm_up() {
+  const GpuHandle stream = machine_.gpu().create_stream(0, nullptr);
+  for (const Link& link : plan_.links)
+    if (link.from == part_.rank || link.to == part_.rank) {
+      const bool sends = link.from == part_.rank;
+      const Transfer token{kNoInstruction, sends, sends ? link.to : link.from};
+      carry_one(token, group_of(token), {}, stream.get());
+    }
+  std::vector<Transfer> everyone;
+  for (InstructionId id = 0; id < plan_.program.size(); ++id)
+    if (plan_.is_group[id])
+      for (Transfer transfer : plan_.transfers[id]) {
+        transfer.id = kNoInstruction;
+        if (std::find(everyone.begin(), everyone.end(), transfer) == everyone.end())
+          everyone.push_back(transfer);
+      }
+  if (!everyone.empty())
+    ranks_->together({}, [&] {
+      for (const Transfer& transfer : everyone) carry_one(transfer, {}, {}, stream.get());
+    });
+  const std::int32_t here = part_.process_of(part_.rank, part_.copy);
+  for (std::size_t group = link_groups(); group < groups_.size(); ++group)
+    if (std::binary_search(groups_[group].begin(), groups_[group].end(), here))
+      ranks_->sum(group, {{tokens_.get(), sizeof(float)}}, stream.get());
+  await(stream);
+}
+
+void NcclWires::carry(InstructionId id, const FindBuffer& find, void* stream) {
+  const std::vector<Transfer>& transfers = plan_.transfers[id];
+  if (!plan_.is_group[id]) {
+    for (const Transfer& transfer : transfers)
+      carry_one(transfer, group_of(transfer), find, stream);
+    return;
+  }
+  ranks_->together({}, [&] {
+    for (const Transfer& transfer : transfers) carry_one(transfer, {}, find, stream);
+  });
+}
+
+void NcclWires::carry_one(const Transfer& transfer, std::optional<std::size_t> group,
+                          const FindBuffer& find, void* stream) {
+  NcclRanks::Buffer buffer;
+  if (find) buffer = find(transfer);
+  if (buffer.data == nullptr)
+    buffer = {static_cast<char*>(tokens_.get()) + (transfer.sends ? 0 : kTokenBytes), kTokenBytes};
+  const std::int32_t peer = part_.process_of(transfer.peer, part_.copy);
+  if (transfer.sends)
+    ranks_->send(group, peer, buffer, stream);
+  else
+    ranks_->receive(group, peer, buffer, stream);
+}
+
+std::optional<std::size_t> NcclWires::group_of(const Transfer& transfer) const {
+  const Link link =
+      transfer.sends ? Link{part_.rank, transfer.peer} : Link{transfer.peer, part_.rank};
+  const auto found = std::find(plan_.links.begin(), plan_.links.end(), link);
+  return static_cast<std::size_t>(part_.copy) * plan_.links.size() +
+         static_cast<std::size_t>(found - plan_.links.begin());
+}
+
+std::size_t NcclWires::link_groups() const {
+  return static_cast<std::size_t>(part_.copies) * plan_.links.size();
+}
+
+std::optional<std::size_t> NcclWires::group_of_stage(std::int32_t stage) const {
+  const auto begin = groups_.begin() + static_cast<std::ptrdiff_t>(link_groups());
+  const auto found = std::find(begin, groups_.end(), holders_of(schedule_, part_, stage));
+  if (found == groups_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - groups_.begin());
+}
+
+void NcclWires::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values,
+                    void* stream) {
+  ranks_->sum(*group_of_stage(stage), values, stream);
+}
+
+void NcclWires::await(const GpuHandle& stream) const {
+  const GpuHandle end = machine_.gpu().create_event(0, false);
+  machine_.gpu().record(end, stream);
+  for (const Patience patience; !machine_.gpu().has_ended(end); patience.wait()) {
+    outside_.watch();
+    check();
+  }
+}
+
+}  // namespace bubblescope

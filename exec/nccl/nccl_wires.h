@@ -1,0 +1,60 @@
+// The messages and sums of one rank's plan over NCCL.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "exec/gpu/gpu_machine.h"
+#include "exec/nccl/nccl.h"
+#include "exec/nccl/nccl_place.h"
+#include "exec/nccl/step_link.h"
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// Where the bytes of a message are, at the end that is here.
+using FindBuffer = std::function<NcclRanks::Buffer(const Transfer& transfer)>;
+
+class NcclWires {
+ public:
+  /// All processes make it at the same time: communicators for all ranks, for each directed link
+  /// and for the ranks that hold the same stage, on which something has been sent already when this
+  /// returns. Nothing is copied. Throws Error.
+  NcclWires(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
+            const RankPlan& plan, StepLink& outside);
+
+  /// Puts an instruction's transfers on a stream.
+  void carry(InstructionId id, const FindBuffer& find, void* stream);
+
+  /// Whether another process has a replica of a stage.
+  bool is_shared(std::int32_t stage) const { return group_of_stage(stage).has_value(); }
+
+  /// Puts the sum over the processes that hold a stage on a stream, in place.
+  void sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values, void* stream);
+
+  /// Waits until a stream has run all that is on it, as long as the other processes are there.
+  void await(const GpuHandle& stream) const;
+
+  void check() const { ranks_->check(); }
+  void abort() { ranks_->abort(); }
+
+ private:
+  std::size_t link_groups() const;
+  std::optional<std::size_t> group_of_stage(std::int32_t stage) const;
+  std::optional<std::size_t> group_of(const Transfer& transfer) const;
+  void carry_one(const Transfer& transfer, std::optional<std::size_t> group, const FindBuffer& find,
+                 void* stream);
+  void warm_up();
+
+  const GpuMachine& machine_;
+  const Schedule& schedule_;
+  const RankPlan& plan_;
+  StepLink& outside_;
+  JobPart part_;
+  std::vector<Members> groups_;  ///< of every copy's links, in their order; then those of stages
+  std::optional<NcclRanks> ranks_;
+  GpuHandle tokens_;  ///< memory for what carries nothing
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// Finding and opening the NCCL module.
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "exec/nccl/nccl.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Beside the program, or where it is installed relative to the program.
+std::string find_module() {
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const auto& beside : {folder, folder.parent_path()})
+    if (std::filesystem::exists(beside / BUBBLESCOPE_NCCL_MODULE))
+      return beside / BUBBLESCOPE_NCCL_MODULE;
+  return folder / BUBBLESCOPE_MODULE_DIR / BUBBLESCOPE_NCCL_MODULE;
+}
+
+}  // namespace
+
+const BubblescopeNccl& open_nccl(const std::string& module_file) {
+  if (!std::filesystem::exists(module_file))
+    throw Error(Fault::kMachine, "the backend nccl needs " + module_file +
+                                     ", which is not there: install NCCL and the CUDA toolkit, and "
+                                     "build with the preset cuda");
+  void* const module = dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr)
+    throw Error(Fault::kMachine,
+                std::string("the backend nccl cannot be loaded; is libnccl.so.2 in "
+                            "LD_LIBRARY_PATH? (") +
+                    dlerror() + ")");
+  auto* const open =
+      reinterpret_cast<decltype(bubblescope_open_nccl)*>(dlsym(module, "bubblescope_open_nccl"));
+  if (open == nullptr)
+    throw Error(
+        Fault::kMachine,
+        module_file + " has no bubblescope_open_nccl; build and install both from one source");
+  const char* error = nullptr;
+  const BubblescopeNccl* const calls = open(&error);
+  if (calls == nullptr)
+    throw Error(Fault::kMachine, std::string("the backend nccl cannot run here: ") + error);
+  return *calls;
+}
+
+const BubblescopeNccl& open_nccl() {
+  static const BubblescopeNccl& calls = open_nccl(find_module());
+  return calls;
+}
+
+}  // namespace bubblescope

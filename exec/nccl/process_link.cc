@@ -1,0 +1,221 @@
+// Passing frames around.
+#include "exec/nccl/process_link.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr int kNapMilliseconds = 1;
+
+template <class Value>
+Blob blob_of(const Value& value) {
+  BlobWriter writer;
+  writer.write(value);
+  return writer.take();
+}
+
+/// Bytes by rank, of which some are missing.
+Blob write_shares(const std::vector<std::optional<Blob>>& all) {
+  BlobWriter writer;
+  writer.write(all.size());
+  for (const std::optional<Blob>& bytes : all) {
+    writer.write(bytes.has_value());
+    writer.write_all(bytes.value_or(Blob()));
+  }
+  return writer.take();
+}
+
+std::vector<std::optional<Blob>> read_shares(const Blob& blob, std::size_t count) {
+  BlobReader reader(blob);
+  if (reader.read<std::size_t>() != count)
+    throw Error(Fault::kMachine, "rank 0 sent garbage: another number of ranks");
+  std::vector<std::optional<Blob>> all(count);
+  for (std::optional<Blob>& bytes : all) {
+    const bool is_there = reader.read<bool>();
+    Blob read = reader.read_all<std::byte>();
+    if (is_there) bytes = std::move(read);
+  }
+  return all;
+}
+
+}  // namespace
+
+ProcessLink::ProcessLink(const Seat& seat, std::vector<Connection> connections)
+    : seat_(seat),
+      gone_(static_cast<std::size_t>(seat.count), false),
+      letters_(kLines),
+      shares_(gone_.size()) {
+  for (Connection& connection : connections) {
+    const auto at = static_cast<std::int32_t>(peers_.size());
+    peers_.push_back({seat.rank == 0 ? at + 1 : 0, std::move(connection)});
+  }
+}
+
+void ProcessLink::send(std::int32_t to, Line line, Blob payload) {
+  if (peers_.empty()) return;
+  Frame frame{line, to, std::move(payload)};
+  if (leads()) frame.rank = 0;
+  put(peers_[leads() ? static_cast<std::size_t>(to - 1) : 0], frame);
+}
+
+void ProcessLink::send_all(Line line, const Blob& payload) {
+  if (!leads()) return send(kEveryone, line, payload);
+  for (Peer& peer : peers_) put(peer, {line, 0, payload});
+}
+
+std::vector<ProcessLink::Letter> ProcessLink::look(Line line) {
+  pump();
+  std::deque<Letter>& waiting = letters_[static_cast<std::size_t>(line)];
+  std::vector<Letter> letters(std::make_move_iterator(waiting.begin()),
+                              std::make_move_iterator(waiting.end()));
+  waiting.clear();
+  return letters;
+}
+
+void ProcessLink::wait() const {
+  std::vector<pollfd> waiting;
+  for (const Peer& peer : peers_)
+    if (peer.connection.socket.is_open())
+      waiting.push_back({peer.connection.socket.descriptor(),
+                         static_cast<short>(peer.outbox.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+  poll(waiting.data(), waiting.size(), kNapMilliseconds);
+}
+
+std::vector<std::optional<Blob>> ProcessLink::share(Blob own, const GivesUp& gives_up) {
+  std::vector<std::optional<Blob>> all(gone_.size());
+  if (leads()) {
+    all = gather(std::move(own), gives_up);
+    send_all(Line::kShared, write_shares(all));
+  } else {
+    all[static_cast<std::size_t>(seat_.rank)] = own;
+    send(0, Line::kShare, std::move(own));
+    if (const std::optional<Blob> shared = await(Line::kShared, gives_up))
+      all = read_shares(*shared, all.size());
+    else
+      note_gone(0);
+  }
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank]) note_gone(static_cast<std::int32_t>(rank));
+  return all;
+}
+
+/// At rank 0: everyone's next share.
+std::vector<std::optional<Blob>> ProcessLink::gather(Blob own, const GivesUp& gives_up) {
+  std::vector<std::optional<Blob>> all(gone_.size());
+  all[0] = std::move(own);
+  for (;;) {
+    for (Letter& letter : look(Line::kShare))
+      shares_[static_cast<std::size_t>(letter.from)].push_back(std::move(letter.payload));
+    bool misses = false;
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      if (!all[rank] && !shares_[rank].empty()) {
+        all[rank] = std::move(shares_[rank].front());
+        shares_[rank].pop_front();
+      }
+      misses = misses || (!all[rank] && !gone_[rank]);
+    }
+    if (!misses || gives_up()) return all;
+    wait();
+  }
+}
+
+std::optional<Blob> ProcessLink::await(Line line, const GivesUp& gives_up) {
+  for (;;) {
+    pump();
+    std::deque<Letter>& letters = letters_[static_cast<std::size_t>(line)];
+    if (!letters.empty()) {
+      Blob payload = std::move(letters.front().payload);
+      letters.pop_front();
+      return payload;
+    }
+    if (is_gone(0) || gives_up()) return std::nullopt;
+    wait();
+  }
+}
+
+void ProcessLink::flush(const GivesUp& gives_up) {
+  const auto is_sent = [](const Peer& peer) { return peer.outbox.empty(); };
+  for (pump(); !std::all_of(peers_.begin(), peers_.end(), is_sent) && !gives_up(); pump()) wait();
+}
+
+void ProcessLink::pump() {
+  for (Peer& peer : peers_) {
+    if (peer.connection.socket.is_open()) write(peer);
+    if (peer.connection.socket.is_open()) read(peer);
+  }
+}
+
+void ProcessLink::write(Peer& peer) {
+  while (!peer.outbox.empty()) {
+    const Blob& first = peer.outbox.front();
+    const auto written =
+        peer.connection.socket.write(std::span(first).subspan(peer.sent, first.size() - peer.sent));
+    if (!written) return lose(peer);
+    peer.sent += *written;
+    if (peer.sent < first.size()) return;
+    peer.outbox.pop_front();
+    peer.sent = 0;
+  }
+}
+
+/// What came before the end is taken before it is noticed.
+void ProcessLink::read(Peer& peer) {
+  try {
+    bool ended = false;
+    for (;;) {
+      const std::optional<Blob> bytes = peer.connection.socket.read();
+      ended = !bytes;
+      if (ended || bytes->empty()) break;
+      peer.connection.reader.take(*bytes);
+    }
+    while (std::optional<Frame> frame = peer.connection.reader.next())
+      take(peer, std::move(*frame));
+    if (ended) lose(peer);
+  } catch (const Error&) {
+    lose(peer);  // it says what no process of ours would
+  }
+}
+
+void ProcessLink::take(const Peer& from, Frame frame) {
+  const std::int32_t speaker = leads() ? from.rank : frame.rank;
+  if (frame.rank >= seat_.count || speaker < 0) throw Error(Fault::kMachine, "a frame of no rank");
+  if (!leads() && frame.line == Line::kGone)
+    return note_gone(BlobReader(frame.payload).read<std::int32_t>());
+  const bool for_me = !leads() || frame.rank <= 0;
+  if (leads())
+    for (Peer& peer : peers_)
+      if (peer.rank != from.rank && (frame.rank == kEveryone || frame.rank == peer.rank))
+        put(peer, {frame.line, from.rank, frame.payload});
+  if (for_me)
+    letters_[static_cast<std::size_t>(frame.line)].push_back({speaker, std::move(frame.payload)});
+}
+
+void ProcessLink::put(Peer& peer, const Frame& frame) {
+  if (!peer.connection.socket.is_open()) return;
+  peer.outbox.push_back(to_bytes(frame));
+  write(peer);
+}
+
+void ProcessLink::lose(Peer& peer) {
+  peer.connection.socket.close();
+  peer.outbox.clear();
+  note_gone(peer.rank);
+}
+
+/// Rank 0 tells the others.
+void ProcessLink::note_gone(std::int32_t rank) {
+  if (rank < 0 || rank >= seat_.count || gone_[static_cast<std::size_t>(rank)]) return;
+  gone_[static_cast<std::size_t>(rank)] = true;
+  if (!first_gone_) first_gone_ = rank;
+  if (leads()) send_all(Line::kGone, blob_of(rank));
+}
+
+}  // namespace bubblescope

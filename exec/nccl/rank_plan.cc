@@ -1,0 +1,246 @@
+// Cutting one rank's part out of a Program.
+#include "exec/nccl/rank_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "exec/gpu/stream_plan.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool stands_for_message(const Instruction& instruction) {
+  return instruction.role != Role::kWork && is_message(instruction.op.kind);
+}
+
+/// Of one lane, in order.
+using Queue = std::vector<InstructionId>;
+
+/// The posts of each run that is followed by the waits for the same messages, in the same order:
+/// they are posted as one. [last post of the run] -> the run.
+std::map<InstructionId, Queue> find_runs(const Program& program) {
+  std::vector<Queue> queues(program.lanes.size());
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (program.instructions[id].lane != kNoLane)
+      queues[program.instructions[id].lane].push_back(id);
+  std::map<InstructionId, Queue> runs;
+  for (const Queue& queue : queues)
+    for (std::size_t at = 0; at < queue.size();) {
+      const auto is = [&](std::size_t place, Role role) {
+        return place < queue.size() && program.instructions[queue[place]].role == role &&
+               stands_for_message(program.instructions[queue[place]]);
+      };
+      std::size_t end = at;
+      while (is(end, Role::kPost)) ++end;
+      const std::size_t count = end - at;
+      std::size_t same = 0;
+      while (same < count && is(end + same, Role::kWait) &&
+             program.instructions[queue[end + same]].op ==
+                 program.instructions[queue[at + same]].op)
+        ++same;
+      if (count > 0 && same == count)
+        runs[queue[end - 1]] = Queue(queue.begin() + static_cast<std::ptrdiff_t>(at),
+                                     queue.begin() + static_cast<std::ptrdiff_t>(end));
+      at = std::max(end, at + 1);
+    }
+  return runs;
+}
+
+/// What all ranks must see alike.
+struct Wiring {
+  StreamPlan streams;                               ///< for its order
+  std::map<InstructionId, Queue> runs;              ///< empty: every message goes alone
+  std::vector<std::vector<InstructionId>> of_post;  ///< the message that a post stands for
+  std::vector<std::set<std::int32_t>> told;         ///< per instruction: ranks that get a token
+  std::vector<Link> links;
+};
+
+/// Posts and waits at the two ends of messages are NCCL's own affair.
+bool asks_for_token(const Program& program, InstructionId dependency, InstructionId id) {
+  const Instruction& from = program.instructions[dependency];
+  const Instruction& to = program.instructions[id];
+  return from.rank != to.rank && !is_message(from) && !is_message(to) &&
+         !stands_for_message(from) && !stands_for_message(to);
+}
+
+Wiring wire(const Program& program) {
+  Wiring wiring{plan_streams(program), find_runs(program), {}, {}, {}};
+  if (std::all_of(wiring.runs.begin(), wiring.runs.end(),
+                  [](const auto& run) { return run.second.size() == 1; }))
+    wiring.runs.clear();
+  wiring.of_post.resize(program.size());
+  wiring.told.resize(program.size());
+  std::set<std::pair<std::int32_t, std::int32_t>> links;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (is_message(instruction) && wiring.runs.empty())
+      links.insert({instruction.rank, instruction.peer});
+    for (const InstructionId dependency : program.dependencies_of(id)) {
+      if (is_message(instruction) && stands_for_message(program.instructions[dependency]))
+        wiring.of_post[dependency].push_back(id);
+      if (!asks_for_token(program, dependency, id)) continue;
+      wiring.told[dependency].insert(instruction.rank);
+      links.insert({program.instructions[dependency].rank, instruction.rank});
+    }
+  }
+  for (const auto& [from, to] : links) wiring.links.push_back({from, to});
+  return wiring;
+}
+
+class RankCut {
+ public:
+  RankCut(const Program& program, std::int32_t rank)
+      : program_(program),
+        rank_(rank),
+        wiring_(wire(program)),
+        local_(program.size(), kNoInstruction),
+        lane_(program.lanes.size(), kNoLane) {}
+
+  RankPlan cut() && {
+    plan_.program.ranks = 1;
+    for (std::size_t lane = 0; lane < program_.lanes.size(); ++lane)
+      if (program_.lanes[lane].rank == rank_) lane_[lane] = add_lane(program_.lanes[lane].name);
+    plan_.program.dependency_begin.push_back(0);
+    for (const InstructionId id : wiring_.streams.order) take(id);
+    plan_.links = std::move(wiring_.links);
+    return std::move(plan_);
+  }
+
+ private:
+  std::uint32_t add_lane(std::string name) {
+    plan_.program.lanes.push_back({rank_, std::move(name)});
+    return static_cast<std::uint32_t>(plan_.program.lanes.size() - 1);
+  }
+
+  std::uint32_t lane_called(const std::string& name) {
+    const auto known = named_.find(name);
+    return known != named_.end() ? known->second : named_[name] = add_lane(name);
+  }
+
+  std::uint32_t lane_of_link(std::int32_t from, std::int32_t to) {
+    return lane_called(std::to_string(from) + ">" + std::to_string(to));
+  }
+
+  void take(InstructionId id) {
+    const Instruction& instruction = program_.instructions[id];
+    if (is_message(instruction)) {
+      if (wiring_.runs.empty()) add_message(id);
+      return;
+    }
+    if (instruction.rank != rank_) {
+      if (wiring_.told[id].count(rank_) != 0) add_transfer({id, false, instruction.rank});
+      return;
+    }
+    Instruction own = instruction;
+    own.lane = instruction.lane != kNoLane ? lane_[instruction.lane]
+                                           : lane_of_link(instruction.rank, instruction.peer);
+    local_[id] = add(own, id, program_.dependencies_of(id));
+    for (const std::int32_t rank : wiring_.told[id]) add_transfer({id, true, rank});
+    if (const auto run = wiring_.runs.find(id); run != wiring_.runs.end()) add_group(run->second);
+  }
+
+  void add_message(InstructionId id) {
+    const Instruction& message = program_.instructions[id];
+    if (message.rank == rank_) add_transfer({id, true, message.peer});
+    if (message.peer == rank_) add_transfer({id, false, message.rank});
+  }
+
+  /// Alone, on its link.
+  void add_transfer(const Transfer& transfer) {
+    Instruction own = program_.instructions[transfer.id];
+    const bool is_token = !is_message(own);
+    own.lane =
+        transfer.sends ? lane_of_link(rank_, transfer.peer) : lane_of_link(transfer.peer, rank_);
+    own.rank = rank_;
+    own.peer = transfer.peer;
+    const InstructionId maker[] = {transfer.id};
+    const InstructionId made = add(own, transfer.id,
+                                   !is_token        ? program_.dependencies_of(transfer.id)
+                                   : transfer.sends ? std::span<const InstructionId>(maker)
+                                                    : std::span<const InstructionId>());
+    if (!transfer.sends || !is_token) local_[transfer.id] = made;
+    plan_.transfers[made] = {transfer};
+  }
+
+  /// Behind the last post of a run: all its messages, in the order that their other ends have too.
+  void add_group(const Queue& posts) {
+    std::vector<Transfer> transfers;
+    std::vector<InstructionId> awaited = posts;
+    for (const InstructionId post : posts)
+      for (const InstructionId message : wiring_.of_post[post]) {
+        const Instruction& instruction = program_.instructions[message];
+        const bool sends = instruction.rank == rank_;
+        transfers.push_back({message, sends, sends ? instruction.peer : instruction.rank});
+        for (const InstructionId dependency : program_.dependencies_of(message))
+          awaited.push_back(dependency);
+      }
+    std::sort(transfers.begin(), transfers.end(),
+              [this](const Transfer& left, const Transfer& right) {
+                return wiring_.streams.place[left.id] < wiring_.streams.place[right.id];
+              });
+    Instruction own = program_.instructions[transfers[0].id];
+    own.lane = lane_called("group");
+    own.rank = rank_;
+    own.peer = transfers[0].peer;
+    const InstructionId made = add(own, transfers[0].id, awaited);
+    for (const Transfer& transfer : transfers) local_[transfer.id] = made;
+    plan_.transfers[made] = std::move(transfers);
+    plan_.is_group[made] = true;
+  }
+
+  /// Of what is waited for, only what is in this plan remains.
+  InstructionId add(const Instruction& own, InstructionId origin,
+                    std::span<const InstructionId> dependencies) {
+    Program& program = plan_.program;
+    const InstructionId made = program.size();
+    program.instructions.push_back(own);
+    for (const InstructionId dependency : dependencies)
+      if (local_[dependency] != kNoInstruction) program.dependencies.push_back(local_[dependency]);
+    program.dependency_begin.push_back(static_cast<std::uint32_t>(program.dependencies.size()));
+    plan_.origin.push_back(origin);
+    plan_.transfers.emplace_back();
+    plan_.is_group.push_back(false);
+    return made;
+  }
+
+  const Program& program_;
+  std::int32_t rank_;
+  Wiring wiring_;
+  std::vector<InstructionId> local_;  ///< by id of the whole Program
+  std::vector<std::uint32_t> lane_;   ///< by lane of the whole Program
+  std::map<std::string, std::uint32_t> named_;
+  RankPlan plan_;
+};
+
+bool overlap(const Members& left, const Members& right) {
+  return std::any_of(left.begin(), left.end(), [&](std::int32_t rank) {
+    return std::binary_search(right.begin(), right.end(), rank);
+  });
+}
+
+}  // namespace
+
+RankPlan plan_rank(const Program& program, std::int32_t rank) {
+  return RankCut(program, rank).cut();
+}
+
+std::vector<std::vector<std::size_t>> plan_splits(const std::vector<Members>& groups) {
+  std::vector<std::vector<std::size_t>> splits;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const auto free = std::find_if(splits.begin(), splits.end(), [&](const auto& split) {
+      return std::none_of(split.begin(), split.end(),
+                          [&](std::size_t other) { return overlap(groups[group], groups[other]); });
+    });
+    if (free != splits.end())
+      free->push_back(group);
+    else
+      splits.push_back({group});
+  }
+  return splits;
+}
+
+}  // namespace bubblescope

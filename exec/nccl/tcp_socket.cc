@@ -1,0 +1,148 @@
+// Sockets of the system.
+#include "exec/nccl/tcp_socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr int kCallMilliseconds = 500;
+
+struct ReleaseAddresses {
+  void operator()(addrinfo* found) const { freeaddrinfo(found); }
+};
+using Addresses = std::unique_ptr<addrinfo, ReleaseAddresses>;
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+Addresses find_addresses(const Address& address, bool passive) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  addrinfo* found = nullptr;
+  const bool any = passive && !is_loopback(address.host);
+  const int status = getaddrinfo(any ? nullptr : address.host.c_str(),
+                                 std::to_string(address.port).c_str(), &hints, &found);
+  if (status == 0) return Addresses(found);
+  throw Error(Fault::kMachine, "the host " + address.host + " is not known (" +
+                                   gai_strerror(status) + "); set MASTER_ADDR to rank 0's host");
+}
+
+TcpSocket open_socket(const addrinfo& at) {
+  const int type = at.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  TcpSocket made(socket(at.ai_family, type, at.ai_protocol));
+  const int on = 1;
+  if (made.is_open()) setsockopt(made.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return made;
+}
+
+bool has_connected(const TcpSocket& socket) {
+  pollfd waiting{socket.descriptor(), POLLOUT, 0};
+  if (poll(&waiting, 1, kCallMilliseconds) != 1) return false;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0;
+}
+
+}  // namespace
+
+std::string to_string(const Address& address) {
+  const bool has_colon = address.host.find(':') != std::string::npos;
+  return (has_colon ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+Address parse_address(const std::string& text, const std::string& what) {
+  const std::size_t colon = text.rfind(':');
+  Address address{text.substr(0, colon), 0};
+  if (address.host.size() > 1 && address.host.front() == '[' && address.host.back() == ']')
+    address.host = address.host.substr(1, address.host.size() - 2);
+  const char* const begin = colon == std::string::npos ? nullptr : text.data() + colon + 1;
+  const char* const end = text.data() + text.size();
+  if (begin != nullptr && !address.host.empty()) {
+    const auto [stop, error] = std::from_chars(begin, end, address.port);
+    if (error == std::errc() && stop == end && address.port != 0) return address;
+  }
+  throw Error(what + "'" + text + "' is no address; write it as host:port");
+}
+
+TcpSocket::~TcpSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<std::size_t> TcpSocket::write(std::span<const std::byte> bytes) const {
+  const ssize_t written = send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (written >= 0) return static_cast<std::size_t>(written);
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+  return std::nullopt;
+}
+
+std::optional<Blob> TcpSocket::read() const {
+  Blob bytes(std::size_t{1} << 16);
+  const ssize_t count = recv(descriptor_, bytes.data(), bytes.size(), 0);
+  if (count == 0) return std::nullopt;
+  if (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return std::nullopt;
+  bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+  return bytes;
+}
+
+TcpSocket listen_at(const Address& address) {
+  const Addresses found = find_addresses(address, true);
+  int error = 0;
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+    TcpSocket made = open_socket(*at);
+    const int on = 1;
+    if (made.is_open()) setsockopt(made.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (made.is_open() && bind(made.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
+        listen(made.descriptor(), SOMAXCONN) == 0)
+      return made;
+    error = errno;
+  }
+  throw Error(Fault::kMachine, "rank 0 cannot listen at " + to_string(address) + ": " +
+                                   std::strerror(error) + "; choose another MASTER_PORT");
+}
+
+std::uint16_t port_of(const TcpSocket& listener) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  getsockname(listener.descriptor(), reinterpret_cast<sockaddr*>(&storage), &size);
+  return ntohs(storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(storage).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(storage).sin_port);
+}
+
+TcpSocket accept_from(const TcpSocket& listener) {
+  TcpSocket made(accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const int on = 1;
+  if (made.is_open()) setsockopt(made.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return made;
+}
+
+TcpSocket call(const Address& address) {
+  const Addresses found = find_addresses(address, false);
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+    TcpSocket made = open_socket(*at);
+    if (!made.is_open()) continue;
+    if (connect(made.descriptor(), at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS)
+      continue;
+    if (has_connected(made)) return made;
+  }
+  return {};
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,66 @@
+// Sockets that never block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "exec/blob.h"
+
+namespace bubblescope {
+
+/// Where processes meet.
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+
+  bool operator==(const Address&) const = default;
+};
+
+/// "host:1234".
+std::string to_string(const Address& address);
+
+/// "host:1234" or "[::1]:1234". Throws Error that begins with `what`.
+Address parse_address(const std::string& text, const std::string& what);
+
+/// Owns a file descriptor.
+class TcpSocket {
+ public:
+  TcpSocket() = default;
+  explicit TcpSocket(int descriptor) : descriptor_(descriptor) {}
+  TcpSocket(TcpSocket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  TcpSocket& operator=(TcpSocket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~TcpSocket();
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+  void close() { *this = TcpSocket(); }
+
+  /// Sends as much as goes now, and tells how much; nothing: the other end has gone.
+  std::optional<std::size_t> write(std::span<const std::byte> bytes) const;
+
+  /// What has come, perhaps nothing; empty: the other end has gone.
+  std::optional<Blob> read() const;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// On a loopback address only for this host, else for all. Port 0: any that is free. Throws Error.
+TcpSocket listen_at(const Address& address);
+std::uint16_t port_of(const TcpSocket& listener);
+
+/// The next one that has called; not open: none has.
+TcpSocket accept_from(const TcpSocket& listener);
+
+/// Not open: nobody answers there (yet). Waits for less than a second. Throws Error where the name
+/// is not known.
+TcpSocket call(const Address& address);
+
+}  // namespace bubblescope

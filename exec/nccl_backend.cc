@@ -1,0 +1,156 @@
+// The backend `nccl`: one process per GPU, on one host or several. All that needs CUDA and NCCL
+// themselves is in modules, which are opened here, so that the program starts without them.
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "exec/gpu/gpu.h"
+#include "exec/mpi_port.h"
+#include "exec/nccl/choose_device.h"
+#include "exec/nccl/launch.h"
+#include "exec/nccl/meeting.h"
+#include "exec/nccl/nccl.h"
+#include "exec/nccl/nccl_place.h"
+#include "exec/nccl/step_link.h"
+#include "exec/nccl/waiting.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string read_host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// Started by mpirun, with no address given: rank 0 tells its own over MPI.
+ProcessLink meet_over_mpi(const Launch& launch, const Limits& limits) {
+  MpiPort& port = open_mpi();
+  const bool leads = launch.seat.rank == 0;
+  std::optional<TcpSocket> listener;
+  BlobWriter writer;
+  if (leads) listener = listen_at({"", 0});
+  writer.write_text(read_host_name());
+  writer.write(leads ? port_of(*listener) : std::uint16_t{0});
+  Waiting waiting(limits);
+  const auto told = port.share(writer.take(), [&waiting] { return waiting.is_over(); });
+  if (!told[0]) throw Error(Fault::kMachine, "rank 0 does not answer over MPI");
+  if (port.all_answer()) port.close();  // nothing more goes over MPI
+  if (leads) return receive_others(*listener, launch.seat.count, limits);
+  BlobReader reader(*told[0]);
+  Address address{reader.read_text(), 0};
+  address.port = reader.read<std::uint16_t>();
+  if (address.host == read_host_name()) address.host = "localhost";
+  return call_first(address, launch.seat, limits);
+}
+
+ProcessLink meet(const Launch& launch, const Limits& limits) {
+  if (launch.seat.count == 1) return {launch.seat, {}};
+  if (!launch.meeting) return meet_over_mpi(launch, limits);
+  if (launch.seat.rank != 0) return call_first(*launch.meeting, launch.seat, limits);
+  const TcpSocket listener = listen_at(*launch.meeting);
+  return receive_others(listener, launch.seat.count, limits);
+}
+
+std::vector<Standing> share_standings(StepLink& outside, const Standing& own) {
+  BlobWriter writer;
+  for (const std::string* text : {&own.host, &own.host_id, &own.device, &own.problem})
+    writer.write_text(*text);
+  std::vector<Standing> all;
+  for (const Blob& blob : outside.share(writer.take())) {
+    BlobReader reader(blob);
+    Standing& standing = all.emplace_back();
+    for (std::string* text :
+         {&standing.host, &standing.host_id, &standing.device, &standing.problem})
+      *text = reader.read_text();
+  }
+  return all;
+}
+
+/// Opens the modules and takes a device, or says in `own` why not.
+std::int32_t take_device(Standing& own, std::int32_t local_rank) {
+  try {
+    const auto devices = static_cast<std::int32_t>(Gpu(open_gpu()).devices().size());
+    const std::int32_t device = choose_device(local_rank, devices, !own.host_id.empty());
+    char name[32] = {};
+    if (const char* const error = open_nccl().identify(device, name))
+      throw Error(Fault::kMachine, error);
+    own.device = name;
+    return device;
+  } catch (const Error& error) {
+    own.problem = error.what();
+    return 0;
+  }
+}
+
+/// What this process has from the beginning of a session to its end.
+struct Presence {
+  ProcessLink link;
+  std::int32_t device = 0;
+};
+
+std::optional<Presence>& presence() {
+  static std::optional<Presence> own;
+  return own;
+}
+
+std::int32_t find_speaker(const ProcessLink& link) {
+  std::int32_t speaker = 0;
+  while (speaker != link.seat().rank && link.is_gone(speaker)) ++speaker;
+  return speaker;
+}
+
+/// The others wait for the speaker, which may still have files to write, or a serial reference to
+/// train.
+void leave(ProcessLink& link, const Limits& limits) {
+  Waiting waiting(limits);
+  if (find_speaker(link) == link.seat().rank) {
+    link.send_all(Line::kLeave, {});
+    link.flush([&waiting] { return waiting.is_over(); });
+  }
+  while (find_speaker(link) != link.seat().rank && link.look(Line::kLeave).empty() &&
+         !waiting.is_over())
+    link.wait();
+  std::fflush(nullptr);
+  presence().reset();
+}
+
+void take_place(const Launch& launch, const Limits& limits) {
+  Presence& own = *presence();
+  StepLink outside(own.link, limits);
+  const char* const host_id = std::getenv("NCCL_HOSTID");
+  Standing standing{read_host_name(), host_id == nullptr ? "" : host_id, {}, {}};
+  const std::int32_t rank = launch.seat.rank;
+  const std::int32_t place = count_lower_on_host(share_standings(outside, standing), rank);
+  own.device = take_device(standing, launch.local_rank.value_or(place));
+  if (const auto obstacle = find_obstacle(share_standings(outside, standing), rank))
+    throw Error(Fault::kMachine, *obstacle);
+}
+
+Processes::Link join(const Limits& limits) {
+  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
+  presence().emplace(Presence{meet(launch, limits), 0});
+  take_place(launch, limits);
+  ProcessLink& link = presence()->link;
+  return {launch.seat.rank, launch.seat.count,
+          [&link, limits](Blob own) { return StepLink(link, limits).share(std::move(own)); },
+          [&link] { return find_speaker(link); }, [&link, limits] { leave(link, limits); }};
+}
+
+Job start(const JobRequest& job, BackendRequest request) {
+  Presence& own = *presence();
+  return start_nccl_job({open_gpu(), open_nccl(), own.link, own.device}, job, std::move(request));
+}
+
+const BackendRegistrar registrar{
+    {"nccl", {}, "one process per GPU, started by torchrun, srun or mpirun", {}, join, start}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,215 @@
+// Ranks advance one after the other, each until it waits for a message: the order in which they are
+// taken up again is that of ProgramDraft::finish().
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/depend.h"
+#include "sim/ir/lower_dataflow.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// What can go on: a rank, or the message that carries what an instruction has made.
+struct Runnable {
+  bool is_message = false;
+  std::uint32_t index = 0;  ///< the rank, or the maker
+};
+
+/// One thing that an op makes, and the message that takes it to another rank.
+struct Slot {
+  InstructionId maker = kNoInstruction;
+  InstructionId message = kNoInstruction;
+  std::uint32_t waiting_rank = kNoLane;     ///< for the message
+  InstructionId consumer = kNoInstruction;  ///< of the message
+};
+
+bool is_plain(OpKind kind) {
+  return kind == OpKind::kForward || gives_input_grad(kind) || kind == OpKind::kWeightGrad;
+}
+
+class DirectLowering {
+ public:
+  DirectLowering(const Schedule& schedule, Overlap overlap)
+      : schedule_(schedule),
+        pairs_are_joint_(overlap != Overlap::kSerial),
+        index_(schedule),
+        slots_(index_.size()),
+        head_(schedule.order.size(), 0) {
+    const std::size_t expected = 2 * static_cast<std::size_t>(schedule.op_count());
+    program_.ranks = schedule.shape.ranks;
+    for (std::int32_t rank = 0; rank < program_.ranks; ++rank)
+      program_.lanes.push_back({rank, "compute"});
+    program_.instructions.reserve(expected);
+    program_.dependency_begin.reserve(expected + 1);
+    program_.dependencies.reserve(2 * expected);
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+      for (const Product product : {Product::kActivation, Product::kGradient})
+        receivers_.push_back(receiving_stage(schedule, {product, stage, 0, 0}).value_or(kNowhere));
+  }
+
+  std::optional<Program> run() && {
+    for (std::uint32_t rank = 0; rank < schedule_.order.size(); ++rank) {
+      runnable_.push_back({false, rank});
+      while (!runnable_.empty()) {
+        const Runnable next = runnable_.back();
+        runnable_.pop_back();
+        if (next.is_message)
+          place_message(next.index);
+        else
+          advance(next.index);
+        if (!sound_) return std::nullopt;
+      }
+    }
+    for (std::size_t rank = 0; rank < head_.size(); ++rank)
+      if (head_[rank] < schedule_.order[rank].size()) return std::nullopt;
+    if (sent_ != received_) return std::nullopt;
+    program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
+    return std::move(program_);
+  }
+
+ private:
+  void advance(std::uint32_t rank) {
+    const RankOrder& ops = schedule_.order[rank];
+    while (head_[rank] < ops.size() && try_to_place(ops, rank)) ++head_[rank];
+  }
+
+  /// Puts the op at which a rank stands behind all that is placed, if all that it needs is.
+  bool try_to_place(const RankOrder& ops, std::uint32_t rank) {
+    const Op& op = ops[head_[rank]];
+    const bool joint = pairs_are_joint_ && op.pairing == Pairing::kFirst;
+    const Op* second = joint && head_[rank] + 1 < ops.size() ? &ops[head_[rank] + 1] : nullptr;
+    input_count_ = 0;
+    if (joint) {
+      if (second == nullptr) return give_up();
+      if (!find_inputs(op, &op, second) || !find_inputs(*second, &op, second)) return false;
+    } else if (!find_inputs(op, nullptr, nullptr)) {
+      return false;
+    }
+    place(op, rank);
+    return sound_;
+  }
+
+  /// Finds what an op needs, but for what the two halves of its pair make; where something is
+  /// missing, the rank waits for it.
+  bool find_inputs(const Op& op, const Op* first, const Op* second) {
+    const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
+    for (const Made& made : needs_of(schedule_, op)) {
+      const std::size_t at = index_(made);
+      if (first != nullptr && (at == index_(*first) || at == index_(*second))) continue;
+      const bool local = schedule_.rank_of(made.stage, made.microbatch) == rank;
+      Slot& slot = slots_[at];
+      const InstructionId awaited = local ? slot.maker : slot.message;
+      if (awaited == kNoInstruction) {
+        if (local) return give_up();
+        slot.waiting_rank = static_cast<std::uint32_t>(rank);
+        return false;
+      }
+      inputs_[input_count_++] = {awaited, local ? nullptr : &slot};
+    }
+    return true;
+  }
+
+  void place(const Op& op, std::uint32_t rank) {
+    const auto own = static_cast<std::int32_t>(rank);
+    const InstructionId id = program_.size();
+    add(rank, own, own) = op;
+    for (std::size_t at = 0; at < input_count_; ++at) {
+      program_.dependencies.push_back(inputs_[at].id);
+      if (inputs_[at].slot != nullptr) receive(*inputs_[at].slot, id);
+    }
+    const Made made = made_by(op);
+    Slot& slot = slots_[index_(made)];
+    const bool in_place = schedule_.rank_of(op.stage, op.microbatch) == own;
+    sound_ = sound_ && is_plain(op.kind) && in_place && slot.maker == kNoInstruction;
+    slot.maker = id;
+    const std::int32_t receiver = receiver_of(made);
+    if (receiver == kNowhere || schedule_.rank_of(receiver, op.microbatch) == own) return;
+    runnable_.push_back({true, id});
+    ++sent_;
+  }
+
+  /// Every message has one consumer, or both halves of a pair.
+  void receive(Slot& slot, InstructionId consumer) {
+    if (slot.consumer == kNoInstruction) {
+      slot.consumer = consumer;
+      ++received_;
+      return;
+    }
+    const bool of_pair = program_.instructions[consumer].op.pairing == Pairing::kSecond;
+    sound_ = sound_ && of_pair && slot.consumer + 1 == consumer;
+  }
+
+  void place_message(InstructionId maker) {
+    const Made made = made_by(program_.instructions[maker].op);
+    const std::int32_t sender = program_.instructions[maker].rank;
+    const std::int32_t receiver = schedule_.rank_of(receiver_of(made), made.microbatch);
+    Slot& slot = slots_[index_(made)];
+    slot.message = program_.size();
+    const bool forward = made.product == Product::kActivation;
+    Op& op = add(kNoLane, sender, receiver);
+    op.stage = made.stage;
+    op.microbatch = made.microbatch;
+    op.slice = made.slice;
+    op.kind = forward ? OpKind::kSendForward : OpKind::kSendBackward;
+    program_.dependencies.push_back(maker);
+    if (slot.waiting_rank != kNoLane) runnable_.push_back({false, slot.waiting_rank});
+  }
+
+  /// The op of a new instruction is for the caller to write. Written field by field, where it
+  /// stands: copied from elsewhere, each would wait for the stores that made it.
+  Op& add(std::uint32_t lane, std::int32_t rank, std::int32_t peer) {
+    program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
+    Instruction& instruction = program_.instructions.emplace_back();
+    instruction.lane = lane;
+    instruction.rank = rank;
+    instruction.peer = peer;
+    return instruction.op;
+  }
+
+  std::int32_t receiver_of(const Made& made) const {
+    if (made.product != Product::kActivation && made.product != Product::kGradient) return kNowhere;
+    const std::size_t backward = made.product == Product::kGradient ? 1 : 0;
+    return receivers_[2 * static_cast<std::size_t>(made.stage) + backward];
+  }
+
+  bool give_up() { return sound_ = false; }
+
+  struct Input {
+    InstructionId id = kNoInstruction;
+    Slot* slot = nullptr;  ///< of a message
+  };
+
+  static constexpr std::int32_t kNowhere = -1;
+
+  const Schedule& schedule_;
+  bool pairs_are_joint_;
+  MadeIndex index_;
+  std::vector<Slot> slots_;              ///< by index_
+  std::vector<std::int32_t> receivers_;  ///< [2 * stage]: of its activation, then its gradient
+  std::vector<std::size_t> head_;
+  std::vector<Runnable> runnable_;
+  std::array<Input, 8> inputs_;
+  std::size_t input_count_ = 0;
+  std::size_t sent_ = 0;
+  std::size_t received_ = 0;
+  Program program_;
+  bool sound_ = true;
+};
+
+/// Whether all that this way does not know is absent. What ops hide is found on the way.
+bool is_plain(const Schedule& schedule, Overlap overlap) {
+  return overlap != Overlap::kFused && schedule.joint_forwards == 1 &&
+         schedule.keeper_of_rank.empty() &&
+         schedule.order.size() == static_cast<std::size_t>(schedule.shape.ranks);
+}
+
+}  // namespace
+
+std::optional<Program> lower_directly(const Schedule& schedule, Overlap overlap) {
+  if (!is_plain(schedule, overlap)) return std::nullopt;
+  return DirectLowering(schedule, overlap).run();
+}
+
+}  // namespace bubblescope

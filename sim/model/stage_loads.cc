@@ -1,0 +1,125 @@
+// Layers to stages; what the first and the last stage hold beside them.
+#include "sim/model/stage_loads.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "sim/ir/error.h"
+#include "sim/model/activation_bytes.h"
+
+namespace bubblescope {
+
+namespace {
+
+double total(const PhaseTimes& times) {
+  return times.forward + times.input_grad + times.weight_grad;
+}
+
+LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer, std::int64_t end) {
+  const LayerParameters held = parameters_of_layer(on.model, layer);
+  const double tensor = on.parallel.tensor;
+  const StageParameters parameters{
+      static_cast<double>(held.attention + held.network) / tensor + static_cast<double>(held.norms),
+      static_cast<double>(held.experts) / tensor / on.parallel.expert};
+  return {end, layer_times(on, layer), layer_memory(on.model, on.parallel, layer), parameters};
+}
+
+void add_memory(MemoryDelta& sum, const MemoryDelta& more, std::int64_t count) {
+  sum.forward += count * more.forward;
+  sum.input_grad += count * more.input_grad;
+  sum.weight_grad += count * more.weight_grad;
+}
+
+std::vector<std::int64_t> split_as_given(const ModelOnDevices& on, std::int32_t stages) {
+  const std::vector<std::int64_t>& given = on.parallel.layers_of_stage;
+  const std::int64_t sum = std::accumulate(given.begin(), given.end(), std::int64_t{0});
+  if (given.size() != static_cast<std::size_t>(stages) || sum != on.model.layers)
+    throw Error(Fault::kProblem, "--layout has " + std::to_string(sum) + " layers t on " +
+                                     std::to_string(given.size()) + " stages; write the model's " +
+                                     std::to_string(on.model.layers) + " on " +
+                                     std::to_string(stages));
+  std::vector<std::int64_t> first_layer{0};
+  for (const std::int64_t layers : given) first_layer.push_back(first_layer.back() + layers);
+  return first_layer;
+}
+
+/// The embedding and the head count as the part of a layer that they take, unless told otherwise.
+std::vector<std::int64_t> split_evenly(const ModelOnDevices& on, std::int32_t stages,
+                                       double layer_time) {
+  const Parallelism& parallel = on.parallel;
+  const double tail = total(head_times(on)) + total(prediction_times(on));
+  return split_layers(on.model.layers, stages,
+                      {parallel.embedding_layers.value_or(total(embedding_times(on)) / layer_time),
+                       parallel.head_layers.value_or(tail / layer_time)});
+}
+
+}  // namespace
+
+void StageLoad::add(const LayerKind& kind, std::int64_t count) {
+  const auto factor = static_cast<double>(count);
+  layers += count;
+  times += {factor * kind.times.forward, factor * kind.times.input_grad,
+            factor * kind.times.weight_grad};
+  add_memory(memory, kind.memory, count);
+  parameters += {factor * kind.parameters.dense, factor * kind.parameters.experts};
+}
+
+StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages) : on_(on), stages_(stages) {
+  const std::int64_t layers = on.model.layers;
+  const std::int64_t dense = on.model.experts ? on.model.experts->dense_layers : 0;
+  if (dense > 0) kinds_.push_back(kind_of(on, 0, std::min(dense, layers)));
+  if (dense < layers) kinds_.push_back(kind_of(on, layers - 1, layers));
+  first_layer_ = on.parallel.layers_of_stage.empty()
+                     ? split_evenly(on, stages, total(kinds_.back().times))
+                     : split_as_given(on, stages);
+}
+
+StageLoad StageLoads::load(std::int32_t stage) const {
+  StageLoad sum;
+  std::int64_t layer = first_layer_[static_cast<std::size_t>(stage)];
+  const std::int64_t end = first_layer_[static_cast<std::size_t>(stage) + 1];
+  for (const LayerKind& kind : kinds_) {
+    const std::int64_t count = std::max<std::int64_t>(0, std::min(end, kind.end) - layer);
+    sum.add(kind, count);
+    layer += count;
+  }
+  if (stage == 0) add_embedding(sum);
+  if (stage == stages_ - 1) {
+    add_head(sum);
+    add_predictions(sum);
+  }
+  return sum;
+}
+
+void StageLoads::add_embedding(StageLoad& sum) const {
+  sum.times += embedding_times(on_);
+  add_memory(sum.memory, embedding_memory(on_.model, on_.parallel), 1);
+  sum.parameters.dense +=
+      static_cast<double>(embedding_parameters(on_.model)) / on_.parallel.tensor;
+}
+
+void StageLoads::add_head(StageLoad& sum) const {
+  sum.times += head_times(on_);
+  add_memory(sum.memory, head_memory(on_.model, on_.parallel), 1);
+  if (on_.model.tied_embeddings && stages_ == 1) return;
+  sum.parameters.dense += static_cast<double>(head_parameters(on_.model)) / on_.parallel.tensor;
+}
+
+/// Each is a layer behind the last, which shares the head, and the embedding where it is on the
+/// same stage.
+void StageLoads::add_predictions(StageLoad& sum) const {
+  const std::int64_t count = on_.model.predictions;
+  if (count == 0) return;
+  const double tensor = on_.parallel.tensor;
+  sum.times += prediction_times(on_);
+  add_memory(sum.memory, prediction_memory(on_.model, on_.parallel), 1);
+  sum.parameters += {static_cast<double>(count) * kinds_.back().parameters.dense,
+                     static_cast<double>(count) * kinds_.back().parameters.experts};
+  sum.parameters.dense +=
+      static_cast<double>(count * prediction_projection_parameters(on_.model)) / tensor;
+  if (stages_ > 1)
+    sum.parameters.dense += static_cast<double>(embedding_parameters(on_.model)) / tensor;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,111 @@
+// Bytes per parameter, and collectives over their copies.
+#include "sim/model/stage_states.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Bytes kContext = Bytes{2} << 30;  ///< CUDA's and NCCL's own; assumed
+constexpr double kWeightBytes = 2;
+constexpr double kGradientBytes = 4;
+constexpr double kOptimizerBytes = 12;  ///< Adam's two moments and the master weight
+constexpr double kUpdateBytes = 30;     ///< of a parameter's update: 16 read, 14 written
+constexpr Nanos kLastBucket = 16;       ///< the part of a collective that nothing can hide
+
+/// Ranks that hold copies of the same parameters, `stride` devices apart.
+struct CopyGroup {
+  std::int32_t copies = 1;
+  std::int32_t stride = 1;
+};
+
+CopyGroup dense_copies(const Parallelism& parallel) {
+  return {parallel.data * parallel.context, parallel.tensor};
+}
+
+CopyGroup expert_copies(const Parallelism& parallel) {
+  return {parallel.data * parallel.context / parallel.expert, parallel.tensor * parallel.expert};
+}
+
+StateBytes shard(double parameters, std::int32_t copies, std::int32_t zero_stage) {
+  const auto bytes = [&](double each, bool sharded) {
+    return static_cast<Bytes>(std::llround(parameters * each / (sharded ? copies : 1)));
+  };
+  StateBytes states;
+  states.weights = bytes(kWeightBytes, zero_stage >= 3);
+  states.gradients = bytes(kGradientBytes, zero_stage >= 2);
+  states.optimizer = bytes(kOptimizerBytes, zero_stage >= 1);
+  return states;
+}
+
+/// Collectives of one kind of parameters.
+struct UpdateTimes {
+  Nanos reduce = 0;
+  Nanos gather = 0;
+  double updated = 0;  ///< parameters that this rank updates
+};
+
+UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup group,
+                     std::int32_t holders) {
+  if (parameters == 0) return {};
+  const bool sharded = on.parallel.zero_stage >= 1;
+  const std::int32_t copies = group.copies * holders;
+  const Link& link = group_link(on.gpu, copies, group.stride);
+  UpdateTimes times;
+  times.reduce = sharded ? all_gather_time(kGradientBytes * parameters, copies, link)
+                         : all_reduce_time(kGradientBytes * parameters, copies, link);
+  times.gather = all_gather_time(kWeightBytes * parameters, group.copies, link);
+  times.updated = parameters / (sharded ? group.copies : 1);
+  return times;
+}
+
+/// What of a collective is waited for beside so much compute, which it slows down meanwhile.
+Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions) {
+  const Nanos waited = std::max(collective / kLastBucket, collective - static_cast<Nanos>(compute));
+  return waited +
+         std::llround(assumptions.collective_sms * static_cast<double>(collective - waited));
+}
+
+}  // namespace
+
+StateBytes& StateBytes::operator+=(const StateBytes& more) {
+  weights += more.weights;
+  gradients += more.gradients;
+  optimizer += more.optimizer;
+  buffers += more.buffers;
+  context += more.context;
+  return *this;
+}
+
+StateBytes states_of(const Parallelism& parallel, const StageParameters& parameters) {
+  StateBytes states = shard(parameters.dense, dense_copies(parallel).copies, parallel.zero_stage);
+  states += shard(parameters.experts, expert_copies(parallel).copies, parallel.zero_stage);
+  states.context = kContext;
+  return states;
+}
+
+UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& parameters,
+                       const PhaseTimes& times, std::int32_t holders) {
+  const UpdateTimes dense = times_of(on, parameters.dense, dense_copies(on.parallel), holders);
+  const UpdateTimes experts = times_of(on, parameters.experts, expert_copies(on.parallel), holders);
+  const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_rate;
+  const double update = kUpdateBytes * (dense.updated + experts.updated) / rate * 1e9;
+  const Nanos gather = dense.gather + experts.gather;
+  UpdateCost cost;
+  cost.reduce_grad =
+      exposed(dense.reduce + experts.reduce, times.input_grad + times.weight_grad, on.assumptions);
+  cost.optimizer = static_cast<Nanos>(update);
+  if (on.parallel.zero_stage >= 1) cost.optimizer += exposed(gather, times.forward, on.assumptions);
+  cost.unshard = gather;
+  return cost;
+}
+
+Nanos norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks) {
+  const Parallelism& parallel = on.parallel;
+  const std::int32_t ranks = parallel.tensor * parallel.context * parallel.data * pipeline_ranks;
+  return all_reduce_time(4, ranks, group_link(on.gpu, ranks, 1));
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,107 @@
+// Commands with a model: what they print, and what they refuse.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/command.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+void expect_says(const std::string& arguments, int status, const std::string& says) {
+  const CommandOutcome outcome = run_with_messages(arguments);
+  EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
+  EXPECT_NE(outcome.output.find(says), std::string::npos) << arguments << "\n" << outcome.output;
+}
+
+Json report_of(const std::string& arguments) {
+  const CommandOutcome outcome = run_command(arguments + " --format json 2>/dev/null");
+  EXPECT_EQ(outcome.status, 0) << arguments;
+  return Json::parse(outcome.output);
+}
+
+TEST(ModelCommands, TakeOneSourceOfCosts) {
+  const std::string model = "simulate 1f1b --pp 4 -m 4 --model llama3-8b ";
+  expect_says(model + "--f 2", 2, "--model gives all costs; leave --costs, --f");
+  expect_says(model + "--costs x.json", 2, "leave --costs");
+  expect_says(model + "--network bytes=1MiB", 2, "leave it, --model or --layout out");
+  expect_says(model + "--recompute full,none,none,none", 2, "give --recompute one entry");
+  expect_says(model + "--layout 'Et*8|t*8|t*8|t*9L'", 1, "33 layers t on 4 stages");
+  expect_says("simulate interleaved --pp 2 -m 4 --model llama3-8b --layout 'Et*7|t*9|t*9|t*7L'", 0,
+              "layers per stage  7 9*2 7");
+}
+
+TEST(ModelCommands, RecomputeOnce) {
+  expect_says("convert 1f1b --pp 2 -m 2 --recompute full --to text | " BUBBLESCOPE_BINARY
+              " simulate - --model llama3-8b --recompute full",
+              2, "recomputes in R's of its own; leave --recompute out");
+}
+
+// 405 billion parameters on 4 devices cannot fit 80 GiB; 8 billion do.
+TEST(ModelCommands, WarnOfWhatDoesNotFitAndSayWhatWouldHelp) {
+  expect_says("simulate 1f1b --pp 4 -m 4 --model llama3-405b", 0,
+              "4 of 4 ranks do not fit: rank 0 needs");
+  expect_says("simulate 1f1b --pp 4 -m 4 --model llama3-405b", 0,
+              "the states alone are too much: more --pp or --tp");
+  expect_says("simulate gpipe --pp 4 -m 64 --model llama3-8b", 0, "--recompute full");
+  const std::string fits = run_with_messages("simulate 1f1b --pp 4 -m 4 --model llama3-8b").output;
+  EXPECT_EQ(fits.find("do not fit"), std::string::npos) << fits;
+}
+
+TEST(ModelCommands, ReportWhatTheMemoryIsMadeOf) {
+  const Json report = report_of("simulate 1f1b --pp 4 -m 8 --model llama3-8b --tp 2");
+  const Json& model = report["model"];
+  EXPECT_EQ(model["layers_per_stage"].size(), 4u);
+  std::int64_t layers = 0;
+  for (const Json& stage : model["layers_per_stage"]) layers += stage.get<std::int64_t>();
+  EXPECT_EQ(layers, 32);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    std::int64_t sum = 0;
+    for (const auto& [part, bytes] : model["memory_bytes"][rank].items())
+      sum += bytes.get<std::int64_t>();
+    EXPECT_EQ(sum, report["ranks"][rank]["peak_memory_bytes"].get<std::int64_t>());
+  }
+  EXPECT_EQ(report["made_with"]["costs"].get<std::string>().rfind("llama3-8b on h100, tp 2", 0),
+            0u);
+  EXPECT_EQ(report["made_with"]["optimizer"], "barrier");
+}
+
+TEST(ModelCommands, SayWhichNetworkTheyWereMadeWith) {
+  const Json report = report_of("simulate 1f1b --pp 4 -m 8 --network bytes=1MiB,link=400");
+  const auto costs = report["made_with"]["costs"].get<std::string>();
+  EXPECT_NE(costs.find("network bytes=1048576B,link=400"), std::string::npos) << costs;
+}
+
+// The step of a plan is the step that simulate shows: the same ops, the same end.
+TEST(ModelCommands, PlanAndSimulateTheSameStep) {
+  const Json plans = report_of(
+      "plan --model llama3-8b --gpu h100 --gpus 8 --global-batch-size 16 --pp 4 --vpp 1 --tp 1 "
+      "--micro-batch-size 1 --recompute none --schedules 1f1b,zb-h1");
+  ASSERT_EQ(plans["plans"].size(), 2u);
+  for (const Json& plan : plans["plans"]) {
+    const Json report = report_of("simulate " + plan["schedule"].get<std::string>() +
+                                  " --pp 4 -m 8 --dp 2 --model llama3-8b --gpu h100");
+    EXPECT_EQ(plan["step_ns"], report["makespan_ns"]);
+    EXPECT_EQ(plan["bubble_ratio"], report["bubble"]["ratio"]);
+    std::int64_t peak = 0;
+    for (const Json& rank : report["ranks"])
+      peak = std::max(peak, rank["peak_memory_bytes"].get<std::int64_t>());
+    EXPECT_EQ(plan["peak_memory_bytes"], peak);
+  }
+}
+
+TEST(ModelCommands, EndAStepAsTheFlagsSay) {
+  const std::string model = "simulate 1f1b --pp 4 -m 4 --dp 16 --model llama3-8b ";
+  const auto makespan = [&](const std::string& flags) {
+    return report_of(model + flags)["makespan_ns"].get<std::int64_t>();
+  };
+  EXPECT_LT(makespan("--optimizer none"), makespan(""));
+  EXPECT_EQ(makespan("--optimizer barrier --grad-reduction overlap"), makespan(""));
+  EXPECT_LE(makespan("--optimizer local --grad-reduction overlap"), makespan(""));
+}
+
+}  // namespace
+}  // namespace bubblescope

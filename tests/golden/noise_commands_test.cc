@@ -1,0 +1,111 @@
+// Noise on the command line: keys and columns, and that they say the same.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kNoisy =
+    "compare gpipe,1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --jitter 5% "
+    "--rank-jitter 2% --straggler probability=0.1%,factor=3 --seeds 200 ";
+
+Json json_of(const std::string& arguments) {
+  const CommandOutcome outcome = run_command(arguments + " --format json");
+  EXPECT_EQ(outcome.status, 0) << arguments;
+  return Json::parse(outcome.output);
+}
+
+std::vector<std::string> cells(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream stream(line);
+  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
+  return cells;
+}
+
+// Of two schedules one is faster in each of the same 200 steps, and ties count half: the two
+// probabilities add up to one, and with itself a schedule always ties.
+TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
+  const Json comparison = json_of(kNoisy);
+  const Json& beats = comparison["beats"];
+  ASSERT_EQ(beats.size(), 3u);
+  for (std::size_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(beats[row][row], 0.5);
+    for (std::size_t column = 0; column < 3; ++column)
+      EXPECT_NEAR(beats[row][column].get<double>() + beats[column][row].get<double>(), 1, 1e-12);
+  }
+  // ZB-H1 fills a third of 1F1B's bubble of 3 x 29 ms out of 319 ms: no jitter of 5 % undoes that.
+  EXPECT_GT(beats[2][1].get<double>(), 0.99);
+}
+
+TEST(NoiseCommands, EveryReportHasItsStepTimes) {
+  for (const Json& report : json_of(kNoisy)["reports"]) {
+    const Json& noise = report["noise"];
+    EXPECT_EQ(noise["seeds"], 200);
+    EXPECT_LE(noise["least_ns"], noise["p50_ns"]);
+    EXPECT_LE(noise["p50_ns"], noise["p95_ns"]);
+    EXPECT_LE(noise["p95_ns"], noise["most_ns"]);
+    EXPECT_GT(noise["mean_ns"].get<double>(), report["makespan_ns"].get<double>());
+  }
+}
+
+TEST(NoiseCommands, CsvHasTheSameNumbers) {
+  const Json comparison = json_of(kNoisy);
+  std::istringstream table(run_command(std::string(kNoisy) + "--format csv").output);
+  std::string line;
+  std::getline(table, line);
+  const std::vector<std::string> header = cells(line);
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+  };
+  ASSERT_LT(column("beats_zb-h1"), header.size()) << line;
+  for (std::size_t row = 0; row < 3; ++row) {
+    ASSERT_TRUE(std::getline(table, line));
+    const std::vector<std::string> values = cells(line);
+    ASSERT_EQ(values.size(), header.size()) << line;
+    const Json& noise = comparison["reports"][row]["noise"];
+    EXPECT_EQ(std::stoll(values[column("p50_ns")]), noise["p50_ns"].get<long long>());
+    EXPECT_EQ(std::stoll(values[column("p95_ns")]), noise["p95_ns"].get<long long>());
+    EXPECT_EQ(std::stoll(values[column("most_ns")]), noise["most_ns"].get<long long>());
+    EXPECT_NEAR(std::stod(values[column("beats_gpipe")]), comparison["beats"][row][0].get<double>(),
+                1e-9);
+  }
+}
+
+TEST(NoiseCommands, WithoutNoiseThereIsNoneInTheCsv) {
+  const std::string output = run_command("compare gpipe,1f1b --pp 4 -m 8 --format csv").output;
+  EXPECT_EQ(output.find("p50"), std::string::npos) << output;
+}
+
+// 1F1B, 4 ranks: the critical path is 8 + 3 times F and B of 1 and 2 ms. One percent of a kind on
+// all ranks is one percent of its part of the path.
+TEST(NoiseCommands, SensitivityIsInTheReport) {
+  const Json sensitivity = json_of("simulate 1f1b --pp 4 -m 8 --sensitivity")["sensitivity"];
+  EXPECT_EQ(sensitivity["more"], 0.01);
+  EXPECT_EQ(sensitivity["by_kind_ns"]["F"], 110'000);
+  EXPECT_EQ(sensitivity["by_kind_ns"]["B"], 220'000);
+  EXPECT_EQ(sensitivity["by_rank_ns"].size(), 4u);
+}
+
+// A NIC of 8 Gb/s is 1 ns per byte: each of the 8 forward messages of a micro-batch takes 1 MB / 1
+// GB/s = 1 ms out of node 0.
+TEST(NoiseCommands, LinksAreInTheReport) {
+  const Json links = json_of(
+      "simulate forward-only --pp 2 -m 8 --network bytes=1MB,per-node=1,link=1000,nic=8")["links"];
+  ASSERT_FALSE(links.empty());
+  EXPECT_EQ(links[0]["name"], "nic 0 out");
+  EXPECT_EQ(links[0]["bytes"], 8'000'000);
+  EXPECT_EQ(links[0]["busy_ns"], 8'000'000);
+  EXPECT_GT(links[0]["utilization"].get<double>(), 0.5);
+}
+
+}  // namespace
+}  // namespace bubblescope

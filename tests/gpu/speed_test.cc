@@ -1,0 +1,77 @@
+// How fast stages are on a GPU, next to its libraries alone. Each figure is printed, for reports.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/support/gpu_speed.h"
+#include "tests/support/real_gpu.h"
+
+namespace bubblescope {
+namespace {
+
+/// Large enough to fill a partition, small enough for a minute.
+TransformerShape measured_model() {
+  TransformerShape model;
+  model.batch = 1;
+  model.sequence = 2048;
+  model.heads = 16;
+  model.vocabulary = 2048;
+  model.width = 2048;
+  model.blocks_per_stage = 1;
+  return model;
+}
+
+void print_figure(const std::string& name, double value) {
+  std::printf("figure: %s: %.2f\n", name.c_str(), value);
+}
+
+class GpuSpeed : public testing::TestWithParam<int> {};
+
+TEST_P(GpuSpeed, ProductsOfAStageReachFourFifthsOfPlainOnes) {
+  REQUIRE_GPU();
+  const int ranks = GetParam();
+  double in_stage = 0;
+  double plain = 0;
+  double work = 0;
+  const std::string of = " of " + std::to_string(ranks) + " ranks";
+  for (const ProductSpeed& product :
+       time_products(*find_real_gpu(), ranks, measured_model(), Precision::kBfloat16)) {
+    in_stage += static_cast<double>(product.in_stage);
+    plain += static_cast<double>(product.plain);
+    work += 2 * product.multiplications;
+    print_figure(product.name + of + ", % of plain cuBLAS",
+                 100 * static_cast<double>(product.plain) / static_cast<double>(product.in_stage));
+  }
+  print_figure("all products" + of + ", Tflop/s", work / in_stage / 1000);
+  print_figure("all products" + of + ", % of plain cuBLAS", 100 * plain / in_stage);
+  EXPECT_GE(plain / in_stage, 0.8);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, GpuSpeed, testing::Values(1, 4, 8));
+
+double executor_adds(bool graph) {
+  TrainingOptions options;
+  options.model = measured_model();
+  DeviceOptions device;
+  device.precision = Precision::kBfloat16;
+  device.graph = graph;
+  const ExecutorSpeed speed = time_executor(*find_real_gpu(), options, device);
+  const double adds = static_cast<double>(speed.step) / static_cast<double>(speed.back_to_back) - 1;
+  print_figure(std::string("the executor adds") + (graph ? " with a graph" : "") + ", %",
+               100 * adds);
+  return adds;
+}
+
+TEST(GpuExecutor, AddsLessThanThreeHundredthsToItsKernels) {
+  REQUIRE_GPU();
+  EXPECT_LE(executor_adds(false), 0.03);
+}
+
+TEST(GpuExecutor, AddsLessThanAHundredthWithAGraph) {
+  REQUIRE_GPU();
+  EXPECT_LE(executor_adds(true), 0.01);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Processes of the backend nccl find each other, however they were started, and say in one line what is missing.
+
+  start_processes.py PROGRAM
+
+Where there is a GPU for each, they run; elsewhere they must all say which of them lacks what, and end with status 3.
+"""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "OMPI_", "PMI_", "SLURM_", "NCCL_", "TORCHELASTIC_")
+RUN = ["run", "1f1b", "--pp", "2", "-m", "2", "--backend", "nccl", "--f", "100us", "--b", "100us", "--timeout", "20s"]
+
+
+def environment(**variables):
+    """Ours without what a launcher may have set, and these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    return kept | variables
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+def finish(process):
+    out, err = process.communicate(timeout=90)
+    return process.returncode, out, err
+
+
+def start(program, variables):
+    return subprocess.Popen([program, *RUN], env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def expect_one_line(what, status, err, *parts):
+    lines = err.splitlines()
+    if status == 0:
+        return
+    if status != 3 or len(lines) != 1 or not all(part in lines[0] for part in parts):
+        sys.exit(f"{what}: exit status {status}, and it says\n{err}")
+    print(f"{what}: {lines[0]}")
+
+
+def alone(program):
+    status, _, err = finish(start(program, environment()))
+    if status == 2 and "one process per rank" in err:
+        return  # there is a GPU
+    expect_one_line("alone", status, err, "the backend nccl cannot run here")
+
+
+def by_hand(program):
+    port = free_port()
+    variables = [environment(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
+                             MASTER_PORT=port) for rank in (0, 1)]
+    for rank, process in enumerate([start(program, one) for one in variables]):
+        status, _, err = finish(process)
+        expect_one_line(f"by hand, rank {rank}", status, err, "rank 0", "cannot take part")
+
+
+def by_mpirun(program):
+    command = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", "2", program, *RUN]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("bubblescope")]
+    if done.returncode == 0:
+        return
+    if not lines or not all("rank 0" in line and "cannot take part" in line for line in lines):
+        sys.exit(f"by mpirun: exit status {done.returncode}, and it says\n{done.stderr}")
+    print(f"by mpirun: {lines[0]}")
+
+
+def refusals(program):
+    """What a launcher cannot mean, and a rank that does not come."""
+    cases = [
+        (2, "RANK='x' is no number", {"RANK": "x", "WORLD_SIZE": "2"}),
+        (2, "set MASTER_ADDR", {"RANK": "0", "WORLD_SIZE": "2"}),
+        (3, "rank 0 does not answer at 127.0.0.1", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                                    "MASTER_PORT": free_port()}),
+        (3, "have not come to rank 0 within --timeout: rank 1", {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                                                 "MASTER_PORT": free_port()}),
+    ]
+    for status, words, variables in cases:
+        command = [program, *RUN[:-1], "1s"]
+        done = subprocess.run(command, env=environment(**variables), capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != status or words not in done.stderr:
+            sys.exit(f"{variables}: exit status {done.returncode} instead of {status}, and it says\n{done.stderr}")
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    alone(program)
+    by_hand(program)
+    if shutil.which("mpirun") and os.path.exists(os.path.join(os.path.dirname(program), "bubblescope_mpi.so")):
+        by_mpirun(program)
+    refusals(program)
+
+
+if __name__ == "__main__":
+    main()

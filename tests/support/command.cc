@@ -1,0 +1,28 @@
+// A pipe from the program.
+#include "tests/support/command.h"
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+
+namespace bubblescope {
+
+CommandOutcome run_command(const std::string& arguments) {
+  const std::string command = std::string(BUBBLESCOPE_BINARY) + " " + arguments;
+  CommandOutcome outcome;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return {-1, "no pipe"};
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), count);
+  const int ended = pclose(pipe);
+  outcome.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+  return outcome;
+}
+
+CommandOutcome run_with_messages(const std::string& arguments) {
+  return run_command(arguments + " 2>&1");
+}
+
+}  // namespace bubblescope

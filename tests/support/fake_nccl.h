@@ -1,0 +1,33 @@
+// NCCL for tests: processes that were forked from one, connected by sockets. The fake device does
+// at once what it is told, so a transfer is under way until its bytes are there. Sums run behind,
+// as on a real device: their stream stands until they are made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/nccl/calls.h"
+
+namespace bubblescope {
+
+struct FakeNccl {
+  std::string fails_at;            ///< the name of a call that fails; empty: none does
+  std::int64_t communicators = 0;  ///< that were made and not released
+  std::int64_t groups = 0;         ///< that were ended
+  bool was_aborted = false;
+};
+
+/// Before the fork: sockets between all pairs of so many processes.
+void open_fake_nccl(std::int32_t processes);
+
+/// In each process: which of them it is; any other number closes all sockets.
+void enter_fake_nccl(std::int32_t rank);
+
+/// Of this process.
+FakeNccl& fake_nccl();
+
+/// Its calls.
+const BubblescopeNccl& fake_nccl_calls();
+
+}  // namespace bubblescope

@@ -1,0 +1,101 @@
+// Forking and waiting.
+#include "tests/support/forked_ranks.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <exception>
+
+#include "exec/nccl/meeting.h"
+#include "exec/step_clock.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_nccl.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Of a process, and a moment for those that were killed by it.
+constexpr unsigned kMostSeconds = 120;
+constexpr Nanos kAfterFirst = 3'000'000'000;
+
+struct Child {
+  pid_t process = 0;
+  int says = -1;
+};
+
+std::string live(const TcpSocket& listener, const Seat& seat,
+                 const std::function<std::string(ProcessLink& link)>& run) {
+  try {
+    reset_fake_gpu(1);
+    enter_fake_nccl(seat.rank);
+    const Limits limits;
+    ProcessLink link = seat.rank == 0 ? receive_others(listener, seat.count, limits)
+                                      : call_first({"127.0.0.1", port_of(listener)}, seat, limits);
+    std::string said = run(link);
+    const Nanos end = read_monotonic_clock() + kAfterFirst;
+    link.flush([end] { return read_monotonic_clock() > end; });
+    return said;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string read_all(int from) {
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t count = 0; (count = read(from, part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(count));
+  close(from);
+  return text;
+}
+
+/// Whether it ended by itself before the time.
+bool await(pid_t process, Nanos end) {
+  int status = 0;
+  while (waitpid(process, &status, WNOHANG) == 0) {
+    if (read_monotonic_clock() > end) {
+      kill(process, SIGKILL);
+      waitpid(process, &status, 0);
+      return false;
+    }
+    usleep(2000);
+  }
+  return WIFEXITED(status);
+}
+
+}  // namespace
+
+std::vector<RankEnd> run_ranks(std::int32_t count,
+                               const std::function<std::string(ProcessLink& link)>& run) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  open_fake_nccl(count);
+  std::vector<Child> children;
+  for (std::int32_t rank = 0; rank < count; ++rank) {
+    int ends[2] = {-1, -1};
+    if (pipe(ends) != 0) return {};
+    const pid_t process = fork();
+    if (process == 0) {
+      alarm(kMostSeconds);
+      const std::string said = live(listener, {rank, count}, run);
+      const ssize_t written = write(ends[1], said.data(), said.size());
+      _exit(written == static_cast<ssize_t>(said.size()) ? 0 : 1);
+    }
+    close(ends[1]);
+    children.push_back({process, ends[0]});
+  }
+  enter_fake_nccl(count);  // the sockets are the children's
+  std::vector<RankEnd> ended;
+  Nanos end = read_monotonic_clock() + Nanos{kMostSeconds} * 1'000'000'000;
+  for (const Child& child : children) {
+    RankEnd& rank = ended.emplace_back();
+    rank.ended = await(child.process, end);
+    rank.said = read_all(child.says);
+    end = read_monotonic_clock() + kAfterFirst;
+  }
+  return ended;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,25 @@
+// Ranks in processes of their own, for tests of what they do together.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/nccl/process_link.h"
+
+namespace bubblescope {
+
+/// What became of one process.
+struct RankEnd {
+  bool ended = false;  ///< by itself
+  std::string said;
+};
+
+/// Forks a process per rank, linked over loopback, with a fake NCCL and a fake GPU each; what `run`
+/// returns or throws is what it said. Processes that are not done when rank 0 and some seconds have
+/// gone are killed.
+std::vector<RankEnd> run_ranks(std::int32_t count,
+                               const std::function<std::string(ProcessLink& link)>& run);
+
+}  // namespace bubblescope

@@ -1,0 +1,166 @@
+// Stop watches on streams.
+#include "tests/support/gpu_speed.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/gpu_layers.h"
+#include "exec/gpu/gpu_training.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr int kWarmups = 2;
+constexpr int kTimes = 5;
+constexpr int kProductsAtOnce = 20;
+constexpr std::int32_t kMicrobatches = 8;
+
+BubblescopeNumber number_of(Precision precision) {
+  return precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
+}
+
+Nanos median(std::vector<Nanos> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+/// Times what is put on a stream: it starts when all of it is there.
+class StopWatch {
+ public:
+  StopWatch(const GpuMachine& machine, const GpuHandle& stream)
+      : gpu_(machine.gpu()),
+        device_(machine.place(0).device),
+        stream_(stream),
+        gate_(gpu_.calls()),
+        begin_(gpu_.create_event(device_, true)),
+        end_(gpu_.create_event(device_, true)) {}
+
+  Nanos time(const std::function<void()>& enqueue) {
+    std::vector<Nanos> times;
+    for (int at = 0; at < kWarmups + kTimes; ++at) {
+      // What is loaded and allocated in the first round must not wait for the gate.
+      gate_.set(at == 0 ? 1 : 0);
+      gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
+      gpu_.record(begin_, stream_);
+      enqueue();
+      gpu_.record(end_, stream_);
+      gate_.set(1);
+      gpu_.await_device(device_);
+      if (at >= kWarmups) times.push_back(gpu_.elapsed(begin_, end_));
+    }
+    return median(std::move(times));
+  }
+
+ private:
+  const Gpu& gpu_;
+  std::int32_t device_;
+  const GpuHandle& stream_;
+  GpuFlag gate_;
+  GpuHandle begin_;
+  GpuHandle end_;
+};
+
+/// rows x inner times inner x columns.
+struct ProductSize {
+  std::string name;
+  std::int32_t rows;
+  std::int32_t inner;
+  std::int32_t columns;
+  bool left_turned = false;
+  bool right_turned = false;
+  bool adds_up = false;  ///< to a float32 target
+};
+
+/// The products of gpu_stage.h.
+std::vector<ProductSize> sizes_of(const TransformerShape& model) {
+  const std::int32_t rows = model.rows();
+  const auto [width, inner] = std::pair(model.width, static_cast<std::int32_t>(model.inner()));
+  std::vector<ProductSize> sizes;
+  const auto add = [&](const std::string& name, std::int32_t in, std::int32_t out) {
+    sizes.push_back({name + " forward", rows, in, out});
+    sizes.push_back({name + " input gradient", rows, out, in, false, true});
+    sizes.push_back({name + " weight gradient", in, rows, out, true, false, true});
+  };
+  add("qkv", width, 3 * width);
+  add("out", width, width);
+  add("up", width, inner);
+  add("down", inner, width);
+  return sizes;
+}
+
+Nanos time_product(GpuLayers& layers, StopWatch& watch, const ProductSize& size) {
+  const GpuMatrix left =
+      size.left_turned ? layers.make(size.inner, size.rows) : layers.make(size.rows, size.inner);
+  const GpuMatrix right = size.right_turned ? layers.make(size.columns, size.inner)
+                                            : layers.make(size.inner, size.columns);
+  GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // room for float32
+  target.columns = size.columns;
+  if (size.adds_up) target.number = kBubblescopeFloat32;
+  const Nanos time = watch.time([&] {
+    for (int at = 0; at < kProductsAtOnce; ++at)
+      layers.multiply({left, size.left_turned}, {right, size.right_turned}, target,
+                      size.adds_up ? target : GpuMatrix());
+  });
+  return time / kProductsAtOnce;
+}
+
+Nanos time_step(const BubblescopeGpu& calls, const JobRequest& request) {
+  const Job job = start_gpu_job(calls, request, {});
+  const Execution execution =
+      execute(request.program, *job.backend, "cuda", {kWarmups, kTimes, job.after_step});
+  if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
+  return makespan_of(median_step(execution.steps));
+}
+
+Nanos time_back_to_back(const BubblescopeGpu& calls, const JobRequest& request) {
+  const GpuMachine machine(calls, 1, Share::kGreen);
+  GpuTraining training(machine, request);
+  training.begin_step();
+  const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+  StopWatch watch(machine, stream);
+  return watch.time([&] {
+    for (InstructionId id = 0; id < request.program.size(); ++id)
+      training.enqueue(id, stream.get());
+  });
+}
+
+}  // namespace
+
+std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
+                                        const TransformerShape& model, Precision precision) {
+  const GpuMachine machine(calls, ranks, Share::kGreen);
+  const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+  GpuLayers layers(machine, 0, number_of(precision));
+  layers.set_stream(stream.get());
+  GpuLayers untold(machine, 0, number_of(precision), GpuLayers::Told::kNothing);
+  untold.set_stream(stream.get());
+  StopWatch watch(machine, stream);
+  std::vector<ProductSpeed> speeds;
+  for (const ProductSize& size : sizes_of(model)) {
+    ProductSpeed speed{size.name, time_product(layers, watch, size), 0, 0};
+    speed.plain = time_product(untold, watch, {size.name, size.rows, size.inner, size.columns});
+    speed.multiplications = double{1} * size.rows * size.inner * size.columns;
+    speeds.push_back(speed);
+  }
+  return speeds;
+}
+
+ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& options,
+                            const DeviceOptions& device) {
+  const Schedule schedule =
+      build_schedule(find_schedule("zb-h1"), {{1, 1, kMicrobatches, 1, {}}, {}, {}});
+  const Program program = std::get<Program>(lower(schedule));
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  return {time_step(calls, request), time_back_to_back(calls, request)};
+}
+
+}  // namespace bubblescope

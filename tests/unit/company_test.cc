@@ -1,0 +1,114 @@
+// Ops in company: slower while other ranks of their device are busy, by as much as the costs say.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <variant>
+
+#include "sim/engine/simulate.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/contention.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+/// Every kind of op of every stage is slowed alike.
+Contention slowed(std::size_t stages, std::int32_t ranks_per_device, const Slowdown& slowdown) {
+  Contention contention;
+  contention.ranks_per_device = ranks_per_device;
+  contention.stages.resize(stages);
+  for (auto& kinds : contention.stages) kinds.fill(slowdown);
+  return contention;
+}
+
+Timeline run(const Program& program, std::vector<Nanos> alone, const Contention& contention) {
+  Traffic traffic;
+  traffic.fixed = std::move(alone);
+  return simulate_shared(program, with_company(std::move(traffic), program, contention)).timeline;
+}
+
+using Ends = std::vector<Nanos>;
+
+/// A forward on each rank, of so many nanoseconds, that waits for nothing.
+Ends run_apart(const std::vector<Nanos>& alone, const Contention& contention) {
+  Program program;
+  program.ranks = static_cast<std::int32_t>(alone.size());
+  program.dependency_begin.assign(alone.size() + 1, 0);
+  for (std::int32_t rank = 0; rank < program.ranks; ++rank) {
+    program.lanes.push_back({rank, "compute"});
+    program.instructions.push_back(
+        {forward(rank, 0), static_cast<std::uint32_t>(rank), rank, rank});
+  }
+  return run(program, alone, contention).end;
+}
+
+TEST(Company, TwoOpsOfEqualLengthSlowEachOtherToTheirEnds) {
+  EXPECT_EQ(run_apart({100, 100}, slowed(2, 2, {1.25})), (Ends{125, 125}));
+}
+
+// Both at 4/5 of their pace until 50 ns are done after 62.5 ns, which is seen at 63; by then 50.4
+// ns of the other are done, and the other 49.6 take as long: it ends at 112.6, which is seen at
+// 113.
+TEST(Company, AnOpGoesOnFasterWhenTheOtherHasEnded) {
+  EXPECT_EQ(run_apart({100, 50}, slowed(2, 2, {1.25})), (Ends{113, 63}));
+}
+
+// Three busy: 2 x, so that at 40 each has done 20; then two: 1.5 x, 30 ns for the second's other
+// 20; then the last has done 40 and does the other 40 alone.
+TEST(Company, EveryNumberOfBusyRanksHasItsOwnPace) {
+  EXPECT_EQ(run_apart({80, 40, 20}, slowed(3, 3, {1.5, 2})), (Ends{110, 70, 40}));
+}
+
+TEST(Company, MoreRanksThanTheCostsKnowAreAsManyAsTheLast) {
+  EXPECT_EQ(run_apart({100, 100, 100}, slowed(3, 3, {1.5})), (Ends{150, 150, 150}));
+}
+
+TEST(Company, DevicesDoNotSlowEachOther) {
+  EXPECT_EQ(run_apart({100, 100, 100}, slowed(3, 2, {1.5})), (Ends{150, 150, 100}));
+  EXPECT_EQ(run_apart({100, 100}, slowed(2, 1, {1.5})), (Ends{100, 100}));
+}
+
+TEST(Company, WithoutSlowdownItIsTheDataflowPassForEverySchedule) {
+  std::mt19937_64 random(7);
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    SCOPED_TRACE(def.name);
+    Schedule schedule;
+    try {
+      schedule = build_schedule(def, {{4, 1, 8, 1, {}}, {}, {}});
+    } catch (const Error&) {
+      continue;
+    }
+    const Program program = std::get<Program>(lower(schedule));
+    std::vector<Nanos> durations;
+    for (InstructionId id = 0; id < program.size(); ++id)
+      durations.push_back(static_cast<Nanos>(random() % 50));
+    const Timeline plain = simulate(program, durations);
+    for (const Slowdown& none : {Slowdown{}, Slowdown{1, 1, 1}}) {
+      const Timeline found =
+          run(program, durations, slowed(static_cast<std::size_t>(schedule.stages()), 4, none));
+      EXPECT_EQ(found.start, plain.start);
+      EXPECT_EQ(found.end, plain.end);
+    }
+  }
+}
+
+// 0F0 alone for 100 ns, 0F1 and 1F0 together for 125, 1F1 alone for 100.
+TEST(Company, WaitingRanksSlowNobody) {
+  const Schedule schedule =
+      build_schedule(find_schedule("forward-only"), {{2, 1, 2, 1, {}}, {}, {}});
+  const Program program = std::get<Program>(lower(schedule));
+  std::vector<Nanos> durations;
+  for (const Instruction& instruction : program.instructions)
+    durations.push_back(is_compute(instruction.op.kind) ? 100 : 0);
+  const Timeline found = run(program, durations, slowed(2, 2, {1.25}));
+  EXPECT_EQ(makespan_of(found), 325);
+}
+
+TEST(Company, AnOpOfOverAnHourIsRefused) {
+  EXPECT_THROW(run_apart({kLongestInCompany + 1}, slowed(1, 1, {})), Error);
+}
+
+}  // namespace
+}  // namespace bubblescope

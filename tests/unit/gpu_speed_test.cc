@@ -1,0 +1,40 @@
+// The stop watches of the tests on GPUs, with a device whose times are known.
+#include "tests/support/gpu_speed.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_gpu.h"
+
+namespace bubblescope {
+namespace {
+
+// Four ranks have 32 multiprocessors each: a forward through the 32 x 96 matrix of queries, keys
+// and values takes 8 rows x 32 x 96 multiplications of 16 ns by 32.
+TEST(GpuSpeed, TimesEveryProductOfABlock) {
+  reset_fake_gpu(1).times.nanos_per_product = 16;
+  const auto speeds = time_products(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1}, Precision::kFloat32);
+  ASSERT_EQ(speeds.size(), 12u);  // four weights, each forward and backward twice
+  EXPECT_EQ(speeds[0].name, "qkv forward");
+  EXPECT_EQ(speeds[0].in_stage, 8 * 32 * 96 * 16 / 32);
+  for (const ProductSpeed& speed : speeds) EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
+}
+
+// The fake device takes no time for events: a step of one rank is its kernels, back to back.
+TEST(GpuSpeed, AnExecutorThatAddsNothingIsSeenToAddNothing) {
+  for (const bool graph : {false, true}) {
+    FakeGpu& gpu = reset_fake_gpu(1);
+    gpu.times.nanos_per_product = 1;
+    gpu.times.nanos_per_entry = 1;
+    TrainingOptions options;
+    options.model = {1, 8, 2, 13, 4, 2};
+    DeviceOptions device;
+    device.graph = graph;
+    const ExecutorSpeed speed = time_executor(fake_gpu_calls(), options, device);
+    EXPECT_GT(speed.step, 0);
+    EXPECT_NEAR(static_cast<double>(speed.step), static_cast<double>(speed.back_to_back), 1);
+    EXPECT_EQ(gpu.handles, 0);
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,206 @@
+// A model's step beyond its layers: how it ends, who holds what, what cannot be.
+#include "sim/model/model_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+#include "sim/model/stage_loads.h"
+
+namespace bubblescope {
+namespace {
+
+ModelOnDevices on_devices(const char* model, const char* gpu) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find(model)->model;
+  on.gpu = Registry<GpuDef>::instance().find(gpu)->gpu;
+  on.parallel.sequence = on.model.sequence;
+  return on;
+}
+
+Shape shape_of(std::int32_t ranks, std::int32_t microbatches = 4) {
+  Shape shape;
+  shape.ranks = ranks;
+  shape.microbatches = microbatches;
+  return shape;
+}
+
+std::string complaint(const ModelOnDevices& on, std::int32_t stages) {
+  try {
+    model_step(on, shape_of(stages));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// 1F1B of 8 layers' time, without and with its end: reductions, norm and update come on top.
+TEST(StepEnd, TakesTimeWhereTheProgramHasIt) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.data = 16;
+  ScheduleRequest request;
+  request.shape = shape_of(4);
+  const Schedule schedule = build_schedule(find_schedule("1f1b"), request);
+  const ModelStep step = model_step(on, schedule);
+  LowerOptions options;
+  const auto makespan = [&] {
+    const Program program = std::get<Program>(lower(schedule, options));
+    Nanos last = 0;
+    for (const Nanos end : simulate(program, step.costs).end) last = std::max(last, end);
+    return last;
+  };
+  const Nanos without = makespan();
+  options.update = {OptimizerMode::kBarrier, GradReduction::kOverlap};
+  // Stage 0's backward is the last op of 1F1B, and every stage waits for the norm: then the longest
+  // update follows.
+  Nanos update = 0;
+  for (const UpdateCost& cost : step.costs.updates) update = std::max(update, cost.optimizer);
+  EXPECT_EQ(makespan(), without + step.costs.updates[0].reduce_grad + step.costs.norm + update);
+  EXPECT_GT(step.costs.updates[0].reduce_grad, 0);
+}
+
+TEST(StepEnd, IsFreeOfReductionsWithoutCopies) {
+  const ModelStep step = model_step(on_devices("llama3-8b", "h100"), shape_of(4));
+  for (const UpdateCost& cost : step.costs.updates) {
+    EXPECT_EQ(cost.reduce_grad, 0);
+    EXPECT_EQ(cost.unshard, 0);
+    EXPECT_GT(cost.optimizer, 0);
+  }
+}
+
+// 16 data ranks on two nodes: 4 bytes of the gradients and 2 of the weights of 8 layers pass
+// InfiniBand; a sixteenth of each is waited for at least, and 20 of 132 SMs (2412.19437) are taken
+// from the compute beside the rest.
+TEST(StepEnd, CountsWhatComputeDoesNotHide) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.data = 16;
+  on.parallel.zero_stage = 0;
+  const StageParameters parameters{1e9, 0};
+  PhaseTimes endless;
+  endless.input_grad = endless.forward = 1e12;
+  const Nanos reduce = all_reduce_time(4e9, 16, on.gpu.outside);
+  const Nanos waited = reduce / 16;
+  EXPECT_EQ(update_cost(on, parameters, endless, 1).reduce_grad,
+            waited + std::llround(20.0 / 132 * static_cast<double>(reduce - waited)));
+  EXPECT_EQ(update_cost(on, parameters, {}, 1).reduce_grad, reduce);
+  // Both replicas of a bidirectional schedule are two copies more to sum over.
+  EXPECT_EQ(update_cost(on, parameters, {}, 2).reduce_grad,
+            all_reduce_time(4e9, 32, on.gpu.outside));
+}
+
+// Experts have data / expert copies, the rest has data copies: with as many expert as data ranks
+// nobody else has the same experts, and there is nothing to reduce.
+TEST(StepEnd, ReducesExpertsOverTheirOwnCopies) {
+  ModelOnDevices on = on_devices("mixtral-8x7b", "h100");
+  on.parallel.data = on.parallel.expert = 8;
+  EXPECT_EQ(update_cost(on, {0, 1e9}, {}, 1).reduce_grad, 0);
+  EXPECT_GT(update_cost(on, {1e9, 0}, {}, 1).reduce_grad, 0);
+}
+
+// Stage 0 is on ranks 0 and 1: both hold all of it.
+TEST(RankMemory, OfAReplicatedStageIsOnEveryOneOfItsRanks) {
+  const ModelOnDevices on = on_devices("llama3-8b", "h100");
+  Schedule schedule;
+  schedule.shape = shape_of(3);
+  schedule.rank_of_stage = {0, 2};
+  schedule.replicas_of_stage = {2, 1};
+  const ModelStep step = model_step(on, schedule);
+  EXPECT_GT(step.states[1].weights, 0);
+  EXPECT_EQ(step.states[0].weights, step.states[1].weights);
+  EXPECT_EQ(step.states[0].optimizer, step.states[1].optimizer);
+}
+
+// No placement can do with less than the mean of the states and one micro-batch: both are below
+// what the fullest rank of 1F1B holds, and the sum of both is above either.
+TEST(RankMemory, LeastIsTheSumOfStatesAndOneMicrobatch) {
+  const ModelOnDevices on = on_devices("gpt3-13b", "h100");
+  const ModelStep step = model_step(on, shape_of(4));
+  Bytes states = 0;
+  Bytes fullest = 0;
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    states += step.states[rank].total();
+    fullest = std::max(fullest, step.states[rank].total() + step.activation_bytes[rank].forward);
+  }
+  const Bytes least = least_bytes(step);
+  Bytes smallest = step.activation_bytes[0].forward;
+  for (const MemoryDelta& delta : step.activation_bytes)
+    smallest = std::min(smallest, delta.forward);
+  EXPECT_EQ(least, states / 4 + smallest);
+  EXPECT_LE(least, fullest);
+}
+
+TEST(ModelRefusals, NameTheFlagAndAValueThatWorks) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  EXPECT_NE(complaint(on, 35).find("at most 34 stages, not 35; give less of --pp or --vpp"),
+            std::string::npos)
+      << complaint(on, 35);
+  on.parallel.tensor = 3;
+  EXPECT_NE(complaint(on, 2).find("--tp 3 does not divide the model's heads (32); give a divisor, "
+                                  "such as 2"),
+            std::string::npos)
+      << complaint(on, 2);
+  on = on_devices("mixtral-8x7b", "h100");
+  on.parallel.data = 6;
+  on.parallel.expert = 4;
+  EXPECT_NE(complaint(on, 2).find("--ep 4 does not divide --dp times --cp (6)"), std::string::npos)
+      << complaint(on, 2);
+}
+
+TEST(ModelSplit, TakesAGivenLayout) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.layers_of_stage = {7, 9, 9, 7};
+  EXPECT_EQ(model_step(on, shape_of(4)).first_layer, (std::vector<std::int64_t>{0, 7, 16, 25, 32}));
+  on.parallel.layers_of_stage = {7, 9, 9, 8};
+  EXPECT_NE(complaint(on, 4).find("33 layers t on 4 stages; write the model's 32 on 4"),
+            std::string::npos)
+      << complaint(on, 4);
+}
+
+// 2412.19437 and the model's page: 671 billion of the main model, and 14 billion (11.5 without the
+// embedding and the head that the module shares) of the multi-token prediction module.
+TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
+  ModelOnDevices on = on_devices("deepseek-v3", "h800");
+  EXPECT_EQ(on.model.predictions, 1);
+  EXPECT_NEAR(static_cast<double>(prediction_parameters(on.model)) / 1e9, 11.6, 0.1);
+  ModelOnDevices without = on;
+  without.model.predictions = 0;
+  on.parallel.layers_of_stage = without.parallel.layers_of_stage = {31, 30};
+  const StageLoad more = StageLoads(on, 2).load(1);
+  const StageLoad less = StageLoads(without, 2).load(1);
+  const PhaseTimes layer = layer_times(on, 60);
+  const PhaseTimes head = head_times(on);
+  EXPECT_GT(more.times.forward - less.times.forward, layer.forward + head.forward);
+  EXPECT_GT(more.memory.forward, less.memory.forward);
+  EXPECT_EQ(more.memory.forward + more.memory.input_grad + more.memory.weight_grad, 0);
+  EXPECT_EQ(StageLoads(on, 2).load(0).times.forward, StageLoads(without, 2).load(0).times.forward);
+  EXPECT_GT(model_flops_per_sample(on.model, 4096, true),
+            model_flops_per_sample(without.model, 4096, true));
+}
+
+// A collective beside compute takes 20 of 132 SMs from it: hiding all of it still costs that.
+TEST(Collectives, SlowDownTheComputeBesideThem) {
+  ModelOnDevices on = on_devices("llama3-70b", "h100");
+  on.parallel.tensor = 8;
+  const double exposed = layer_times(on, 0).forward;
+  on.assumptions.tensor_exposed = 0;
+  const double hidden = layer_times(on, 0).forward;
+  on.assumptions.collective_sms = 0;
+  const double free = layer_times(on, 0).forward;
+  EXPECT_NEAR((hidden - free) / (exposed - free), 20.0 / 132, 1e-9);
+}
+
+TEST(Explanations, NameASourceForEveryNumberOfADevice) {
+  for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
+    EXPECT_EQ(def.sources.size(), 7u) << def.name;
+    for (const std::string& source : def.sources)
+      EXPECT_NE(source.find(": "), std::string::npos) << def.name << ": " << source;
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

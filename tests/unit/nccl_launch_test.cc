@@ -1,0 +1,167 @@
+// What launchers say, and which devices processes get.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "exec/nccl/choose_device.h"
+#include "exec/nccl/launch.h"
+#include "exec/nccl/nccl.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Launch read(const Variables& variables) {
+  return read_launch([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string refusal(const Variables& variables) {
+  try {
+    read(variables);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NcclLaunch, WithoutALauncherAProcessIsAlone) {
+  const Launch launch = read({});
+  EXPECT_EQ(launch.launcher, "");
+  EXPECT_EQ(launch.seat.count, 1);
+  EXPECT_FALSE(launch.meeting);
+}
+
+TEST(NcclLaunch, TorchrunSaysAllAndItsOwnStoreKeepsItsPort) {
+  Variables variables{{"RANK", "3"},
+                      {"WORLD_SIZE", "8"},
+                      {"LOCAL_RANK", "1"},
+                      {"MASTER_ADDR", "node7"},
+                      {"MASTER_PORT", "29511"}};
+  const Launch launch = read(variables);
+  EXPECT_EQ(launch.launcher, "torchrun");
+  EXPECT_EQ(launch.seat.rank, 3);
+  EXPECT_EQ(launch.seat.count, 8);
+  EXPECT_EQ(launch.local_rank, 1);
+  EXPECT_EQ(launch.meeting, (Address{"node7", 29511}));
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(read(variables).meeting, (Address{"node7", 29512}));
+}
+
+TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
+  const Launch launch = read({{"SLURM_PROCID", "5"},
+                              {"SLURM_NTASKS", "16"},
+                              {"SLURM_LOCALID", "5"},
+                              {"SLURM_JOB_ID", "4211"},
+                              {"SLURM_STEP_ID", "2"},
+                              {"SLURM_STEP_NODELIST", "gpu[07-09,12],login1"}});
+  EXPECT_EQ(launch.launcher, "srun");
+  EXPECT_EQ(launch.seat.rank, 5);
+  EXPECT_EQ(launch.local_rank, 5);
+  EXPECT_EQ(launch.meeting, (Address{"gpu07", 16000 + 4211 + 2 * 17}));
+}
+
+TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
+  const Launch open_mpi = read({{"OMPI_COMM_WORLD_RANK", "1"},
+                                {"OMPI_COMM_WORLD_SIZE", "2"},
+                                {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
+  EXPECT_EQ(open_mpi.launcher, "mpirun");
+  EXPECT_EQ(open_mpi.local_rank, 0);
+  EXPECT_FALSE(open_mpi.meeting);
+  const Launch pmi = read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
+  EXPECT_EQ(pmi.seat.rank, 1);
+  EXPECT_FALSE(pmi.local_rank);
+}
+
+TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
+  Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"NCCL_COMM_ID", "[::1]:7000"}};
+  EXPECT_EQ(read(variables).meeting, (Address{"::1", 7001}));  // NCCL itself has 7000
+  variables["MASTER_ADDR"] = "a";
+  EXPECT_EQ(read(variables).meeting, (Address{"a", 29500}));
+  variables["BUBBLESCOPE_RENDEZVOUS"] = "b:1234";
+  EXPECT_EQ(read(variables).meeting, (Address{"b", 1234}));
+}
+
+TEST(NcclLaunch, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal({{"RANK", "two"}, {"WORLD_SIZE", "4"}}),
+            "the backend nccl: RANK='two' is no number from 0 to 65536; a launcher sets it, or "
+            "unset it");
+  EXPECT_EQ(refusal({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
+            "the backend nccl: RANK=4 of WORLD_SIZE=4 processes cannot be");
+  EXPECT_NE(refusal({{"RANK", "1"}}).find("RANK is set and WORLD_SIZE is not"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).find("set MASTER_ADDR"),
+            std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"BUBBLESCOPE_RENDEZVOUS", "host"}})
+                .find("'host' is no address; write it as host:port"),
+            std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}), "");
+  EXPECT_NE(
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}}),
+      "");
+}
+
+TEST(NcclLaunch, ReadsSlurmsListsOfHosts) {
+  EXPECT_EQ(first_host("a"), "a");
+  EXPECT_EQ(first_host("a,b[1-2]"), "a");
+  EXPECT_EQ(first_host("n[001-128]"), "n001");
+  EXPECT_EQ(first_host("n[7,9]-ib,m"), "n7-ib");
+  EXPECT_EQ(first_host("n[3"), "n[3");
+  EXPECT_EQ(first_host(""), "");
+}
+
+TEST(NcclModule, ThatIsMissingSaysWhatToInstall) {
+  try {
+    open_nccl("/nowhere/bubblescope_nccl.so");
+    FAIL() << "there is no such module";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::kMachine);
+    EXPECT_EQ(std::string(error.what())
+                  .find("the backend nccl needs /nowhere/bubblescope_nccl.so, which is not there: "
+                        "install NCCL and the CUDA toolkit"),
+              0u);
+  }
+}
+
+TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
+  const std::vector<Standing> all{{"a", "", "", ""}, {"b", "", "", ""}, {"a", "", "", ""}};
+  EXPECT_EQ(count_lower_on_host(all, 2), 1);
+  EXPECT_EQ(count_lower_on_host(all, 1), 0);
+  EXPECT_EQ(choose_device(1, 4, false), 1);
+  EXPECT_EQ(choose_device(3, 1, false), 0);  // a launcher has given each its own
+  EXPECT_EQ(choose_device(5, 4, true), 1);
+  EXPECT_THROW(choose_device(0, 0, false), Error);
+  try {
+    choose_device(4, 4, false);
+    FAIL() << "there is no fifth device";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::kMachine);
+    EXPECT_EQ(std::string(error.what()),
+              "it is process 5 of its host, which has 4 devices; start fewer processes per host");
+  }
+}
+
+TEST(NcclDevices, WhoCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
+  std::vector<Standing> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
+  EXPECT_EQ(find_obstacle(all, 0), std::nullopt);
+  all[1].device = all[0].device;
+  EXPECT_EQ(find_obstacle(all, 0)->find("the backend nccl: rank 0 and rank 1 have one device, "
+                                        "0000:01:00.0 of a; NCCL wants one each"),
+            0u);
+  all[0].host_id = "one";
+  all[1].host_id = "two";
+  EXPECT_EQ(find_obstacle(all, 0), std::nullopt);
+  all[1].host_id = "one";
+  EXPECT_TRUE(find_obstacle(all, 0));
+  all[1].problem = "no driver";
+  EXPECT_EQ(find_obstacle(all, 0), "the backend nccl: rank 1 (on a) cannot take part: no driver");
+  EXPECT_EQ(find_obstacle({{"a", "", "", "no driver"}}, 0),
+            "the backend nccl cannot run here: no driver");
+}
+
+}  // namespace
+}  // namespace bubblescope

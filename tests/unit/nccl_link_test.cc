@@ -1,0 +1,313 @@
+// The link between processes: frames, meeting, strangers, deaths, clocks. Here each end is a
+// thread.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "exec/nccl/meeting.h"
+#include "exec/nccl/step_begin.h"
+#include "exec/nccl/step_link.h"
+#include "exec/step_clock.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+Blob blob_of(const std::string& text) {
+  BlobWriter writer;
+  writer.write_text(text);
+  return writer.take();
+}
+
+std::string text_of(const Blob& blob) { return BlobReader(blob).read_text(); }
+
+const ProcessLink::GivesUp kNever = [] { return false; };
+
+Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
+
+/// Runs `one` as every rank; returns what each threw, or "".
+std::vector<std::string> meet(std::int32_t count, const std::function<void(ProcessLink&)>& one) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port_of(listener)};
+  std::vector<std::string> thrown(static_cast<std::size_t>(count));
+  std::vector<std::thread> threads;
+  for (std::int32_t rank = 0; rank < count; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        ProcessLink link = rank == 0 ? receive_others(listener, count, limits_of(20'000))
+                                     : call_first(address, {rank, count}, limits_of(20'000));
+        one(link);
+        const Nanos end = read_monotonic_clock() + 2'000'000'000;
+        link.flush([end] { return read_monotonic_clock() > end; });
+      } catch (const Error& error) {
+        thrown[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return thrown;
+}
+
+const std::vector<std::string> kNothingThrown3(3);
+
+TEST(NcclFrames, ComeWholeHoweverTheirBytesCome) {
+  const Frame sent{Line::kShare, 7, blob_of("forward")};
+  Blob bytes = to_bytes(sent);
+  const Blob second = to_bytes({Line::kLeave, kEveryone, {}});
+  bytes.insert(bytes.end(), second.begin(), second.end());
+  FrameReader reader(1000);
+  std::vector<Frame> frames;
+  for (const std::byte& byte : bytes) {
+    reader.take({&byte, 1});
+    while (std::optional<Frame> frame = reader.next()) frames.push_back(std::move(*frame));
+  }
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].line, Line::kShare);
+  EXPECT_EQ(frames[0].rank, 7);
+  EXPECT_EQ(text_of(frames[0].payload), "forward");
+  EXPECT_EQ(frames[1].rank, kEveryone);
+}
+
+TEST(NcclFrames, GarbageIsRefused) {
+  const Blob good = to_bytes({Line::kHello, 0, {}});
+  const auto refuses = [](Blob bytes) {
+    FrameReader reader(16);
+    reader.take(bytes);
+    EXPECT_THROW(reader.next(), Error);
+  };
+  for (const std::size_t at : {0u, 3u, 5u, 9u, 17u}) {  // mark, mark, line, rank, size
+    Blob bytes = good;
+    bytes[at] = std::byte{0xfe};
+    if (at == 9) bytes[11] = std::byte{0xff};
+    refuses(bytes);
+  }
+  refuses(to_bytes({Line::kHello, 0, Blob(17)}));
+}
+
+TEST(NcclLink, SharesInOrderOfRanks) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   for (const char* round : {"a", "b"}) {
+                     const auto all =
+                         link.share(blob_of(round + std::to_string(link.seat().rank)), kNever);
+                     for (std::size_t rank = 0; rank < 3; ++rank)
+                       EXPECT_EQ(text_of(*all[rank]), round + std::to_string(rank));
+                   }
+                 }),
+            kNothingThrown3);
+}
+
+TEST(NcclLink, PassesLettersOnAndSaysWhoWroteThem) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 2) {
+                     link.send(1, Line::kControl, blob_of("to one"));
+                     link.send_all(Line::kControl, blob_of("to all"));
+                   } else {
+                     std::vector<std::string> come;
+                     while (come.size() < (link.seat().rank == 1 ? 2u : 1u))
+                       for (const auto& letter : link.look(Line::kControl)) {
+                         EXPECT_EQ(letter.from, 2);
+                         come.push_back(text_of(letter.payload));
+                       }
+                     EXPECT_EQ(come.back(), "to all");
+                   }
+                   link.share({}, kNever);
+                 }),
+            kNothingThrown3);
+}
+
+TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   const Blob own(std::size_t{3} << 20, std::byte(link.seat().rank));
+                   const auto all = link.share(own, kNever);
+                   for (std::size_t rank = 0; rank < 3; ++rank) {
+                     ASSERT_EQ(all[rank]->size(), own.size());
+                     EXPECT_EQ(all[rank]->back(), std::byte(rank));
+                   }
+                 }),
+            kNothingThrown3);
+}
+
+TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 1) return;  // its socket closes
+                   const auto all = link.share(blob_of("here"), kNever);
+                   EXPECT_FALSE(all[1]);
+                   EXPECT_TRUE(all[0] && all[2]);
+                   EXPECT_EQ(link.first_gone(), 1);
+                 }),
+            kNothingThrown3);
+}
+
+TEST(NcclLink, WithoutRankZeroNobodyWaits) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 0) return;
+                   EXPECT_FALSE(link.share(blob_of("here"), kNever)[0]);
+                   EXPECT_TRUE(link.is_gone(0));
+                 }),
+            kNothingThrown3);
+}
+
+TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port_of(listener)};
+  TcpSocket scanner = call(address);
+  ASSERT_TRUE(scanner.is_open());
+  const std::string request = "GET / HTTP/1.1\r\n\r\n----------------";
+  scanner.write(std::as_bytes(std::span(request)));
+  TcpSocket partial = call(address);
+  const Blob hello = to_bytes({Line::kHello, 0, Blob(12)});
+  partial.write(std::span(hello).subspan(0, 25));
+  partial.close();
+  try {
+    receive_others(listener, 3, limits_of(300));
+    FAIL() << "nobody came";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.fault(), Fault::kMachine);
+    EXPECT_EQ(text.find("of 3 processes, these have not come to rank 0 within --timeout: rank 1, 2 "
+                        "(2 caller(s) turned away"),
+              0u)
+        << text;
+  }
+}
+
+TEST(NcclMeeting, StrangersDoNotKeepRanksFromMeeting) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port_of(listener)};
+  TcpSocket silent = call(address);
+  TcpSocket noisy = call(address);
+  noisy.write(Blob(4000, std::byte{0x42}));
+  std::thread other([&] {
+    ProcessLink link = call_first(address, {1, 2}, limits_of(20'000));
+    link.share({}, kNever);
+  });
+  ProcessLink link = receive_others(listener, 2, limits_of(20'000));
+  EXPECT_TRUE(link.share({}, kNever)[1]);
+  other.join();
+}
+
+TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port_of(listener)};
+  std::atomic<bool> interrupted = false;
+  std::thread first([&] {
+    EXPECT_THROW(receive_others(listener, 3, {20'000'000'000, &interrupted}), Error);
+  });
+  const auto refusal = [&](const Seat& seat) {
+    try {
+      call_first(address, seat, limits_of(20'000));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(
+      refusal({1, 4}).find("turned this process away: rank 1 counts 4 processes and rank 0 3"),
+      std::string::npos);
+  EXPECT_NE(refusal({7, 3}).find("there is no seat for rank 7"), std::string::npos);
+  interrupted = true;
+  first.join();
+}
+
+TEST(NcclMeeting, WithoutRankZeroSaysWhereItWasSought) {
+  std::uint16_t port = 0;
+  {
+    port = port_of(listen_at({"127.0.0.1", 0}));  // free again
+  }
+  try {
+    call_first({"127.0.0.1", port}, {1, 2}, limits_of(100));
+    FAIL() << "nobody listens there";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("rank 0 does not answer at 127.0.0.1:"), 0u);
+  }
+}
+
+TEST(NcclMeeting, ReadsAddresses) {
+  EXPECT_EQ(parse_address("host:80", ""), (Address{"host", 80}));
+  EXPECT_EQ(to_string(parse_address("[fe80::1]:65535", "")), "[fe80::1]:65535");
+  for (const char* text : {"host", "host:", ":80", "host:0", "host:65536", "host:8x", ""})
+    EXPECT_THROW(parse_address(text, "X="), Error) << text;
+}
+
+TEST(NcclClock, AllBeginAtOneMomentOfOneClock) {
+  std::vector<std::optional<StepBegin>> begins(3);
+  EXPECT_EQ(meet(3,
+                 [&](ProcessLink& link) {
+                   const auto rank = static_cast<std::size_t>(link.seat().rank);
+                   begins[rank] = agree_on_begin(link, kNever);
+                   link.share({}, kNever);
+                 }),
+            kNothingThrown3);
+  // Threads have one clock: offsets are errors, and within what is said of them.
+  for (const auto& begin : begins) {
+    ASSERT_TRUE(begin);
+    EXPECT_LE(std::abs(begin->clock.ahead), begin->clock.error);
+    EXPECT_LE(std::abs(begin->time - begins[0]->time), begin->clock.error);
+  }
+}
+
+TEST(NcclClock, DoesNotWaitForOneWhoIsGone) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 2) return;
+                   EXPECT_FALSE(agree_on_begin(link, kNever));
+                 }),
+            kNothingThrown3);
+}
+
+TEST(NcclStepLink, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
+  const auto thrown = meet(3, [](ProcessLink& link) {
+    StepLink outside(link, limits_of(20'000));
+    if (link.seat().rank == 1) return outside.tell_failure("no room for 9 bytes");
+    for (;;) outside.watch();
+  });
+  EXPECT_EQ(thrown[0], "rank 1 cannot go on: no room for 9 bytes");
+  EXPECT_EQ(thrown[2], thrown[0]);
+}
+
+TEST(NcclStepLink, NobodyIsWaitedForLongerThanTheTimeout) {
+  const auto thrown = meet(2, [](ProcessLink& link) {
+    StepLink outside(link, limits_of(100));
+    if (link.seat().rank == 1)
+      return std::this_thread::sleep_for(std::chrono::milliseconds(400));  // hangs
+    try {
+      for (;;) outside.watch();
+    } catch (const Error&) {
+      EXPECT_EQ(outside.stopped(), Stop::kTimeout);
+      throw;
+    }
+  });
+  EXPECT_EQ(thrown[0], "the other ranks do not answer within --timeout");
+}
+
+TEST(NcclStepLink, SignsOfLifeLetOthersWait) {
+  EXPECT_EQ(meet(2,
+                 [](ProcessLink& link) {
+                   StepLink outside(link, limits_of(400));
+                   const Nanos end = read_monotonic_clock() + 1'200'000'000;
+                   for (std::size_t ended = 0; read_monotonic_clock() < end; ++ended) {
+                     if (link.seat().rank == 0)
+                       outside.watch();
+                     else
+                       outside.listen(ended);
+                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                   }
+                   link.share({}, kNever);
+                 }),
+            std::vector<std::string>(2));
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,224 @@
+// What each process of the backend nccl enqueues: that together it is the Program, that both ends
+// of every link agree on its order, and that transfers that wait for their other end get through.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "exec/nccl/rank_plan.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+using Plans = std::vector<RankPlan>;
+
+Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches,
+               std::int32_t chunks = 1) {
+  return build_schedule(find_schedule(name), {{ranks, chunks, microbatches, 1, {}}, {}, {}});
+}
+
+Plans plan_all(const Program& program) {
+  Plans plans;
+  for (std::int32_t rank = 0; rank < program.ranks; ++rank)
+    plans.push_back(plan_rank(program, rank));
+  return plans;
+}
+
+/// NCCL as it is: a stream is a queue, and a transfer is through when both of its ends have come to
+/// the head of theirs.
+class Wire {
+ public:
+  explicit Wire(const Plans& plans) : plans_(plans) {
+    for (const RankPlan& plan : plans) {
+      done_.emplace_back(plan.program.size(), false);
+      started_.emplace_back(plan.program.size(), false);
+    }
+  }
+
+  /// Whether everything ends.
+  bool runs() {
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (std::size_t rank = 0; rank < plans_.size(); ++rank) moves = advance(rank) || moves;
+    }
+    return std::all_of(done_.begin(), done_.end(), [](const std::vector<bool>& done) {
+      return std::all_of(done.begin(), done.end(), [](bool is) { return is; });
+    });
+  }
+
+ private:
+  bool advance(std::size_t rank) {
+    const Program& program = plans_[rank].program;
+    std::vector<bool> is_busy(program.lanes.size(), false);
+    bool moves = false;
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      if (done_[rank][id]) continue;
+      const std::uint32_t lane = program.instructions[id].lane;
+      const auto dependencies = program.dependencies_of(id);
+      const bool starts =
+          !is_busy[lane] && std::all_of(dependencies.begin(), dependencies.end(),
+                                        [&](InstructionId other) { return done_[rank][other]; });
+      is_busy[lane] = true;
+      if (!starts) continue;
+      if (!started_[rank][id]) moves = true;
+      started_[rank][id] = true;
+      if (!is_through(rank, id)) continue;
+      done_[rank][id] = moves = true;
+      is_busy[lane] = false;
+    }
+    return moves;
+  }
+
+  bool is_through(std::size_t rank, InstructionId id) const {
+    const auto& transfers = plans_[rank].transfers[id];
+    return std::all_of(transfers.begin(), transfers.end(), [&](const Transfer& own) {
+      const Transfer other{own.id, !own.sends, static_cast<std::int32_t>(rank)};
+      const RankPlan& peer = plans_[static_cast<std::size_t>(own.peer)];
+      for (InstructionId at = 0; at < peer.program.size(); ++at)
+        if (std::count(peer.transfers[at].begin(), peer.transfers[at].end(), other) != 0)
+          return bool{started_[static_cast<std::size_t>(own.peer)][at]};
+      return false;
+    });
+  }
+
+  const Plans& plans_;
+  std::vector<std::vector<bool>> done_;
+  std::vector<std::vector<bool>> started_;
+};
+
+using Sequences = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<InstructionId>>;
+
+/// What goes over each directed link, in the order of one end.
+Sequences sequences_of(const Plans& plans, bool sends) {
+  Sequences all;
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(plans.size()); ++rank)
+    for (const auto& transfers : plans[static_cast<std::size_t>(rank)].transfers)
+      for (const Transfer& transfer : transfers)
+        if (transfer.sends == sends)
+          all[sends ? std::pair(rank, transfer.peer) : std::pair(transfer.peer, rank)].push_back(
+              transfer.id);
+  return all;
+}
+
+void expect_sound(const Program& program) {
+  const Plans plans = plan_all(program);
+  const Sequences sent = sequences_of(plans, true);
+  EXPECT_EQ(sent, sequences_of(plans, false));
+  std::size_t messages = 0;
+  for (const auto& [link, ids] : sent)
+    for (const InstructionId id : ids) messages += is_message(program.instructions[id]);
+  EXPECT_EQ(messages, static_cast<std::size_t>(
+                          std::count_if(program.instructions.begin(), program.instructions.end(),
+                                        [](const Instruction& one) { return is_message(one); })));
+  std::size_t others = 0;
+  for (const RankPlan& plan : plans)
+    others += static_cast<std::size_t>(std::count_if(plan.transfers.begin(), plan.transfers.end(),
+                                                     [](const auto& one) { return one.empty(); }));
+  EXPECT_EQ(others + messages, program.size());
+  EXPECT_TRUE(Wire(plans).runs());
+}
+
+TEST(NcclPlan, OfTwoRanksHasALanePerDirectedLink) {
+  const Program program = std::get<Program>(lower(build("1f1b", 2, 1)));
+  const Plans plans = plan_all(program);
+  // Rank 0: 0F0, its output out, its gradient in, 0B0.
+  ASSERT_EQ(plans[0].program.size(), 4u);
+  EXPECT_EQ(plans[0].program.lanes[0].name, "compute");
+  EXPECT_EQ(plans[0].program.lanes[1].name, "0>1");
+  EXPECT_EQ(plans[0].program.lanes[2].name, "1>0");
+  EXPECT_TRUE(plans[0].transfers[1][0].sends);
+  EXPECT_EQ(plans[0].transfers[2][0].peer, 1);
+  EXPECT_EQ(plans[0].links, (std::vector<Link>{{0, 1}, {1, 0}}));
+  EXPECT_EQ(plans[0].links, plans[1].links);
+  // 0B0 waits for what comes, and what goes waits for 0F0.
+  EXPECT_EQ(plans[0].program.dependencies_of(3).back(), 2u);
+  EXPECT_EQ(plans[0].program.dependencies_of(1)[0], 0u);
+}
+
+TEST(NcclPlan, IsTheProgramAndGetsThroughInEveryScheduleAndMode) {
+  int sound = 0;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    for (const Named<P2pMode>& mode : kP2pModes) {
+      SCOPED_TRACE(def.name + " " + std::string(mode.name));
+      LowerOptions options;
+      options.mode = mode.choice;
+      try {
+        const auto lowered = lower(build_schedule(def, {{3, 1, 6, 1, {}}, {}, {}}), options);
+        if (std::holds_alternative<Deadlock>(lowered)) continue;
+        expect_sound(std::get<Program>(lowered));
+        ++sound;
+      } catch (const Error&) {  // not of this shape
+      }
+    }
+  EXPECT_GE(sound, 80);
+}
+
+TEST(NcclPlan, BatchedNeighboursAreOneGroup) {
+  LowerOptions options;
+  options.mode = P2pMode::kBatched;
+  const Program program = std::get<Program>(lower(build("1f1b", 4, 8), options));
+  const Plans plans = plan_all(program);
+  EXPECT_TRUE(plans[0].links.empty());
+  std::size_t largest = 0;
+  for (const RankPlan& plan : plans)
+    for (InstructionId id = 0; id < plan.program.size(); ++id) {
+      EXPECT_EQ(plan.is_group[id], !plan.transfers[id].empty());
+      largest = std::max(largest, plan.transfers[id].size());
+    }
+  EXPECT_GT(largest, 1u);
+}
+
+TEST(NcclPlan, OtherModesSendEveryMessageAlone) {
+  for (const Named<P2pMode>& mode : kP2pModes) {
+    if (mode.choice == P2pMode::kBatched) continue;
+    LowerOptions options;
+    options.mode = mode.choice;
+    const auto lowered = lower(build("1f1b", 4, 8), options);
+    if (std::holds_alternative<Deadlock>(lowered)) continue;
+    for (const RankPlan& plan : plan_all(std::get<Program>(lowered)))
+      for (InstructionId id = 0; id < plan.program.size(); ++id) {
+        EXPECT_FALSE(plan.is_group[id]) << mode.name;
+        EXPECT_LE(plan.transfers[id].size(), 1u) << mode.name;
+      }
+  }
+}
+
+TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
+  LowerOptions options;
+  options.update = {OptimizerMode::kBarrier, GradReduction::kNone};
+  const Program program = std::get<Program>(lower(build("1f1b", 3, 6), options));
+  expect_sound(program);
+  // The norm is summed when all 3 ranks have posted: 2 tell rank 0, which tells 2.
+  std::size_t tokens = 0;
+  for (const auto& [link, ids] : sequences_of(plan_all(program), true))
+    for (const InstructionId id : ids)
+      tokens += program.instructions[id].op.kind == OpKind::kNorm ? 1u : 0u;
+  EXPECT_EQ(tokens, 4u);
+}
+
+TEST(NcclPlan, SplitsHoldEveryGroupOnceAndNoRankTwice) {
+  const std::vector<Members> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
+  // {0,1} goes with {2,3}, {0,1} again alone with nothing before {0,3} and {1,2} take a third.
+  const auto splits = plan_splits(groups);
+  std::vector<int> seen(groups.size(), 0);
+  for (const auto& split : splits) {
+    std::vector<int> ranks(4, 0);
+    for (const std::size_t group : split) {
+      ++seen[group];
+      for (const std::int32_t rank : groups[group]) ++ranks[static_cast<std::size_t>(rank)];
+    }
+    EXPECT_LE(*std::max_element(ranks.begin(), ranks.end()), 1);
+  }
+  EXPECT_EQ(seen, std::vector<int>(groups.size(), 1));
+  EXPECT_EQ(splits.size(), 4u);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,204 @@
+// One plan by many processes, or in several goes: the bytes of a single run.
+#include "tools/plan_shards.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "sim/ir/error.h"
+#include "tools/command.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Arguments kQuestion{"--pp", "2..4",  "--vpp", "1,2",   "-m",
+                          "4..7", "--p2p", "0.3",   "--cap", "6"};
+const Arguments kModel{"--model",     "llama3-8b",  "--gpus", "16",  "--global-batch-size", "32",
+                       "--schedules", "1f1b,zb-h1", "--tp",   "1,2", "--micro-batch-size",  "1"};
+
+std::string plan(Arguments arguments, const Arguments& more = {}) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  try {
+    run_plan(arguments);
+  } catch (...) {
+    std::fflush(stdout);
+    testing::internal::GetCapturedStdout();
+    testing::internal::GetCapturedStderr();
+    throw;
+  }
+  std::fflush(stdout);
+  testing::internal::GetCapturedStderr();
+  return testing::internal::GetCapturedStdout();
+}
+
+/// Sets variables for as long as it lives.
+class Environment {
+ public:
+  explicit Environment(std::vector<std::pair<const char*, std::string>> variables)
+      : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : variables_) unsetenv(name);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, std::string>> variables_;
+};
+
+/// An empty folder, which is the current one meanwhile.
+class PlanShards : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = fs::current_path();
+    folder_ = fs::temp_directory_path() / ("plan-shards-" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    fs::current_path(folder_);
+  }
+  void TearDown() override {
+    fs::current_path(before_);
+    fs::remove_all(folder_);
+  }
+
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path before_;
+  fs::path folder_;
+};
+
+TEST_F(PlanShards, MergedAreTheSingleRun) {
+  for (const Arguments& question : {kQuestion, kModel})
+    for (const char* format : {"text", "json", "csv"}) {
+      const std::string single = plan(question, {"--format", format});
+      for (const int count : {1, 2, 3, 7}) {
+        Arguments merge{"--format", format, "--merge"};
+        for (int index = count; index >= 1; --index) {
+          const std::string shard = std::to_string(index) + "/" + std::to_string(count);
+          merge.push_back("part" + std::to_string(index));
+          EXPECT_EQ(plan(question, {"--shard", shard, "--resume", merge.back()}),
+                    count == 1 ? plan(question) : "");
+        }
+        EXPECT_EQ(plan(merge), single) << format << ", " << count << " shards";
+        for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file);
+      }
+    }
+}
+
+TEST_F(PlanShards, OfALauncherPrintTheSingleRunOnce) {
+  const std::string single = plan(kQuestion);
+  const std::vector<std::pair<const char*, const char*>> launchers{
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE"},
+      {"SLURM_PROCID", "SLURM_NTASKS"},
+      {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"}};
+  for (const auto& [rank, size] : launchers) {
+    for (const char* process : {"2", "0", "1"}) {
+      const Environment environment({{rank, process}, {size, "3"}});
+      EXPECT_EQ(plan(kQuestion), std::string(process) == "1" ? single : "") << rank;
+    }
+    EXPECT_EQ(files(), 0U) << "the parts are removed once the plan is printed";
+  }
+}
+
+TEST_F(PlanShards, OfAnArrayOfStepsAreCountedTogether) {
+  const Environment environment({{"SLURM_ARRAY_TASK_ID", "14"},
+                                 {"SLURM_ARRAY_TASK_COUNT", "3"},
+                                 {"SLURM_ARRAY_TASK_MIN", "10"},
+                                 {"SLURM_ARRAY_TASK_STEP", "2"},
+                                 {"SLURM_PROCID", "1"},
+                                 {"SLURM_NTASKS", "4"}});
+  EXPECT_EQ(launched_shard(), (Shard{2 * 4 + 1, 12}));  // the third task of three, its second of 4
+}
+
+TEST_F(PlanShards, OneProcessIsNoShard) {
+  const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}});
+  EXPECT_EQ(launched_shard(), std::nullopt);
+}
+
+TEST_F(PlanShards, WhatIsNoShardIsRefused) {
+  EXPECT_EQ(parse_shard("2/4"), (Shard{1, 4}));
+  for (const char* text : {"", "0/4", "5/4", "1", "1/", "/4", "a/4", "1/4x", "-1/4", "1/0"})
+    EXPECT_THROW(parse_shard(text), Error) << text;
+  const Environment environment({{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}});
+  EXPECT_THROW(launched_shard(), Error);
+}
+
+TEST_F(PlanShards, AJournalThatWasCutAnywhereGoesOnToTheSameBytes) {
+  const std::string single = plan(kQuestion);
+  EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
+  const std::string whole = read_file("journal");
+  std::mt19937 random(20'24);
+  for (int attempt = 0; attempt < 40; ++attempt) {
+    std::string cut = whole.substr(0, random() % (whole.size() + 1));
+    if (attempt % 3 == 1) cut += "91fa";  // a line of which more was written than its checksum
+    std::ofstream("journal", std::ios::binary) << cut;
+    EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single) << "cut at " << cut.size();
+    EXPECT_EQ(read_file("journal").size(), whole.size()) << "what was lost is there again";
+  }
+}
+
+TEST_F(PlanShards, ASpoiledLineIsEvaluatedAgain) {
+  const std::string single = plan(kQuestion, {"--resume", "journal"});
+  std::string text = read_file("journal");
+  const std::size_t step = text.find("\"step_ns\":", text.size() / 2);
+  ASSERT_NE(step, std::string::npos);
+  text[step + 10] = text[step + 10] == '9' ? '8' : '9';
+  std::ofstream("journal", std::ios::binary) << text;
+  EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
+}
+
+TEST_F(PlanShards, AWholeJournalLeavesNothingToEvaluate) {
+  plan(kQuestion, {"--resume", "journal"});
+  const auto journal = read_plan_journal("journal");
+  ASSERT_TRUE(journal);
+  for (const auto& outcome : journal->outcomes) EXPECT_TRUE(outcome);
+}
+
+TEST_F(PlanShards, OfDifferentPlansAreNotMixed) {
+  plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
+  plan({"--pp", "4"}, {"--shard", "2/2", "--resume", "other"});
+  EXPECT_THROW(plan({"--merge", "one", "other"}), Error);
+  EXPECT_THROW(plan({"--merge", "one"}), Error);  // the second is missing
+  EXPECT_THROW(plan({"--pp", "4", "--resume", "one"}), Error);
+  EXPECT_THROW(plan({"--pp", "4", "--merge", "one"}), Error);
+  std::ofstream("mine") << "not a journal\n";
+  EXPECT_THROW(plan(kQuestion, {"--resume", "mine"}), Error);
+  EXPECT_EQ(read_file("mine"), "not a journal\n");
+}
+
+TEST_F(PlanShards, AnUnfinishedShardIsNotMerged) {
+  plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
+  plan(kQuestion, {"--shard", "2/2", "--resume", "two"});
+  const std::string text = read_file("one");
+  std::ofstream("one", std::ios::binary) << text.substr(0, text.size() - 1);
+  EXPECT_THROW(plan({"--merge", "one", "two"}), Error);
+}
+
+TEST_F(PlanShards, AFileThatChangedSinceIsNoticed) {
+  const std::string costs = R"({"format":"bubblescope-costs/1","stages":[)"
+                            R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
+  std::ofstream("costs.json") << costs;
+  const Arguments question{"--pp",        "2",          "-m",      "4",
+                           "--schedules", "1f1b,gpipe", "--costs", "costs.json"};
+  plan(question, {"--resume", "journal"});
+  std::ofstream("costs.json") << costs << " ";
+  EXPECT_THROW(plan(question, {"--resume", "journal"}), Error);
+}
+
+}  // namespace
+}  // namespace bubblescope

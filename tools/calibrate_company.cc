@@ -1,0 +1,107 @@
+// Costs by how many ranks are busy.
+#include "tools/calibrate_company.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/company_costs.h"
+#include "exec/company_program.h"
+#include "traces/company_entry.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kEnough = 8;  // samples of real steps go before any of ops on their own
+
+std::string duration(Nanos time) { return fmt::format("{}ns", time); }
+
+using Seen = std::vector<std::optional<Estimate>>;
+
+Seen choose(const Seen& in_schedules, const Seen& on_their_own) {
+  Seen chosen = on_their_own;
+  for (std::size_t at = 0; at < chosen.size(); ++at)
+    if (in_schedules[at] && (!chosen[at] || in_schedules[at]->samples >= kEnough))
+      chosen[at] = in_schedules[at];
+  return chosen;
+}
+
+/// R's time stands under the name of what was recomputed.
+const char* key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
+  const bool selective =
+      schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
+  const bool again = kind == static_cast<std::size_t>(OpKind::kRecompute);
+  return again && selective ? "selective_recompute" : kCostKeys[kind];
+}
+
+struct SeenKind {
+  std::size_t kind = 0;
+  const char* key = nullptr;  ///< of what it takes alone
+  Seen by_busy;
+};
+
+/// Launching the next op is counted with each op, and so not with messages.
+Json write_kind(Json stage, const SeenKind& seen, Nanos between_ops) {
+  const std::vector<Nanos> times = fill_company(seen.by_busy);
+  if (times.empty()) return stage;
+  stage[seen.key] = duration(times[0] + between_ops);
+  for (std::size_t at = 1; at < times.size(); ++at)
+    stage["in_company"][kCostKeys[seen.kind]].push_back(duration(times[at] + between_ops));
+  return stage;
+}
+
+Json samples_of(const Seen& seen) {
+  Json list = Json::array();
+  for (const std::optional<Estimate>& estimate : seen)
+    list.push_back(estimate ? estimate->samples : 0);
+  return list;
+}
+
+std::vector<Observation> observations_of(const std::vector<Measurement>& schedules) {
+  std::vector<Observation> observations;
+  for (const Measurement& measurement : schedules)
+    observations.push_back({measurement.step.program, measurement.steps});
+  return observations;
+}
+
+Nanos mean_of(const std::optional<Estimate>& estimate) {
+  return estimate ? std::max<Nanos>(0, estimate->mean) : 0;
+}
+
+}  // namespace
+
+Json with_company(Json costs, const std::vector<Measurement>& schedules, const Bench& bench) {
+  const Schedule& schedule = schedules[0].step.schedule;
+  const CompanyRequest request{schedule.stages(), schedules[0].ranks_per_device};
+  const Program program = company_program(schedule, request.ranks_per_device);
+  const std::vector<Timeline> steps = time_program(schedule, program, bench);
+  const Observation observation{program, steps};
+  const CompanyCosts apart = find_company_costs({&observation, 1}, request);
+  const std::vector<Observation> real_steps = observations_of(schedules);
+  const CompanyCosts together = find_company_costs(real_steps, request);
+  const Calibration calibration = calibrate(real_steps, request.stages);
+  const Nanos between_ops = mean_of(calibration.between_ops);
+  Json samples = Json::array();
+  for (std::size_t stage = 0; stage < apart.size(); ++stage) {
+    Json entry = Json::object();
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
+      const Seen seen = choose(together[stage][kind], apart[stage][kind]);
+      costs["stages"][stage] = write_kind(std::move(costs["stages"][stage]),
+                                          {kind, key_of(schedule, stage, kind), seen}, between_ops);
+      if (!fill_company(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
+    }
+    samples.push_back(std::move(entry));
+  }
+  if (calibration.message)
+    costs["message"]["latency"] =
+        duration(std::max<Nanos>(0, mean_of(calibration.message) - between_ops));
+  costs["ranks_per_device"] = request.ranks_per_device;
+  costs["measured"]["samples_by_busy_ranks"] = std::move(samples);
+  return costs;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,35 @@
+// From a model on devices to what a schedule's ops cost and hold.
+#pragma once
+
+#include "sim/ir/schedule.h"
+#include "sim/model/model_step.h"
+#include "tools/options.h"
+
+namespace bubblescope {
+
+/// A model as the flags spread it, and what its stages and ranks make of it.
+struct PlacedModel {
+  ModelOnDevices on;
+  ModelStep step;
+};
+
+/// The model of the flags, with their recomputation and layout.
+/// Throws Error with the nearest known name, or where a flag asks for what a model cannot have.
+ModelOnDevices model_of(const PredictOptions& options);
+
+/// The activations and states of a model, in bytes.
+void set_bytes(MemoryModel& memory, const ModelStep& step);
+
+/// Gives a model's R's, where the schedule has them, the time and the bytes of their stages.
+void set_recompute(CostModel& costs, MemoryModel& memory, const Schedule& schedule,
+                   const PlacedModel& placed);
+
+/// How a step of a model ends unless flags say otherwise: gradients are reduced beside compute, and
+/// optimizer steps wait for the norm (Megatron-LM with --overlap-grad-reduce); without flushes each
+/// rank steps by itself.
+UpdateOptions model_step_end(const Schedule& schedule);
+
+/// The flags', and where there is a model its step's end.
+LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options);
+
+}  // namespace bubblescope

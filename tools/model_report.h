@@ -1,0 +1,28 @@
+// What a model made of its stages and ranks: layers, and memory by what it is made of.
+//
+//   llama3-8b on h100, tp 1, cp 1, ep 1, dp 1, micro-batch size 1, 8192 tokens, ...
+//   layers per stage  9 8 8 7; the embedding on the first stage, the head on the last
+//
+//   GiB     weights  gradients  optimizer  buffers  context  activations   peak  of 80
+//   rank 0      4.3        8.6       25.9      0.1      2.0         20.0   61.0     76 %
+//
+// activations: at the rank's worst moment; the others stay for the whole step.
+#pragma once
+
+#include <string>
+
+#include "sim/analysis/report.h"
+#include "tools/model_costs.h"
+
+namespace bubblescope {
+
+/// The table above.
+std::string write_model_text(const PlacedModel& placed, const BubbleReport& report);
+
+/// `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,"ranks":[{"weights":...}]}`
+std::string write_model_json(const PlacedModel& placed, const BubbleReport& report);
+
+/// Who does not fit the device, by how much, and what would hold less; empty where all fit.
+std::string memory_warning(const PlacedModel& placed, const BubbleReport& report);
+
+}  // namespace bubblescope

@@ -1,0 +1,159 @@
+// argv -> PlanOptions.
+#include "tools/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tools/choice.h"
+#include "tools/model_options.h"
+#include "tools/options.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kExample =
+    "numbers: 4, or 1,2,4, or 2..16 (each), 8..128:8 (steps of 8), 8..128x2 (doubling)\n"
+    "example: which schedule, at how many stages and micro-batches, while p2p costs 0.4 ms?\n"
+    "  bubblescope plan --pp 2..16x2 --vpp 1,2,4 -m 8..128x2 --schedules all \\\n"
+    "      --f 10 --i 10 --w 9 --p2p 0.4 --cap 12\n"
+    "example: Llama 3 405B on 16,384 H100\n"
+    "  bubblescope plan --model llama3-405b --gpu h100 --gpus 16384 --global-batch-size 2048\n"
+    "example: a whole model of 80 ms forward, divided over the stages\n"
+    "  bubblescope plan --pp 2,4,8 -m 32 --total-f 80 --total-i 80 --total-w 70\n";
+
+void add_numbers(CLI::App& app, const Flag& flag, std::vector<std::int32_t>& numbers) {
+  add_parsed(app, flag, [&numbers](const std::string& text) { numbers = parse_numbers(text); });
+}
+
+void add_axes(CLI::App& app, PlanOptions& options) {
+  add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
+              options.axes.ranks);
+  add_numbers(app,
+              {"--vpp,--num-virtual-stages-per-pipeline-rank",
+               "stages (chunks) per rank, for schedules that do not imply theirs", "NUMBERS"},
+              options.axes.chunks);
+  add_numbers(app, {"-m,--microbatches,--num-microbatches", "micro-batches of one step", "NUMBERS"},
+              options.axes.microbatches);
+  app.add_option("--schedules", options.schedules,
+                 "names, 'all' (fixed orders that train synchronously), 'searched' (those that "
+                 "look for an order); default all")
+      ->type_name("NAMES");
+  app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
+      ->check(CLI::Range(1, 4096));
+  add_profile_option(app, options.predict.shape);
+}
+
+/// For a model the numbers of ranks of every kind are varied; micro-batches follow from the batch.
+void add_model_axes(CLI::App& app, PlanOptions& options) {
+  ModelAxes& axes = options.model_axes;
+  add_model_options(app, options.predict.model);
+  app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
+      ->check(CLI::Range(1, 1 << 30));
+  add_numbers(app, {"--tp,--tensor-model-parallel-size", "ranks of a layer", "NUMBERS"},
+              axes.tensor);
+  add_numbers(app, {"--cp,--context-parallel-size", "ranks of a sequence (default 1)", "NUMBERS"},
+              axes.context);
+  add_numbers(app,
+              {"--ep,--expert-model-parallel-size",
+               "ranks of the experts (default: all that divide them)", "NUMBERS"},
+              axes.expert);
+  add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
+              axes.micro_batch_sizes);
+  add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
+             [&axes](const std::string& text) {
+               axes.recomputes.clear();
+               for (const std::string& name : CLI::detail::split(text, ','))
+                 axes.recomputes.push_back(parse_recompute(name));
+             });
+}
+
+/// --total-f and its kin: a whole model's times, to be divided by the stages.
+void add_totals(CLI::App& app, PlanOptions& options) {
+  using Set = void (*)(UniformCost&, Nanos);
+  const auto add = [&](const char* flag, const char* help, Set set) {
+    add_parsed(app, {flag, help}, [&options, set](const std::string& text) {
+      set(options.predict.cost.uniform, parse_duration(text));
+      options.whole_model = true;
+    });
+  };
+  add("--total-f", "forward of one micro-batch through all stages",
+      [](UniformCost& cost, Nanos time) { cost.forward = time; });
+  add("--total-i", "its input gradient",
+      [](UniformCost& cost, Nanos time) { cost.input_grad = time; });
+  add("--total-w", "its weight gradient",
+      [](UniformCost& cost, Nanos time) { cost.weight_grad = time; });
+  add("--total-b", "its full backward (default: i + w)",
+      [](UniformCost& cost, Nanos time) { cost.backward = time; });
+}
+
+void expect_one_kind_of_cost(const CLI::App& app, const PlanOptions& options) {
+  if (!options.whole_model) return;
+  for (const char* flag : {"--f", "--i", "--w", "--b"})
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format("{0} is of one rank, --total{1} of the whole model; give one kind",
+                              flag, std::string(flag).substr(1)));
+  for (const char* flag : {"--total-f", "--total-i", "--total-w"})
+    if (app.get_option(flag)->count() == 0 &&
+        !(app.get_option("--total-b")->count() > 0 && std::string(flag) != "--total-f"))
+      throw Error(fmt::format("{} is missing; the other --total times divide a whole model", flag));
+}
+
+/// The flags of a model say what those of plain costs say.
+void expect_costs_of_one_source(const CLI::App& app, const PlanOptions& options) {
+  if (!options.predict.model.given()) return;
+  for (const char* flag : {"-m", "--f", "--i", "--w", "--b", "--p2p", "--costs", "--total-f"})
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format("{} says what --model says; leave one out", flag));
+}
+
+/// How the sweep is run, where its results are kept, and what is shown.
+void add_run_options(CLI::App& app, PlanOptions& options) {
+  app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
+  app.add_option("--threads", options.threads, "threads (default: one per core)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--resume", options.journal,
+                 "keep results in this file as they come; a plan that was stopped goes on from it")
+      ->type_name("FILE");
+  add_parsed(app, {"--shard", "evaluate only the K-th of N parts, on as many machines", "K/N"},
+             [&options](const std::string& text) { options.shard = parse_shard(text); });
+  app.add_option("--merge", options.parts,
+                 "the files of all shards: prints the plan that one machine would print; no other "
+                 "flags but --format, --top and --svg are needed")
+      ->type_name("FILE...");
+  app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
+  add_format_option(app, options.format, {"text", "json", "csv"});
+}
+
+void expect_sound_files(const PlanOptions& options) {
+  if (!options.parts.empty() && (options.shard || !options.journal.empty()))
+    throw Error("--merge reads what is there; leave --shard and --resume out");
+  if (options.journal == "-" || options.journal.ends_with(".gz"))
+    throw Error("--resume adds to a plain file; give a name that is neither - nor ends in .gz");
+}
+
+}  // namespace
+
+std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments) {
+  CLI::App app{"Sweep schedules and shapes: ranked, with break-even points and reasons",
+               "bubblescope plan"};
+  PlanOptions options;
+  options.threads = std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+  add_axes(app, options);
+  add_model_axes(app, options);
+  add_cost_options(app, options.predict.cost);
+  add_totals(app, options);
+  add_memory_options(app, options.predict.memory);
+  add_run_options(app, options);
+  app.footer(kExample);
+  if (!parse(app, arguments)) return {};
+  expect_one_kind_of_cost(app, options);
+  expect_costs_of_one_source(app, options);
+  expect_sound_files(options);
+  return options;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,36 @@
+// The flags of `plan`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/model_plan.h"
+#include "tools/plan_shards.h"
+#include "tools/predict.h"
+#include "tools/what_if.h"
+
+namespace bubblescope {
+
+struct PlanOptions {
+  Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
+  ModelAxes model_axes;
+  std::string schedules = "all";
+  PredictOptions predict;
+  bool whole_model = false;
+  std::optional<std::size_t> top;
+  std::int32_t threads = 1;
+  std::string format;
+  std::string svg;
+  std::optional<Shard> shard;
+  std::string journal;             ///< of --resume
+  std::vector<std::string> parts;  ///< of --merge
+
+  bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
+};
+
+/// Nothing where --help was asked for and printed. Throws Error for flags that do not go together.
+std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments);
+
+}  // namespace bubblescope

@@ -1,0 +1,290 @@
+// Environments, journals, and who puts them together.
+#include "tools/plan_shards.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::size_t kMostShards = 1'000'000;
+
+std::optional<std::size_t> number_of(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size() || number > kMostShards) return {};
+  return number;
+}
+
+std::optional<std::size_t> environment_number(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return {};
+  const std::optional<std::size_t> number = number_of(text);
+  if (!number)
+    throw Error(
+        fmt::format("{}={} is no number of a process; unset it, or give --shard K/N", name, text));
+  return number;
+}
+
+/// A pair of variables, if both are set.
+std::optional<Shard> shard_of(const char* index_name, const char* count_name) {
+  const auto index = environment_number(index_name);
+  const auto count = environment_number(count_name);
+  if (!index || !count) return {};
+  if (*index >= *count)
+    throw Error(fmt::format("{}={} does not go with {}={}; unset them, or give --shard K/N",
+                            index_name, *index, count_name, *count));
+  return Shard{*index, *count};
+}
+
+/// Arrays begin where one likes, and may take steps.
+std::optional<Shard> shard_of_array() {
+  const auto task = environment_number("SLURM_ARRAY_TASK_ID");
+  const auto count = environment_number("SLURM_ARRAY_TASK_COUNT");
+  if (!task || !count) return {};
+  const std::size_t first = environment_number("SLURM_ARRAY_TASK_MIN").value_or(0);
+  const std::size_t step = environment_number("SLURM_ARRAY_TASK_STEP").value_or(1);
+  const std::size_t index = *task < first || step == 0 ? *count : (*task - first) / step;
+  if (index >= *count)
+    throw Error(
+        fmt::format("SLURM_ARRAY_TASK_ID={} is not among SLURM_ARRAY_TASK_COUNT={} tasks "
+                    "from SLURM_ARRAY_TASK_MIN={}; give --shard K/N",
+                    *task, *count, first));
+  return Shard{index, *count};
+}
+
+/// Flags of how a sweep is run or shown. All take one value, but for --merge.
+constexpr std::array<std::string_view, 7> kRunFlags{"--shard",  "--resume", "--merge", "--threads",
+                                                    "--format", "--top",    "--svg"};
+
+/// Journals keep the shapes that schedules made of configurations, not the configurations.
+std::vector<Outcome> complete(PlanJournal journal,
+                              const std::vector<Configuration>& configurations) {
+  if (journal.outcomes.size() != configurations.size())
+    throw Error("these are results of another sweep; run its shards again");
+  std::vector<Outcome> all;
+  for (std::size_t at = 0; at < configurations.size(); ++at) {
+    Outcome& outcome = all.emplace_back(*std::move(journal.outcomes[at]));
+    if (!outcome.plan) continue;
+    const Shape shape = outcome.plan->configuration.shape;
+    outcome.plan->configuration = configurations[at];
+    outcome.plan->configuration.shape = shape;
+  }
+  return all;
+}
+
+/// How many of a shard's configurations have no outcome.
+std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
+  std::size_t missing = 0;
+  for (std::size_t at = shard.index; at < journal.outcomes.size(); at += shard.count)
+    if (!journal.outcomes[at]) ++missing;
+  return missing;
+}
+
+void take(PlanJournal& whole, PlanJournal part) {
+  for (std::size_t at = 0; at < part.outcomes.size(); ++at)
+    if (part.outcomes[at]) whole.outcomes[at] = std::move(part.outcomes[at]);
+}
+
+}  // namespace
+
+Shard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto index = number_of(std::string_view(text).substr(0, slash));
+  const auto count = slash == std::string::npos
+                         ? std::nullopt
+                         : number_of(std::string_view(text).substr(slash + 1));
+  if (!index || !count || *index < 1 || *index > *count)
+    throw Error("'" + text + "' is no part of a sweep; write 1/4 to 4/4 for the parts of four");
+  return {*index - 1, *count};
+}
+
+std::optional<Shard> launched_shard() {
+  std::optional<Shard> shard = shard_of("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+  if (!shard) shard = shard_of("PMI_RANK", "PMI_SIZE");
+  if (!shard) shard = shard_of("SLURM_PROCID", "SLURM_NTASKS");
+  if (const std::optional<Shard> array = shard_of_array()) {
+    const Shard process = shard.value_or(Shard{});
+    shard = Shard{array->index * process.count + process.index, array->count * process.count};
+  }
+  if (shard && shard->count == 1) return {};
+  return shard;
+}
+
+SplitArguments split_arguments(const std::vector<std::string>& arguments) {
+  SplitArguments split;
+  for (std::size_t at = 0; at < arguments.size(); ++at) {
+    const std::string& argument = arguments[at];
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (std::find(kRunFlags.begin(), kRunFlags.end(), flag) == kRunFlags.end()) {
+      split.sweep.push_back(argument);
+      continue;
+    }
+    const bool merges = flag == "--merge";
+    if (!merges) split.run.push_back(argument);
+    if (flag != argument) continue;
+    for (bool first = true; at + 1 < arguments.size() && (first || merges); first = false) {
+      if (merges && arguments[at + 1].starts_with("--")) break;
+      ++at;
+      if (!merges) split.run.push_back(arguments[at]);
+    }
+  }
+  return split;
+}
+
+PlanJournal merge_journals(const std::vector<std::string>& paths) {
+  std::optional<PlanJournal> whole;
+  std::vector<bool> seen;
+  for (const std::string& path : paths) {
+    std::optional<PlanJournal> part = read_plan_journal(path);
+    if (!part) throw Error(path + " holds no results; run its shard again");
+    const Shard shard = part->owner.shard;
+    if (const std::size_t missing = missing_of(*part, shard); missing > 0)
+      throw Error(
+          fmt::format("{} lacks {} of its configurations; run its shard again, it goes on "
+                      "from there",
+                      path, missing));
+    if (!whole) {
+      whole = PlanJournal{part->owner, {}};
+      whole->outcomes.resize(part->owner.configurations);
+      seen.resize(shard.count, false);
+    }
+    whole->owner.shard = shard;
+    if (part->owner != whole->owner)
+      throw Error(fmt::format("{} is of another plan than {}: 'plan {}'", path, paths[0],
+                              fmt::join(part->owner.arguments, " ")));
+    seen.at(shard.index) = true;
+    take(*whole, *std::move(part));
+  }
+  if (!whole) throw Error("--merge needs the files of all shards");
+  for (std::size_t index = 0; index < seen.size(); ++index)
+    if (!seen[index])
+      throw Error(
+          fmt::format("shard {}/{} is missing; give its file, too", index + 1, seen.size()));
+  whole->owner.shard = {};
+  return *std::move(whole);
+}
+
+JournaledSweep::JournaledSweep(std::vector<std::string> arguments, SweepFiles files)
+    : files_(std::move(files)) {
+  if (files_.whole) {
+    owner_ = files_.whole->owner;
+    if (fingerprint_of(arguments) != owner_.fingerprint)
+      throw Error(
+          "a file that the plan reads has changed since its shards were written; run them "
+          "again");
+    return;
+  }
+  if (!files_.shard) {
+    files_.shard = launched_shard();
+    launched_ = files_.shard.has_value();
+  }
+  owner_.shard = files_.shard.value_or(Shard{});
+  const bool keeps = owner_.shard.count > 1 || !files_.journal.empty();
+  if (keeps) owner_.fingerprint = fingerprint_of(arguments);
+  owner_.arguments = std::move(arguments);
+}
+
+std::string JournaledSweep::path_of(const Shard& shard) const {
+  if (!files_.journal.empty() && !launched_) return files_.journal;
+  const std::string stem = files_.journal.empty() ? "plan-" + owner_.fingerprint : files_.journal;
+  return fmt::format("{}.{}-of-{}", stem, shard.index + 1, shard.count);
+}
+
+/// What is known of a shard; empty where nothing is.
+PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
+  PlanJournal empty{owner_, {}};
+  empty.owner.shard = shard;
+  empty.outcomes.resize(owner_.configurations);
+  const std::string path = path_of(shard);
+  std::optional<PlanJournal> known = read_plan_journal(path);
+  if (!known) return empty;
+  if (known->owner != empty.owner)
+    throw Error(
+        fmt::format("{} is of another plan: 'plan {}', shard {}/{}; give another file, or "
+                    "remove it",
+                    path, fmt::join(known->owner.arguments, " "), known->owner.shard.index + 1,
+                    known->owner.shard.count));
+  return *std::move(known);
+}
+
+PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurations,
+                                    const Evaluate& evaluate, SweepOptions options) const {
+  PlanJournal journal = journal_of(owner_.shard);
+  std::vector<std::size_t> left;
+  std::vector<Configuration> to_evaluate;
+  for (std::size_t at = owner_.shard.index; at < configurations.size(); at += owner_.shard.count)
+    if (!journal.outcomes[at]) left.push_back(at);
+  for (const std::size_t at : left) to_evaluate.push_back(configurations[at]);
+  PlanJournalWriter writer(path_of(owner_.shard), journal);
+  options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
+    for (std::size_t at = 0; at < outcomes.size(); ++at) writer.add(left[begin + at], outcomes[at]);
+    writer.flush();
+  };
+  std::vector<Outcome> outcomes = sweep(to_evaluate, evaluate, options);
+  for (std::size_t at = 0; at < left.size(); ++at)
+    journal.outcomes[left[at]] = std::move(outcomes[at]);
+  return journal;
+}
+
+/// Every process tries when it is done; of those that find all parts complete, the one that can
+/// still take the first part away shows the plan.
+std::optional<PlanJournal> JournaledSweep::put_together() const {
+  PlanJournal whole{owner_, {}};
+  whole.outcomes.resize(owner_.configurations);
+  for (Shard shard = {0, owner_.shard.count}; shard.index < shard.count; ++shard.index) {
+    PlanJournal part = journal_of(shard);
+    if (missing_of(part, shard) > 0) return {};
+    take(whole, std::move(part));
+  }
+  const std::string first = path_of({0, owner_.shard.count});
+  std::error_code taken_already;
+  std::filesystem::rename(first, first + ".merged", taken_already);
+  if (taken_already) return {};
+  return whole;
+}
+
+std::optional<std::vector<Outcome>> JournaledSweep::run(
+    const std::vector<Configuration>& configurations, const Evaluate& evaluate,
+    SweepOptions options) {
+  if (files_.whole) return complete(*std::move(files_.whole), configurations);
+  owner_.configurations = configurations.size();
+  const Shard& shard = owner_.shard;
+  if (shard.count == 1 && files_.journal.empty()) return sweep(configurations, evaluate, options);
+  if (shard.index > 0) options.progress = {};  // one bar is enough
+  PlanJournal own = run_own(configurations, evaluate, std::move(options));
+  if (shard.count == 1) return complete(std::move(own), configurations);
+  if (launched_)
+    if (std::optional<PlanJournal> whole = put_together()) {
+      is_last_ = true;
+      return complete(*std::move(whole), configurations);
+    }
+  fmt::print(stderr, "bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count,
+             path_of(shard),
+             launched_ ? "the last one to be done prints the plan"
+                       : "'bubblescope plan --merge' and the files of all shards print the plan");
+  return {};
+}
+
+void JournaledSweep::finish() const {
+  if (!is_last_) return;
+  std::error_code ignored;
+  std::filesystem::remove(path_of({0, owner_.shard.count}) + ".merged", ignored);
+  for (Shard shard = {1, owner_.shard.count}; shard.index < shard.count; ++shard.index)
+    std::filesystem::remove(path_of(shard), ignored);
+}
+
+}  // namespace bubblescope

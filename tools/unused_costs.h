@@ -1,0 +1,13 @@
+// Costs that were given for ops that a step does not have.
+#pragma once
+
+#include "sim/ir/program.h"
+#include "sim/model/cost_model.h"
+
+namespace bubblescope {
+
+/// Says on stderr which of these costs changed nothing, and which flag brings the ops that they are
+/// of: a question about an optimizer step must not be answered with a step that has none.
+void warn_of_unused_costs(const UniformCost& cost, const Program& program);
+
+}  // namespace bubblescope

@@ -1,0 +1,90 @@
+// Durations in company, as slowdowns.
+#include "traces/company_entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/ir/error.h"
+#include "traces/cost_file.h"
+#include "traces/json_node.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr auto kBackwardAt = static_cast<std::size_t>(OpKind::kBackward);
+constexpr auto kInputGradAt = static_cast<std::size_t>(OpKind::kInputGrad);
+constexpr auto kWeightGradAt = static_cast<std::size_t>(OpKind::kWeightGrad);
+
+/// What the entry says of a kind alone.
+std::optional<Nanos> alone(const StageEntry& entry, std::size_t kind) {
+  switch (static_cast<OpKind>(kind)) {
+    case OpKind::kForward: return entry.forward;
+    case OpKind::kBackward:
+      if (!entry.backward && entry.input_grad) return *entry.input_grad + *entry.weight_grad;
+      return entry.backward;
+    case OpKind::kInputGrad: return entry.input_grad;
+    case OpKind::kWeightGrad: return entry.weight_grad;
+    case OpKind::kRecompute: return entry.recompute ? entry.recompute : entry.selective_recompute;
+    default: return {};
+  }
+}
+
+/// A full backward of which nothing is said takes what its halves take, as it does alone.
+CompanyEntry with_backward(CompanyEntry times) {
+  const std::vector<Nanos>& first = times[kInputGradAt];
+  const std::vector<Nanos>& second = times[kWeightGradAt];
+  if (!times[kBackwardAt].empty() || first.empty() || second.empty()) return times;
+  for (std::size_t at = 0; at < std::max(first.size(), second.size()); ++at)
+    times[kBackwardAt].push_back(first[std::min(at, first.size() - 1)] +
+                                 second[std::min(at, second.size() - 1)]);
+  return times;
+}
+
+Slowdown slowdown_of(const std::vector<Nanos>& times, Nanos least, const std::string& where) {
+  Slowdown slowdown;
+  for (const Nanos time : times) {
+    if (time < least)
+      throw Error(fmt::format("{}: {} is less than the {} that it takes alone; correct one of them",
+                              where, to_text(time), to_text(least)));
+    slowdown.push_back(least == 0 ? 1 : static_cast<double>(time) / static_cast<double>(least));
+  }
+  return slowdown;
+}
+
+}  // namespace
+
+CompanyEntry read_company(const JsonNode& node) {
+  node.expect_keys({kCostKeys[0], kCostKeys[1], kCostKeys[2], kCostKeys[3], kCostKeys[4]});
+  CompanyEntry times;
+  for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+    if (const auto list = node.find(kCostKeys[kind]))
+      for (std::size_t at = 0; at < list->size(); ++at)
+        times[kind].push_back((*list)[at].duration());
+  return times;
+}
+
+std::optional<Contention> contention(const CostFile& file, const Schedule& schedule) {
+  const bool any = std::any_of(file.stages.begin(), file.stages.end(),
+                               [](const StageEntry& entry) { return entry.in_company; });
+  if (!any) return {};
+  Contention made;
+  made.ranks_per_device = file.ranks_per_device.value_or(schedule.shape.ranks);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const std::size_t at = static_cast<std::size_t>(stage) % file.stages.size();
+    const StageEntry& entry = file.stages[at];
+    auto& slowdowns = made.stages.emplace_back();
+    const CompanyEntry times = with_backward(entry.in_company.value_or(CompanyEntry{}));
+    for (std::size_t kind = 0; kind < times.size(); ++kind)
+      if (const std::optional<Nanos> least = alone(entry, kind))
+        slowdowns[kind] = slowdown_of(
+            times[kind], *least,
+            fmt::format("{}: /stages/{}/in_company/{}", file.file, at, kCostKeys[kind]));
+    auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
+    if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
+  }
+  return made;
+}
+
+}  // namespace bubblescope

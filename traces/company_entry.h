@@ -1,0 +1,37 @@
+// What a cost file says of ops in company: what they take while other ranks of their device are at
+// work too.
+//
+//   {"ranks_per_device": 4,
+//    "stages": [{"forward": "1ms", "input_grad": "1ms", "weight_grad": "0.9ms",
+//                "in_company": {"forward": ["1.02ms", "1.05ms", "1.1ms"],   2, 3 and 4 ranks busy
+//                               "input_grad": ["1.03ms"]}}]}                2 or more
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "sim/ir/op.h"
+#include "sim/ir/schedule.h"
+#include "sim/model/contention.h"
+
+namespace bubblescope {
+
+class JsonNode;
+struct CostFile;
+
+/// Durations by kind, with 2, 3, ... ranks busy; empty for kinds of which nothing is said.
+using CompanyEntry = std::array<std::vector<Nanos>, kComputeKinds>;
+
+/// The names that cost files give to compute kinds, by kind.
+inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
+    "forward", "backward", "input_grad", "weight_grad", "recompute"};
+
+/// Reads a stage's "in_company". Throws Error with the JSON pointer of the first fault.
+CompanyEntry read_company(const JsonNode& node);
+
+/// How a schedule's ranks slow each other; nothing where no stage of the file says so.
+/// Throws Error where an op is said to be faster in company than alone.
+std::optional<Contention> contention(const CostFile& file, const Schedule& schedule);
+
+}  // namespace bubblescope

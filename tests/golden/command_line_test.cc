@@ -1,33 +1,15 @@
 // The program as scripts see it: exit statuses, one clear line for every fault, nothing
 // half-written.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "tests/support/command.h"
+
 namespace bubblescope {
 namespace {
-
-struct Outcome {
-  int status = 0;
-  std::string output;  ///< stdout and stderr together
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command = "(" + std::string(BUBBLESCOPE_BINARY) + " " + arguments + ") 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.output.append(buffer.data(), count);
-  const int ended = pclose(pipe);
-  outcome.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
-  return outcome;
-}
 
 struct Case {
   const char* arguments;
@@ -36,7 +18,7 @@ struct Case {
 };
 
 void expect_outcome(const Case& test) {
-  const Outcome outcome = run(test.arguments);
+  const CommandOutcome outcome = run_with_messages(test.arguments);
   EXPECT_EQ(outcome.status, test.status) << test.arguments << "\n" << outcome.output;
   EXPECT_NE(outcome.output.find(test.says), std::string::npos) << test.arguments << "\n"
                                                                << outcome.output;
@@ -118,11 +100,11 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
 TEST(CommandLine, EveryCommandHelpsWithAnExample) {
   for (const char* command : {"simulate", "compare", "check", "convert", "search", "partition",
                               "diff", "list", "completion"}) {
-    const Outcome outcome = run(std::string(command) + " --help");
+    const CommandOutcome outcome = run_with_messages(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_NE(outcome.output.find("example"), std::string::npos) << command;
   }
-  EXPECT_EQ(run("--version").output.rfind("bubblescope ", 0), 0u);
+  EXPECT_EQ(run_with_messages("--version").output.rfind("bubblescope ", 0), 0u);
 }
 
 TEST(CommandLine, LeavesNothingBehindWhenWritingFails) {
@@ -130,7 +112,8 @@ TEST(CommandLine, LeavesNothingBehindWhenWritingFails) {
       std::filesystem::temp_directory_path() / ("bubblescope-cli-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   std::filesystem::create_directory(folder / "taken.svg");  // a folder is in the way
-  const Outcome outcome = run("simulate 1f1b --pp 2 -m 2 --svg " + (folder / "taken.svg").string());
+  const CommandOutcome outcome =
+      run_with_messages("simulate 1f1b --pp 2 -m 2 --svg " + (folder / "taken.svg").string());
   EXPECT_EQ(outcome.status, 2) << outcome.output;
   const auto entries = std::distance(std::filesystem::directory_iterator(folder), {});
   EXPECT_EQ(entries, 1) << "a temporary file was left";
@@ -143,10 +126,12 @@ TEST(CommandLine, DiffTellsWhereTwoStepsPart) {
   std::filesystem::create_directory(folder);
   const std::string a = (folder / "a.json").string();
   const std::string b = (folder / "b.json").string();
-  ASSERT_EQ(run("simulate 1f1b --pp 2 -m 2 --save " + a).status, 0);
-  ASSERT_EQ(run("simulate 1f1b --pp 2 -m 2 --p2p 0.5 --save " + b).status, 0);
-  EXPECT_EQ(run("diff " + a + " " + a + " --fail-if 'makespan_ns_change!=0'").status, 0);
-  const Outcome outcome = run("diff " + a + " " + b + " --fail-if 'makespan_ns_change>0.1'");
+  ASSERT_EQ(run_with_messages("simulate 1f1b --pp 2 -m 2 --save " + a).status, 0);
+  ASSERT_EQ(run_with_messages("simulate 1f1b --pp 2 -m 2 --p2p 0.5 --save " + b).status, 0);
+  EXPECT_EQ(run_with_messages("diff " + a + " " + a + " --fail-if 'makespan_ns_change!=0'").status,
+            0);
+  const CommandOutcome outcome =
+      run_with_messages("diff " + a + " " + b + " --fail-if 'makespan_ns_change>0.1'");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("they first part at 1F0 on rank 1"), std::string::npos)
       << outcome.output;

@@ -1,32 +1,16 @@
 // The search command as scripts see it: what it promises, it keeps.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/command.h"
+
 namespace bubblescope {
 namespace {
 
-struct Outcome {
-  int status = 0;
-  std::string output;
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command = std::string(BUBBLESCOPE_BINARY) + " " + arguments + " 2>/dev/null";
-  FILE* pipe = popen(command.c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.output.append(buffer.data(), count);
-  const int ended = pclose(pipe);
-  outcome.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
-  return outcome;
-}
+CommandOutcome run(const std::string& arguments) { return run_command(arguments + " 2>/dev/null"); }
 
 nlohmann::json report(const std::string& arguments) {
   return nlohmann::json::parse(run(arguments + " --format json").output);

@@ -8,8 +8,9 @@
 
 namespace bubblescope {
 
-CommandOutcome run_command(const std::string& arguments) {
-  const std::string command = std::string(BUBBLESCOPE_BINARY) + " " + arguments;
+namespace {
+
+CommandOutcome run_in_shell(const std::string& command) {
   CommandOutcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {-1, "no pipe"};
@@ -21,8 +22,14 @@ CommandOutcome run_command(const std::string& arguments) {
   return outcome;
 }
 
+}  // namespace
+
+CommandOutcome run_command(const std::string& arguments) {
+  return run_in_shell(std::string(BUBBLESCOPE_BINARY) + " " + arguments);
+}
+
 CommandOutcome run_with_messages(const std::string& arguments) {
-  return run_command(arguments + " 2>&1");
+  return run_in_shell("(" + std::string(BUBBLESCOPE_BINARY) + " " + arguments + ") 2>&1");
 }
 
 }  // namespace bubblescope

@@ -42,15 +42,17 @@ struct SeenKind {
   std::size_t kind = 0;
   const char* key = nullptr;  ///< of what it takes alone
   Seen by_busy;
+  std::int64_t slices = 1;  ///< of which cost files have the sum
 };
 
 /// Launching the next op is counted with each op, and so not with messages.
 Json write_kind(Json stage, const SeenKind& seen, Nanos between_ops) {
   const std::vector<Nanos> times = fill_company(seen.by_busy);
   if (times.empty()) return stage;
-  stage[seen.key] = duration(times[0] + between_ops);
+  const auto whole = [&](Nanos time) { return duration((time + between_ops) * seen.slices); };
+  stage[seen.key] = whole(times[0]);
   for (std::size_t at = 1; at < times.size(); ++at)
-    stage["in_company"][kCostKeys[seen.kind]].push_back(duration(times[at] + between_ops));
+    stage["in_company"][kCostKeys[seen.kind]].push_back(whole(times[at]));
   return stage;
 }
 
@@ -90,8 +92,9 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
       const Seen seen = choose(together[stage][kind], apart[stage][kind]);
-      costs["stages"][stage] = write_kind(std::move(costs["stages"][stage]),
-                                          {kind, key_of(schedule, stage, kind), seen}, between_ops);
+      costs["stages"][stage] = write_kind(
+          std::move(costs["stages"][stage]),
+          {kind, key_of(schedule, stage, kind), seen, schedule.shape.slices}, between_ops);
       if (!fill_company(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
     }
     samples.push_back(std::move(entry));

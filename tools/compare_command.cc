@@ -8,6 +8,7 @@
 
 #include "tools/compare_measured.h"
 #include "tools/compare_noise.h"
+#include "traces/csv_string.h"
 #include "traces/report_json.h"
 
 namespace bubblescope {
@@ -160,12 +161,6 @@ void print_text(const std::vector<Row>& rows) {
       "busiest\n");
 }
 
-std::string csv_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-  return quoted + '"';
-}
-
 void print_csv(const std::vector<Row>& rows) {
   const std::vector<NamedReport> reports = reports_of(rows);
   fmt::print(
@@ -173,14 +168,14 @@ void print_csv(const std::vector<Row>& rows) {
       "bubble_span_rate,peak_activations,sends,refused{}\n",
       write_noise_csv_header(reports));
   for (const Row& row : rows) {
-    const std::string refusal = row.refusal.empty() ? "" : csv_text(row.refusal);
+    const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
     if (!row.step) {
-      fmt::print("{},,,,,,,,,,{}{}\n", csv_text(row.name), refusal,
+      fmt::print("{},,,,,,,,,,{}{}\n", csv_string(row.name), refusal,
                  write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
-    fmt::print("{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_text(row.name), report.makespan,
+    fmt::print("{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
                report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
                report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
                most_sends(report), refusal, write_noise_csv_values(reports, row.name));

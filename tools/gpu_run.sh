@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Everything that is to be known from a machine with a GPU, in one call of less than ten minutes: is the build
+# Everything that is to be known from a machine with a GPU, in one call that ends when its time is up: is the build
 # sound, are kernels and gradients right, what do ops cost, do predictions hold, how fast is it.
 #   bash tools/gpu_run.sh OUTDIR [SECONDS]          (540 seconds unless given)
 #   bash tools/gpu_run.sh --rehearse OUTDIR BUILD   the same, small, on a simulated device; BUILD has the program
-# It needs no network and no package manager: what `bash tools/build.sh cuda` has built is used, as long as it
-# runs there; otherwise it is built. cuBLAS is found through LD_LIBRARY_PATH, the toolkit or Python's packages.
+# What `bash tools/build.sh cuda` has built, here or elsewhere, is used as long as it runs; otherwise it is built.
+# Nothing is fetched or installed. cuBLAS is found through LD_LIBRARY_PATH, the toolkit or Python's packages.
 # Every step has its own limit, and none that fails takes the others' results along: what is right comes first, then
 # what is fast. OUTDIR/summary.md is the file to read, runs.json the one to keep in traces/measured. The exit status
 # is 0 when every step passed.
@@ -52,6 +52,7 @@ say() { echo "$*" | tee -a "$log"; }
 step() {  # NAME LIMIT COMMAND...: runs within the limit and the time that is left; tells how it ended
   local name=$1 limit=$2 start=$SECONDS status=0
   shift 2
+  ! $rehearses || limit=$((limit * 5))  # a rehearsal is not about speed
   [ "$(left)" -gt 10 ] || { say "$name: left out, the time is up"; failed=1; return 1; }
   [ "$limit" -lt "$(left)" ] || limit=$(left)
   timeout -k 5 "$limit" "$@" >> "$log" 2>&1 || status=$?
@@ -151,7 +152,7 @@ export -f is_carried tests prove sanitize
 say "== the build"
 if ! $rehearses; then
   if ! "$program" --version >> "$log" 2>&1; then
-    say "the carried build does not run here; building"
+    say "the build that is here does not run; building"
     step build 400 bash tools/build.sh cuda || exit 1
   fi
   step "the build can be carried to other machines" 10 bash -c is_carried

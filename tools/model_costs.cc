@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/analysis/asynchronous.h"
 #include "sim/ir/error.h"
 #include "sim/model/stage_recompute.h"
 
@@ -47,6 +48,14 @@ ModelOnDevices model_of(const PredictOptions& options) {
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
   return on;
+}
+
+ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
+  ModelStep step = model_step(on, schedule);
+  const std::vector<WeightReport> versions = account_for_weights(schedule, {});
+  for (std::size_t rank = 0; rank < versions.size(); ++rank)
+    step.states[rank].weights *= std::max(1, versions[rank].versions);
+  return step;
 }
 
 void set_bytes(MemoryModel& memory, const ModelStep& step) {

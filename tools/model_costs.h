@@ -17,6 +17,9 @@ struct PlacedModel {
 /// Throws Error with the nearest known name, or where a flag asks for what a model cannot have.
 ModelOnDevices model_of(const PredictOptions& options);
 
+/// The model's step, with as many versions of the weights on each rank as the schedule holds.
+ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule);
+
 /// The activations and states of a model, in bytes.
 void set_bytes(MemoryModel& memory, const ModelStep& step);
 

@@ -169,12 +169,10 @@ Outcome ModelPlanner::simulate_plan(const Configuration& configuration) const {
             fmt::format("states and one micro-batch take {} of {}", gibibytes(least),
                         gibibytes(here.gpu.memory))};
   const Schedule schedule = build(configuration, unordered.costs);
-  LowerOptions lowering = options_.cost.lower;
-  if (!options_.cost.any_update) lowering.update = model_step_end(schedule);
-  const auto lowered = lower(schedule, lowering);
+  const auto lowered = lower(schedule, lowering_of(schedule, options_));
   const auto* program = std::get_if<Program>(&lowered);
   if (!program) return {{}, "deadlock: " + to_string(std::get<Deadlock>(lowered))};
-  const ModelStep step = model_step(here, schedule);
+  const ModelStep step = step_of(here, schedule);
   MemoryModel memory = uniform_memory(schedule.shape, options_.memory);
   set_bytes(memory, step);
   const BubbleReport report =

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -77,6 +78,8 @@ std::vector<Outcome> complete(PlanJournal journal,
     throw Error("these are results of another sweep; run its shards again");
   std::vector<Outcome> all;
   for (std::size_t at = 0; at < configurations.size(); ++at) {
+    if (!journal.outcomes[at])
+      throw Error("some results of the sweep are missing; run its shards again");
     Outcome& outcome = all.emplace_back(*std::move(journal.outcomes[at]));
     if (!outcome.plan) continue;
     const Shape shape = outcome.plan->configuration.shape;
@@ -115,7 +118,8 @@ Shard parse_shard(const std::string& text) {
 std::optional<Shard> launched_shard() {
   std::optional<Shard> shard = shard_of("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   if (!shard) shard = shard_of("PMI_RANK", "PMI_SIZE");
-  if (!shard) shard = shard_of("SLURM_PROCID", "SLURM_NTASKS");
+  // Only srun's steps have the number of the step's tasks; a batch script has that of the job's.
+  if (!shard) shard = shard_of("SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   if (const std::optional<Shard> array = shard_of_array()) {
     const Shard process = shard.value_or(Shard{});
     shard = Shard{array->index * process.count + process.index, array->count * process.count};
@@ -137,7 +141,7 @@ SplitArguments split_arguments(const std::vector<std::string>& arguments) {
     if (!merges) split.run.push_back(argument);
     if (flag != argument) continue;
     for (bool first = true; at + 1 < arguments.size() && (first || merges); first = false) {
-      if (merges && arguments[at + 1].starts_with("--")) break;
+      if (merges && arguments[at + 1].starts_with("-")) break;
       ++at;
       if (!merges) split.run.push_back(arguments[at]);
     }
@@ -163,7 +167,7 @@ PlanJournal merge_journals(const std::vector<std::string>& paths) {
       seen.resize(shard.count, false);
     }
     whole->owner.shard = shard;
-    if (part->owner != whole->owner)
+    if (part->owner != whole->owner || shard.count != seen.size())
       throw Error(fmt::format("{} is of another plan than {}: 'plan {}'", path, paths[0],
                               fmt::join(part->owner.arguments, " ")));
     seen.at(shard.index) = true;
@@ -281,6 +285,9 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
 
 void JournaledSweep::finish() const {
   if (!is_last_) return;
+  // What cannot be written must be there to be printed again.
+  if (std::fflush(stdout) != 0)
+    throw Error(Fault::kMachine, "the plan cannot be written; its parts are kept, run it again");
   std::error_code ignored;
   std::filesystem::remove(path_of({0, owner_.shard.count}) + ".merged", ignored);
   for (Shard shard = {1, owner_.shard.count}; shard.index < shard.count; ++shard.index)

@@ -255,7 +255,7 @@ void expect_one_cost_source(const PredictOptions& options) {
 
 void set_model(Models& models, const Schedule& schedule, const PredictOptions& options) {
   PlacedModel placed{model_of(options), {}};
-  placed.step = model_step(placed.on, schedule);
+  placed.step = step_of(placed.on, schedule);
   models.costs = placed.step.costs;
   set_bytes(models.memory, placed.step);
   set_recompute(models.costs, models.memory, schedule, placed);

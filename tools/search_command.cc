@@ -95,6 +95,10 @@ void expect_searchable(const SearchOptions& options) {
          "a search counts messages as delays; simulate what it saves on that network");
   refuse(options.predict.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
          "a search counts messages as delays; simulate what it saves in that mode");
+  refuse(options.predict.cost.lower.update.any(), "--optimizer and --grad-reduction",
+         "a search ends with the gradients; simulate what it saves with the step's end");
+  refuse(!options.predict.injections.empty(), "--inject",
+         "a search knows no faults; simulate what it saves with them");
 }
 
 SearchGoal goal_of(const SearchOptions& options) {

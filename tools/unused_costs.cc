@@ -35,7 +35,7 @@ void warn_of_unused_costs(const UniformCost& cost, const Program& program) {
       {"--optimizer-step", update.optimizer > 0, OpKind::kOptimizer, "--optimizer"},
       {"--reduce-grad", update.reduce_grad > 0, OpKind::kReduceGrad, "--grad-reduction or --fsdp"},
       {"--unshard", update.unshard > 0, OpKind::kUnshard, "--fsdp"},
-      {"--norm", cost.norm > 0, OpKind::kNorm, "--optimizer barrier or post-validation"},
+      {"--norm", cost.norm > 0, OpKind::kNorm, "--optimizer barrier"},
   };
   for (const GivenCost& cost_of : all)
     if (cost_of.given && !has_op(program, cost_of.kind))

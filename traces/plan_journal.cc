@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "bubblescope-plan-journal/1 ";
+constexpr std::size_t kMostOutcomes = 10'000'000;
 constexpr std::size_t kDigits = 16;  ///< of a checksum
 
 /// FNV-1a, 64 bits: no secret to keep, only accidents to notice.
@@ -131,9 +132,9 @@ std::string fingerprint_of(const std::vector<std::string>& arguments) {
   std::uint64_t hash = checksum(BUBBLESCOPE_VERSION);
   for (const std::string& argument : arguments) {
     hash = checksum(argument + '\n', hash);
+    const std::string path = argument.substr(argument.find('=') + 1);  // also of --costs=FILE
     std::error_code ignored;
-    if (std::filesystem::is_regular_file(argument, ignored))
-      hash = checksum(read_file(argument), hash);
+    if (std::filesystem::is_regular_file(path, ignored)) hash = checksum(read_file(path), hash);
   }
   return fmt::format("{:016x}", hash);
 }
@@ -151,6 +152,9 @@ std::optional<PlanJournal> read_plan_journal(const std::string& path) {
     const std::optional<Json> head = content_of(first.substr(kFormat.size()));
     if (!head) throw Error(path + ": the first line is spoiled; remove the file to begin anew");
     PlanJournal journal{owner_of(*head), {}};
+    const JournalOwner& owner = journal.owner;
+    if (owner.shard.index >= owner.shard.count || owner.configurations > kMostOutcomes)
+      throw Error(path + ": the first line says what no plan does; remove the file to begin anew");
     journal.outcomes.resize(journal.owner.configurations);
     for (std::size_t begin = end + 1; begin < text.size();) {
       const std::size_t line_end = text.find('\n', begin);

@@ -184,7 +184,8 @@ void GpuStep::watch() {
   Clock::time_point seen_at = Clock::now();
   std::vector<std::size_t> seen = ended_;
   while (!look()) {
-    if (std::exchange(seen, ended_) != ended_ || hears()) seen_at = Clock::now();
+    const bool heard = hears();  // also where something ended here: the others must hear of it
+    if (std::exchange(seen, ended_) != ended_ || heard) seen_at = Clock::now();
     if (reason_ != Stop::kNone) return;
     if (const std::optional<InstructionId> dead = find_dead()) {
       failed_rank_ = program_.instructions[*dead].rank;

@@ -4,7 +4,7 @@
 //   | launcher | rank, count, rank on its host                                         |
 //   |----------|------------------------------------------------------------------------|
 //   | torchrun | RANK, WORLD_SIZE, LOCAL_RANK                                           |
-//   | srun     | SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID                              |
+//   | srun     | SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID                      |
 //   | mpirun   | OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_RANK |
 //   | PMI      | PMI_RANK, PMI_SIZE, MPI_LOCALRANKID                                    |
 #pragma once

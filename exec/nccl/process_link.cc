@@ -94,6 +94,7 @@ std::vector<std::optional<Blob>> ProcessLink::share(Blob own, const GivesUp& giv
   if (leads()) {
     all = gather(std::move(own), gives_up);
     send_all(Line::kShared, write_shares(all));
+    flush(gives_up);  // what is not sent now waits for the next call, which may be long in coming
   } else {
     all[static_cast<std::size_t>(seat_.rank)] = own;
     send(0, Line::kShare, std::move(own));

@@ -157,6 +157,7 @@ Schedule unordered_schedule(const Shape& shape) {
   Schedule unordered;
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  unordered.order.resize(static_cast<std::size_t>(shape.ranks));
   return unordered;
 }
 

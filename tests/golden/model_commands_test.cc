@@ -93,6 +93,23 @@ TEST(ModelCommands, PlanAndSimulateTheSameStep) {
   }
 }
 
+// PipeDream's rank 0 of 4 holds 4 versions of its weights, of which 1F1B holds one.
+TEST(ModelCommands, HoldEveryVersionOfTheWeights) {
+  const std::string flags = " --pp 4 -m 8 --model llama3-8b";
+  const Json one = report_of("simulate 1f1b" + flags)["model"]["memory_bytes"][0];
+  const Json four = report_of("simulate pipedream" + flags)["model"]["memory_bytes"][0];
+  EXPECT_EQ(four["weights"], 4 * one["weights"].get<std::int64_t>());
+  EXPECT_EQ(four["optimizer"], one["optimizer"]);
+  expect_says("simulate pipedream" + flags, 0, "1 of 4 ranks do not fit");
+}
+
+// Schedules that look for an order see what each message takes.
+TEST(ModelCommands, NetworksAreSeenBeforeTheOrder) {
+  for (const char* schedule : {"zb-auto", "zb-1p", "zb-2p", "v-min", "v-half", "v-auto", "1f1b-v"})
+    expect_says(std::string("simulate ") + schedule + " --pp 2 -m 4 --network bytes=64MiB,link=400",
+                0, "makespan");
+}
+
 TEST(ModelCommands, EndAStepAsTheFlagsSay) {
   const std::string model = "simulate 1f1b --pp 4 -m 4 --dp 16 --model llama3-8b ";
   const auto makespan = [&](const std::string& flags) {

@@ -26,6 +26,12 @@ TEST(SearchCommand, SaysWhatItProved) {
   EXPECT_EQ(found["gap"], 0.0);
 }
 
+TEST(SearchCommand, RefusesWhatItDoesNotCount) {
+  for (const char* flags : {"--optimizer barrier", "--grad-reduction overlap",
+                            "--inject rank=1,delay=3ms", "--network bytes=1MiB,link=100"})
+    EXPECT_EQ(run(std::string("search --pp 2 -m 3 ") + flags).status, 2) << flags;
+}
+
 TEST(SearchCommand, TheSameSeedFindsTheSame) {
   const std::string search =
       "search --placement v --pp 4 -m 9 --f 3 --i 4 --w 2 --p2p 1 --cap 3 --time-limit 1s --seed 5 "

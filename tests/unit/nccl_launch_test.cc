@@ -55,7 +55,7 @@ TEST(NcclLaunch, TorchrunSaysAllAndItsOwnStoreKeepsItsPort) {
 
 TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
   const Launch launch = read({{"SLURM_PROCID", "5"},
-                              {"SLURM_NTASKS", "16"},
+                              {"SLURM_STEP_NUM_TASKS", "16"},
                               {"SLURM_LOCALID", "5"},
                               {"SLURM_JOB_ID", "4211"},
                               {"SLURM_STEP_ID", "2"},

@@ -281,7 +281,7 @@ TEST(NcclStepLink, NobodyIsWaitedForLongerThanTheTimeout) {
   const auto thrown = meet(2, [](ProcessLink& link) {
     StepLink outside(link, limits_of(100));
     if (link.seat().rank == 1)
-      return std::this_thread::sleep_for(std::chrono::milliseconds(400));  // hangs
+      return std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // hangs
     try {
       for (;;) outside.watch();
     } catch (const Error&) {
@@ -295,8 +295,9 @@ TEST(NcclStepLink, NobodyIsWaitedForLongerThanTheTimeout) {
 TEST(NcclStepLink, SignsOfLifeLetOthersWait) {
   EXPECT_EQ(meet(2,
                  [](ProcessLink& link) {
-                   StepLink outside(link, limits_of(400));
-                   const Nanos end = read_monotonic_clock() + 1'200'000'000;
+                   StepLink outside(link, limits_of(1500));
+                   link.share({}, kNever);  // both begin now
+                   const Nanos end = read_monotonic_clock() + 3'000'000'000;
                    for (std::size_t ended = 0; read_monotonic_clock() < end; ++ended) {
                      if (link.seat().rank == 0)
                        outside.watch();

@@ -104,7 +104,7 @@ TEST_F(PlanShards, OfALauncherPrintTheSingleRunOnce) {
   const std::vector<std::pair<const char*, const char*>> launchers{
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
       {"PMI_RANK", "PMI_SIZE"},
-      {"SLURM_PROCID", "SLURM_NTASKS"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
       {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"}};
   for (const auto& [rank, size] : launchers) {
     for (const char* process : {"2", "0", "1"}) {
@@ -121,12 +121,18 @@ TEST_F(PlanShards, OfAnArrayOfStepsAreCountedTogether) {
                                  {"SLURM_ARRAY_TASK_MIN", "10"},
                                  {"SLURM_ARRAY_TASK_STEP", "2"},
                                  {"SLURM_PROCID", "1"},
-                                 {"SLURM_NTASKS", "4"}});
+                                 {"SLURM_STEP_NUM_TASKS", "4"}});
   EXPECT_EQ(launched_shard(), (Shard{2 * 4 + 1, 12}));  // the third task of three, its second of 4
 }
 
+TEST_F(PlanShards, ABatchScriptIsNoShardOfItsJob) {
+  // Slurm gives these to the script itself, whose tasks only srun starts.
+  const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}});
+  EXPECT_EQ(launched_shard(), std::nullopt);
+}
+
 TEST_F(PlanShards, OneProcessIsNoShard) {
-  const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}});
+  const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}});
   EXPECT_EQ(launched_shard(), std::nullopt);
 }
 
@@ -134,7 +140,7 @@ TEST_F(PlanShards, WhatIsNoShardIsRefused) {
   EXPECT_EQ(parse_shard("2/4"), (Shard{1, 4}));
   for (const char* text : {"", "0/4", "5/4", "1", "1/", "/4", "a/4", "1/4x", "-1/4", "1/0"})
     EXPECT_THROW(parse_shard(text), Error) << text;
-  const Environment environment({{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}});
+  const Environment environment({{"SLURM_PROCID", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}});
   EXPECT_THROW(launched_shard(), Error);
 }
 
@@ -174,6 +180,8 @@ TEST_F(PlanShards, OfDifferentPlansAreNotMixed) {
   plan({"--pp", "4"}, {"--shard", "2/2", "--resume", "other"});
   EXPECT_THROW(plan({"--merge", "one", "other"}), Error);
   EXPECT_THROW(plan({"--merge", "one"}), Error);  // the second is missing
+  plan(kQuestion, {"--shard", "2/4", "--resume", "quarter"});
+  EXPECT_THROW(plan({"--merge", "one", "quarter"}), Error);
   EXPECT_THROW(plan({"--pp", "4", "--resume", "one"}), Error);
   EXPECT_THROW(plan({"--pp", "4", "--merge", "one"}), Error);
   std::ofstream("mine") << "not a journal\n";
@@ -196,8 +204,11 @@ TEST_F(PlanShards, AFileThatChangedSinceIsNoticed) {
   const Arguments question{"--pp",        "2",          "-m",      "4",
                            "--schedules", "1f1b,gpipe", "--costs", "costs.json"};
   plan(question, {"--resume", "journal"});
+  const Arguments joined{"--pp", "2", "-m", "4", "--schedules", "1f1b", "--costs=costs.json"};
+  plan(joined, {"--resume", "other"});
   std::ofstream("costs.json") << costs << " ";
   EXPECT_THROW(plan(question, {"--resume", "journal"}), Error);
+  EXPECT_THROW(plan(joined, {"--resume", "other"}), Error);
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ class NcclWires {
   StepLink& outside_;
   JobPart part_;
   std::vector<Members> groups_;  ///< of every copy's links, in their order; then those of stages
+  GpuHandle tokens_;  ///< memory for what carries nothing; freed when no communicator can use it
   std::optional<NcclRanks> ranks_;
-  GpuHandle tokens_;  ///< memory for what carries nothing
 };
 
 }  // namespace bubblescope

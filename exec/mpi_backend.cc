@@ -6,6 +6,7 @@
 
 #include "exec/mpi_crew.h"
 #include "exec/mpi_watch.h"
+#include "exec/waiting.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -49,32 +50,17 @@ class MpiBackend : public Backend {
   std::unique_ptr<MpiCrew> crew_;
 };
 
-/// Gives up when nothing has come for so long, not even a sign of life, or soon after Ctrl-C.
-class Waiting {
- public:
-  Waiting(MpiPort& port, const Limits& limits)
-      : port_(port), limits_(limits), end_(read_monotonic_clock() + limits.timeout) {}
-
-  bool is_over() {
-    const Nanos now = read_monotonic_clock();
-    if (!port_.look(Channel::kControl).empty()) end_ = std::max(end_, now + limits_.timeout);
-    if (limits_.interrupted != nullptr && limits_.interrupted->load())
-      end_ = std::min(end_, now + kAfterInterrupt);
-    return now > end_;
-  }
-
- private:
-  static constexpr Nanos kAfterInterrupt = 400'000'000;
-
-  MpiPort& port_;
-  const Limits& limits_;
-  Nanos end_;
-};
+/// Signs of life let one wait on.
+bool is_over(Waiting& waiting, MpiPort& port) {
+  if (!port.look(Channel::kControl).empty()) waiting.renew();
+  return waiting.is_over();
+}
 
 std::vector<Blob> share(MpiPort& port, Blob own, const Limits& limits) {
-  Waiting waiting(port, limits);
+  Waiting waiting(limits);
   std::vector<Blob> all;
-  for (std::optional<Blob>& bytes : port.share(std::move(own), [&] { return waiting.is_over(); })) {
+  for (std::optional<Blob>& bytes :
+       port.share(std::move(own), [&] { return is_over(waiting, port); })) {
     if (!bytes)
       throw Error(Fault::kMachine, "rank " + std::to_string(all.size()) +
                                        " does not answer: its process has died or hangs");
@@ -91,8 +77,8 @@ std::int32_t find_speaker(const MpiPort& port) {
 
 /// The speaker may still have files to write, or a serial reference to train.
 void await_speaker(MpiPort& port, const Limits& limits) {
-  Waiting waiting(port, limits);
-  for (const Patience patience; port.look(Channel::kLeave).empty() && !waiting.is_over();)
+  Waiting waiting(limits);
+  for (const Patience patience; port.look(Channel::kLeave).empty() && !is_over(waiting, port);)
     patience.wait();
 }
 

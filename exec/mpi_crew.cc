@@ -5,31 +5,21 @@
 #include <utility>
 
 #include "exec/mpi_clock.h"
+#include "exec/step_control.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
 
-/// How long answers are waited for after a stop. A launcher that heard of a death or of Ctrl-C
-/// leaves us little time.
-constexpr Nanos kGrace = 2'000'000'000;
-constexpr Nanos kShortGrace = 400'000'000;
 /// All come to the beginning of a step one after the other, which takes a busy machine a while.
 constexpr Nanos kLeastBegin = 5'000'000'000;
-/// A process shows that it goes on this many times per --timeout.
-constexpr Nanos kShownPerTimeout = 8;
 
 /// Before what an instruction carries.
 struct StepHeader {
   std::uint32_t step = 0;
   InstructionId id = 0;
   Nanos end = 0;
-};
-
-struct ControlHeader {
-  std::uint32_t step = 0;
-  Stop stop = Stop::kNone;  ///< kNone: a sign of life
 };
 
 template <class Header>
@@ -123,7 +113,7 @@ RankPart MpiCrew::run_lanes() {
   if (part.result.reason != Stop::kNone) {
     port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, part.result.reason}));
     const bool hurry = part.result.reason == Stop::kInterrupt;
-    deadline_ = read_monotonic_clock() + (hurry ? kShortGrace : kGrace);
+    deadline_ = read_monotonic_clock() + (hurry ? kShortStopGrace : kStopGrace);
   }
   if (begin) part.result.failure = crew_.run().failure(here_);
   for (const InstructionId id : enqueued_)
@@ -223,13 +213,13 @@ bool MpiCrew::gives_up(Nanos least) {
     news_at_ = read_monotonic_clock();
     if (header.stop == Stop::kNone || header.step != step_ || deadline_) continue;
     heard_stop_ = header.stop;
-    deadline_ = news_at_ + kGrace;
+    deadline_ = news_at_ + kStopGrace;
   }
   const Nanos now = read_monotonic_clock();
   if (is_interrupted())
-    deadline_ = std::min(deadline_.value_or(now + kShortGrace), now + kShortGrace);
+    deadline_ = std::min(deadline_.value_or(now + kShortStopGrace), now + kShortStopGrace);
   if (deadline_) return now > *deadline_;
-  return now - news_at_ > std::max(request_.timeout, least) + kGrace;
+  return now - news_at_ > std::max(request_.timeout, least) + kStopGrace;
 }
 
 }  // namespace bubblescope

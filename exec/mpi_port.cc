@@ -4,24 +4,15 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
+#include "exec/module_file.h"
 #include "exec/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
-
-/// Beside the program, or where it is installed relative to the program.
-std::string find_module() {
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::filesystem::path beside = folder / BUBBLESCOPE_MPI_MODULE;
-  if (std::filesystem::exists(beside)) return beside;
-  return folder / BUBBLESCOPE_MODULE_DIR / BUBBLESCOPE_MPI_MODULE;
-}
 
 Error failure(const std::string& what) {
   return Error(Fault::kMachine, "the backend mpi: " + what);
@@ -162,7 +153,7 @@ void MpiPort::close() {
 }
 
 MpiPort& open_mpi() {
-  static MpiPort port(find_module());
+  static MpiPort port(find_module_file(BUBBLESCOPE_MPI_MODULE));
   return port;
 }
 

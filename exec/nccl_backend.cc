@@ -16,7 +16,7 @@
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
 #include "exec/nccl/step_link.h"
-#include "exec/nccl/waiting.h"
+#include "exec/waiting.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

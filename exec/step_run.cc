@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/find_awaited.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -195,17 +196,8 @@ std::optional<Span> StepRun::span(InstructionId id) const {
 Stand StepRun::explain(InstructionId id) const {
   Stand stand{id, state_[id] == kStarted, std::nullopt};
   if (stand.started) return stand;
-  std::optional<InstructionId> awaited = id;
-  for (bool in_lane = false; awaited && !in_lane;) {
-    const auto dependencies = program_.dependencies_of(*awaited);
-    const auto missing =
-        std::find_if(dependencies.begin(), dependencies.end(),
-                     [&](InstructionId dependency) { return state_[dependency] != kEnded; });
-    if (missing == dependencies.end()) break;
-    awaited = *missing;
-    in_lane = program_.instructions[*awaited].lane != kNoLane;
-  }
-  if (awaited != id) stand.awaited = awaited;
+  stand.awaited = find_awaited(
+      program_, id, [&](InstructionId dependency) { return state_[dependency] == kEnded; });
   return stand;
 }
 

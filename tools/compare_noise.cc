@@ -51,7 +51,7 @@ std::string write_beats_text(const std::vector<NamedReport>& reports) {
 std::string write_noise_csv_header(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
   std::string text = ",p50_ns,p95_ns,mean_ns,least_ns,most_ns";
-  for (const NamedReport& column : reports) text += "," + csv_heading("beats_" + column.name);
+  for (const NamedReport& column : reports) text += "," + csv_field("beats_" + column.name);
   return text;
 }
 

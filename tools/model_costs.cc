@@ -38,6 +38,15 @@ bool recomputes(const Schedule& schedule) {
   });
 }
 
+/// How a step of a model ends unless flags say otherwise: gradients are reduced beside compute, and
+/// optimizer steps wait for the norm (Megatron-LM with --overlap-grad-reduce); without flushes each
+/// rank steps by itself.
+UpdateOptions model_step_end(const Schedule& schedule) {
+  if (schedule.forward_only) return {};
+  return {schedule.weights.empty() ? OptimizerMode::kBarrier : OptimizerMode::kLocal,
+          GradReduction::kOverlap};
+}
+
 }  // namespace
 
 ModelOnDevices model_of(const PredictOptions& options) {
@@ -77,12 +86,6 @@ void set_recompute(CostModel& costs, MemoryModel& memory, const Schedule& schedu
       costs.stages[at * slices + slice].recompute = again.time;
     memory.checkpoint_bytes.push_back(memory.activation_bytes[at].forward - again.spared);
   }
-}
-
-UpdateOptions model_step_end(const Schedule& schedule) {
-  if (schedule.forward_only) return {};
-  return {schedule.weights.empty() ? OptimizerMode::kBarrier : OptimizerMode::kLocal,
-          GradReduction::kOverlap};
 }
 
 LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options) {

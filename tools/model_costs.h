@@ -27,11 +27,6 @@ void set_bytes(MemoryModel& memory, const ModelStep& step);
 void set_recompute(CostModel& costs, MemoryModel& memory, const Schedule& schedule,
                    const PlacedModel& placed);
 
-/// How a step of a model ends unless flags say otherwise: gradients are reduced beside compute, and
-/// optimizer steps wait for the norm (Megatron-LM with --overlap-grad-reduce); without flushes each
-/// rank steps by itself.
-UpdateOptions model_step_end(const Schedule& schedule);
-
 /// The flags', and where there is a model its step's end.
 LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options);
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,7 +14,9 @@
 #include <system_error>
 #include <utility>
 
+#include "exec/launchers.h"
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 
 namespace bubblescope {
 
@@ -24,10 +25,8 @@ namespace {
 constexpr std::size_t kMostShards = 1'000'000;
 
 std::optional<std::size_t> number_of(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc() || end != text.data() + text.size() || number > kMostShards) return {};
-  return number;
+  const auto number = parse_number<std::size_t>(text);
+  return number && *number <= kMostShards ? number : std::nullopt;
 }
 
 std::optional<std::size_t> environment_number(const char* name) {
@@ -40,14 +39,14 @@ std::optional<std::size_t> environment_number(const char* name) {
   return number;
 }
 
-/// A pair of variables, if both are set.
-std::optional<Shard> shard_of(const char* index_name, const char* count_name) {
-  const auto index = environment_number(index_name);
-  const auto count = environment_number(count_name);
+/// Of a launcher's process, if both variables are set.
+std::optional<Shard> shard_of(const Launcher& launcher) {
+  const auto index = environment_number(launcher.rank);
+  const auto count = environment_number(launcher.count);
   if (!index || !count) return {};
   if (*index >= *count)
     throw Error(fmt::format("{}={} does not go with {}={}; unset them, or give --shard K/N",
-                            index_name, *index, count_name, *count));
+                            launcher.rank, *index, launcher.count, *count));
   return Shard{*index, *count};
 }
 
@@ -116,10 +115,9 @@ Shard parse_shard(const std::string& text) {
 }
 
 std::optional<Shard> launched_shard() {
-  std::optional<Shard> shard = shard_of("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
-  if (!shard) shard = shard_of("PMI_RANK", "PMI_SIZE");
-  // Only srun's steps have the number of the step's tasks; a batch script has that of the job's.
-  if (!shard) shard = shard_of("SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  std::optional<Shard> shard;
+  for (const Launcher& launcher : {kMpiruns[0], kMpiruns[1], kSrun})
+    if (!shard) shard = shard_of(launcher);
   if (const std::optional<Shard> array = shard_of_array()) {
     const Shard process = shard.value_or(Shard{});
     shard = Shard{array->index * process.count + process.index, array->count * process.count};

@@ -75,19 +75,9 @@ std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOpt
   const CostOptions& cost = options.cost;
   if (options.model.given()) return model_step(model_of(options), unordered).costs;
   if (!options.shape.layout.empty()) return layout_costs(unordered, options);
-  std::optional<Cluster> shared;
-  CostModel costs;
-  if (!cost.file.empty()) {
-    const CostFile file = read_cost_file(cost.file);
-    costs = cost_model(file, unordered);
-    shared = cluster(file, unordered);
-  } else if (cost.network) {
-    costs = spread(cost.uniform, unordered);
-    shared = cluster_of(*cost.network, cost.uniform.message, shape.ranks);
-  } else {
-    return {};
-  }
-  return shared ? with_messages_alone(std::move(costs), *shared, unordered) : costs;
+  if (!cost.file.empty()) return costs_before_order(read_cost_file(cost.file), shape);
+  if (cost.network) return flag_models(cost.uniform, cost.network, unordered).costs;
+  return {};
 }
 
 /// A file says its own shape; flags that repeat it must agree.
@@ -253,47 +243,33 @@ void expect_one_cost_source(const PredictOptions& options) {
     throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
 }
 
-void set_model(Models& models, const Schedule& schedule, const PredictOptions& options) {
+Models placed_models(const PredictOptions& options, const Schedule& schedule, MemoryModel memory) {
   PlacedModel placed{model_of(options), {}};
   placed.step = step_of(placed.on, schedule);
+  Models models;
   models.costs = placed.step.costs;
+  models.memory = std::move(memory);
   set_bytes(models.memory, placed.step);
   set_recompute(models.costs, models.memory, schedule, placed);
   models.placed = std::move(placed);
-}
-
-void set_file(Models& models, const Schedule& schedule, const std::string& path) {
-  const CostFile file = read_cost_file(path);
-  const MemoryModel bytes = memory_model(file, schedule);
-  models.costs = cost_model(file, schedule);
-  models.cluster = cluster(file, schedule);
-  models.contention = contention(file, schedule);
-  models.memory.activation_bytes = bytes.activation_bytes;
-  models.memory.weight_bytes = bytes.weight_bytes;
-  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
-  models.memory.static_bytes = bytes.static_bytes;
-}
-
-void set_uniform(Models& models, const Schedule& schedule, const CostOptions& cost) {
-  warn_of_unequal_backwards(schedule, cost.uniform);
-  models.costs = spread(cost.uniform, schedule);
-  if (!cost.network) return;
-  models.cluster = cluster_of(*cost.network, cost.uniform.message, schedule.shape.ranks);
-  models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+  return models;
 }
 
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   expect_one_cost_source(options);
+  const CostOptions& cost = options.cost;
+  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.uniform.per);
+  if (options.model.given()) return placed_models(options, schedule, std::move(memory));
+  if (!cost.file.empty())
+    return file_models(read_cost_file(cost.file), schedule, std::move(memory));
   Models models;
-  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
-  if (options.model.given())
-    set_model(models, schedule, options);
-  else if (!options.shape.layout.empty())
+  if (!options.shape.layout.empty()) {
     models.costs = layout_costs(schedule, options);
-  else if (!options.cost.file.empty())
-    set_file(models, schedule, options.cost.file);
-  else
-    set_uniform(models, schedule, options.cost);
+  } else {
+    warn_of_unequal_backwards(schedule, cost.uniform);
+    models = flag_models(cost.uniform, cost.network, schedule);
+  }
+  models.memory = std::move(memory);
   return models;
 }
 

@@ -8,22 +8,12 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
-#include "sim/model/contention.h"
 #include "sim/model/traffic.h"
-#include "tools/model_costs.h"
+#include "tools/models.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
 namespace bubblescope {
-
-/// What a schedule's ops cost and hold.
-struct Models {
-  CostModel costs;
-  MemoryModel memory;
-  std::optional<Cluster> cluster;        ///< where messages share links
-  std::optional<Contention> contention;  ///< where ops slow each other
-  std::optional<PlacedModel> placed;     ///< where a model gives them
-};
 
 /// One step of training, predicted: each value made once, from the one before.
 struct Step {

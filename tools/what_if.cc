@@ -110,12 +110,7 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   ScheduleRequest request = request_of(def, fitted(options_of(configuration), def));
-  if (file_ && def.reads_costs) {
-    Schedule unordered;
-    unordered.shape = request.shape;
-    unordered.rank_of_stage = loop_placement(request.shape.ranks, request.shape.chunks);
-    request.stage_costs = cost_model(*file_, unordered);
-  }
+  if (file_ && def.reads_costs) request.stage_costs = costs_before_order(*file_, request.shape);
   Lowered lowered{build_schedule(def, std::move(request)), {}};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
@@ -124,31 +119,13 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   return lowered;
 }
 
-Models WhatIf::uniform_models(const Schedule& schedule, const UniformCost& cost) const {
-  Models models;
-  models.costs = spread(cost, schedule);
-  if (!options_.cost.network) return models;
-  models.cluster = cluster_of(*options_.cost.network, cost.message, schedule.shape.ranks);
-  models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
-  return models;
-}
-
 Models WhatIf::models_of(const Schedule& schedule, const Configuration& configuration) const {
   const PredictOptions options = options_of(configuration);
-  Models models;
-  if (file_) {
-    models.costs = cost_model(*file_, schedule);
-    models.cluster = cluster(*file_, schedule);
-    models.contention = contention(*file_, schedule);
-  } else {
-    models = uniform_models(schedule, options.cost.uniform);
-  }
-  models.memory = uniform_memory(schedule.shape, options.memory, options.cost.uniform.per);
-  if (!file_) return models;
-  const MemoryModel bytes = memory_model(*file_, schedule);
-  models.memory.activation_bytes = bytes.activation_bytes;
-  models.memory.checkpoint_bytes = bytes.checkpoint_bytes;
-  models.memory.static_bytes = bytes.static_bytes;
+  const UniformCost& cost = options.cost.uniform;
+  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.per);
+  if (file_) return file_models(*file_, schedule, std::move(memory));
+  Models models = flag_models(cost, options.cost.network, schedule);
+  models.memory = std::move(memory);
   return models;
 }
 
@@ -176,7 +153,8 @@ std::string refusal_of(const BubbleReport& report, const MemoryModel& memory, st
 }  // namespace
 
 Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
-  const Timeline timeline = timeline_of(lowered.program, uniform_models(lowered.schedule, cost));
+  const Timeline timeline =
+      timeline_of(lowered.program, flag_models(cost, options_.cost.network, lowered.schedule));
   return step_bounds(timeline).end;
 }
 

@@ -56,7 +56,6 @@ class WhatIf {
 
  private:
   PredictOptions options_of(const Configuration& configuration) const;
-  Models uniform_models(const Schedule& schedule, const UniformCost& cost) const;
   Models models_of(const Schedule& schedule, const Configuration& configuration) const;
 
   PredictOptions options_;

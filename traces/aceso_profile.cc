@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 
 namespace bubblescope {
 
@@ -71,10 +71,8 @@ class RowReader {
   double number_in(const std::vector<std::string_view>& cells, std::string_view column,
                    std::size_t line) const {
     const std::string_view text = cells[column_of(column)];
-    double number = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = fault == std::errc() && end == text.data() + text.size();
-    if (whole && number >= 0 && number <= kLongest) return number;
+    const auto number = parse_number<double>(text);
+    if (number && *number >= 0 && *number <= kLongest) return *number;
     throw Error(
         fmt::format("{}:{}: {} is '{}', which is no time or size; write a number that is "
                     "not negative",

@@ -12,9 +12,9 @@ inline std::string csv_string(const std::string& text) {
   return quoted + '"';
 }
 
-/// The same for a heading, which needs no quotes where it has no letters that csv knows.
-inline std::string csv_heading(const std::string& text) {
-  return text.find_first_of(",\"\n") == std::string::npos ? text : csv_string(text);
+/// The same, but only where it must be.
+inline std::string csv_field(const std::string& text) {
+  return text.find_first_of(",\"\r\n") == std::string::npos ? text : csv_string(text);
 }
 
 }  // namespace bubblescope

@@ -5,18 +5,11 @@
 
 #include <iterator>
 
+#include "traces/csv_string.h"
+
 namespace bubblescope {
 
 namespace {
-
-/// A csv field: quoted where it must be.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text)
-    quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return quoted + '"';
-}
 
 std::string header() {
   std::string out =

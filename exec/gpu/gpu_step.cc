@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "exec/find_awaited.h"
 #include "exec/step_clock.h"
 #include "sim/ir/error.h"
 
@@ -282,17 +283,8 @@ std::optional<Span> GpuStep::span_of(InstructionId id) const {
 Stand GpuStep::explain(InstructionId id) const {
   Stand stand{id, state_[id] == State::kRuns, std::nullopt};
   if (stand.started) return stand;
-  std::optional<InstructionId> awaited = id;
-  for (bool in_lane = false; awaited && !in_lane;) {
-    const auto dependencies = program_.dependencies_of(*awaited);
-    const auto missing =
-        std::find_if(dependencies.begin(), dependencies.end(),
-                     [&](InstructionId dependency) { return state_[dependency] != State::kEnded; });
-    if (missing == dependencies.end()) break;
-    awaited = *missing;
-    in_lane = program_.instructions[*awaited].lane != kNoLane;
-  }
-  if (awaited != id) stand.awaited = awaited;
+  stand.awaited = find_awaited(
+      program_, id, [&](InstructionId dependency) { return state_[dependency] == State::kEnded; });
   return stand;
 }
 

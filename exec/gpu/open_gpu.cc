@@ -5,22 +5,17 @@
 #include <filesystem>
 
 #include "exec/gpu/gpu.h"
+#include "exec/module_file.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
 
-/// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals. Otherwise beside the
-/// program, or where it is installed relative to the program.
+/// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals.
 std::string find_module() {
   if (const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE")) return file;
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  for (const auto& beside : {folder, folder.parent_path()})
-    if (std::filesystem::exists(beside / BUBBLESCOPE_CUDA_MODULE))
-      return beside / BUBBLESCOPE_CUDA_MODULE;
-  return folder / BUBBLESCOPE_MODULE_DIR / BUBBLESCOPE_CUDA_MODULE;
+  return find_module_file(BUBBLESCOPE_CUDA_MODULE);
 }
 
 }  // namespace

@@ -2,27 +2,16 @@
 #include "exec/nccl/launch.h"
 
 #include <array>
-#include <charconv>
 
+#include "exec/launchers.h"
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 
 namespace bubblescope {
 
 namespace {
 
-struct Names {
-  const char* launcher;
-  const char* rank;
-  const char* count;
-  const char* local_rank;
-};
-
-constexpr std::array<Names, 4> kLaunchers{{
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
-}};
+constexpr std::array<Launcher, 4> kLaunchers{kTorchrun, kMpiruns[0], kMpiruns[1], kSrun};
 
 constexpr std::int32_t kMostProcesses = 65'536;
 constexpr std::int32_t kDefaultPort = 29500;
@@ -41,10 +30,8 @@ std::optional<std::int64_t> read_number(const Environment& environment, const ch
                                         std::int64_t most) {
   const std::optional<std::string> text = read_text(environment, name);
   if (!text) return std::nullopt;
-  std::int64_t value = -1;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, value);
-  if (error == std::errc() && stop == end && value >= 0 && value <= most) return value;
+  const auto value = parse_number<std::int64_t>(*text);
+  if (value && *value >= 0 && *value <= most) return value;
   throw Error(std::string("the backend nccl: ") + name + "='" + *text +
               "' is no number from 0 to " + std::to_string(most) +
               "; a launcher sets it, or unset it");
@@ -55,11 +42,12 @@ std::optional<std::int32_t> read_rank(const Environment& environment, const char
   return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
 }
 
-/// Both variables, or neither: half of them is a mistake that would hang.
-std::optional<Launch> read_seat(const Environment& environment, const Names& names) {
+/// Both variables, or neither: half of them is a mistake that would hang, unless the launcher is
+/// known for it.
+std::optional<Launch> read_seat(const Environment& environment, const Launcher& names) {
   const auto rank = read_rank(environment, names.rank);
   const auto count = read_rank(environment, names.count);
-  if (!rank && !count) return std::nullopt;
+  if (!count && (!rank || names.leaves_rank_alone)) return std::nullopt;
   if (!rank || !count)
     throw Error(std::string("the backend nccl: ") + (rank ? names.rank : names.count) +
                 " is set and " + (rank ? names.count : names.rank) +
@@ -67,7 +55,7 @@ std::optional<Launch> read_seat(const Environment& environment, const Names& nam
   if (*rank >= *count)
     throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
                 " of " + names.count + "=" + std::to_string(*count) + " processes cannot be");
-  return Launch{names.launcher, {*rank, *count}, read_rank(environment, names.local_rank), {}};
+  return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 
 /// The port behind a port.
@@ -126,7 +114,7 @@ std::string first_host(const std::string& list) {
 }
 
 Launch read_launch(const Environment& environment) {
-  for (const Names& names : kLaunchers) {
+  for (const Launcher& names : kLaunchers) {
     std::optional<Launch> launch = read_seat(environment, names);
     if (!launch) continue;
     launch->meeting = find_meeting(environment, launch->seat);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/nccl/waiting.h"
+#include "exec/waiting.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -3,24 +3,11 @@
 
 #include <filesystem>
 
+#include "exec/module_file.h"
 #include "exec/nccl/nccl.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
-
-namespace {
-
-/// Beside the program, or where it is installed relative to the program.
-std::string find_module() {
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  for (const auto& beside : {folder, folder.parent_path()})
-    if (std::filesystem::exists(beside / BUBBLESCOPE_NCCL_MODULE))
-      return beside / BUBBLESCOPE_NCCL_MODULE;
-  return folder / BUBBLESCOPE_MODULE_DIR / BUBBLESCOPE_NCCL_MODULE;
-}
-
-}  // namespace
 
 const BubblescopeNccl& open_nccl(const std::string& module_file) {
   if (!std::filesystem::exists(module_file))
@@ -47,7 +34,7 @@ const BubblescopeNccl& open_nccl(const std::string& module_file) {
 }
 
 const BubblescopeNccl& open_nccl() {
-  static const BubblescopeNccl& calls = open_nccl(find_module());
+  static const BubblescopeNccl& calls = open_nccl(find_module_file(BUBBLESCOPE_NCCL_MODULE));
   return calls;
 }
 

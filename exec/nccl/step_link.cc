@@ -4,23 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/step_control.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
-
-/// How long answers are waited for after a stop. A launcher that heard of a death or of Ctrl-C
-/// leaves us little time.
-constexpr Nanos kGrace = 2'000'000'000;
-constexpr Nanos kShortGrace = 400'000'000;
-/// A process shows that it goes on this many times per --timeout.
-constexpr Nanos kShownPerTimeout = 8;
-
-struct ControlHeader {
-  std::uint32_t step = 0;
-  Stop stop = Stop::kNone;  ///< kNone: a sign of life
-};
 
 struct Control {
   ControlHeader header;
@@ -107,7 +96,7 @@ std::vector<RankPart> StepLink::gather(const RankPart& own) {
   news_at_ = read_monotonic_clock();
   if (reason != Stop::kNone) {
     link_.send_all(Line::kControl, to_bytes({{step_, reason}, {}}));
-    deadline_ = news_at_ + grace(reason == Stop::kInterrupt ? kShortGrace : kGrace);
+    deadline_ = news_at_ + grace(reason == Stop::kInterrupt ? kShortStopGrace : kStopGrace);
   }
   std::vector<RankPart> parts;
   for (const auto& bytes : link_.share(bubblescope::to_bytes(own), [this] { return gives_up(); }))
@@ -130,7 +119,7 @@ std::vector<Blob> StepLink::share(Blob own) {
 
 void StepLink::tell_failure(const std::string& what) {
   link_.send_all(Line::kControl, to_bytes({{step_, Stop::kFailure}, what}));
-  const Nanos end = read_monotonic_clock() + kShortGrace;
+  const Nanos end = read_monotonic_clock() + kShortStopGrace;
   link_.flush([end] { return read_monotonic_clock() > end; });
 }
 
@@ -145,14 +134,15 @@ bool StepLink::gives_up() {
     const ControlHeader header = read(letter);
     news_at_ = read_monotonic_clock();
     if (header.stop == Stop::kNone || header.step != step_) continue;
-    if (!deadline_) deadline_ = news_at_ + grace(kGrace);
+    if (!deadline_) deadline_ = news_at_ + grace(kStopGrace);
     stopped_ = header.stop;
   }
   const Nanos now = read_monotonic_clock();
   if (is_interrupted())
-    deadline_ = std::min(deadline_.value_or(now + grace(kShortGrace)), now + grace(kShortGrace));
+    deadline_ =
+        std::min(deadline_.value_or(now + grace(kShortStopGrace)), now + grace(kShortStopGrace));
   if (deadline_) return now > *deadline_;
-  return now - news_at_ > limits_.timeout + grace(kGrace);
+  return now - news_at_ > limits_.timeout + grace(kStopGrace);
 }
 
 }  // namespace bubblescope

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 
 namespace bubblescope {
 
@@ -73,12 +73,11 @@ Address parse_address(const std::string& text, const std::string& what) {
   Address address{text.substr(0, colon), 0};
   if (address.host.size() > 1 && address.host.front() == '[' && address.host.back() == ']')
     address.host = address.host.substr(1, address.host.size() - 2);
-  const char* const begin = colon == std::string::npos ? nullptr : text.data() + colon + 1;
-  const char* const end = text.data() + text.size();
-  if (begin != nullptr && !address.host.empty()) {
-    const auto [stop, error] = std::from_chars(begin, end, address.port);
-    if (error == std::errc() && stop == end && address.port != 0) return address;
-  }
+  const auto port = colon == std::string::npos
+                        ? std::nullopt
+                        : parse_number<std::uint16_t>(std::string_view(text).substr(colon + 1));
+  address.port = port.value_or(0);
+  if (!address.host.empty() && address.port != 0) return address;
   throw Error(what + "'" + text + "' is no address; write it as host:port");
 }
 

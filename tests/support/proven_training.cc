@@ -9,9 +9,9 @@
 
 namespace bubblescope {
 
-TrainingOptions small_model() {
+TrainingOptions small_model(std::int32_t blocks) {
   TrainingOptions options;
-  options.model = {1, 8, 2, 13, 4, 1};
+  options.model = {1, 8, 2, 13, 4, blocks};
   return options;
 }
 

@@ -14,8 +14,8 @@ namespace bubblescope {
 /// How many steps are trained.
 inline constexpr std::int32_t kProvenSteps = 2;
 
-/// One block of width 8 per stage, sequences of four tokens, SGD.
-TrainingOptions small_model();
+/// Blocks of width 8 on every stage, sequences of four tokens, SGD.
+TrainingOptions small_model(std::int32_t blocks = 1);
 
 /// Empty for shapes that the schedule refuses.
 std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shape);

@@ -16,15 +16,10 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/proven_training.h"
 
 namespace bubblescope {
 namespace {
-
-TrainingOptions small_model() {
-  TrainingOptions options;
-  options.model = {1, 8, 2, 13, 4, 2};
-  return options;
-}
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
                std::int32_t microbatches) {
@@ -62,7 +57,7 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
       }
       if (!schedule.weights.empty() || schedule.shape.slices > 1) continue;
       SCOPED_TRACE(def.name);
-      const Trained trained = train(schedule, small_model());
+      const Trained trained = train(schedule, small_model(2));
       ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
       EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
       ++proven;
@@ -71,7 +66,7 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
 }
 
 TEST(GpuTraining, GraphsAndSeveralDevicesAndAdamTrainTheSame) {
-  TrainingOptions options = small_model();
+  TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 2;
   options.optimizer = {OptimizerOptions::Kind::kAdam, 0.01F};
   for (const std::int32_t devices : {1, 2, 4})
@@ -97,7 +92,7 @@ TEST(GpuTraining, RecomputationChangesNothing) {
         again.kind = OpKind::kRecompute;
         ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(at++), again);
       }
-  const Trained trained = train(schedule, small_model());
+  const Trained trained = train(schedule, small_model(2));
   ASSERT_TRUE(trained.proof);
   EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
 }
@@ -106,7 +101,7 @@ TEST(GpuTraining, OnlyAttentionCanBeMadeAgain) {
   reset_fake_gpu(1);
   for (const char* name : {"1f1b", "gpipe"}) {
     const Schedule schedule = with_recompute(build(name, 3, 1, 6), {Recompute::kSelective});
-    const Trained trained = train(schedule, small_model());
+    const Trained trained = train(schedule, small_model(2));
     ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
     EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
   }
@@ -116,7 +111,7 @@ TEST(GpuTraining, OnlyAttentionCanBeMadeAgain) {
 TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
   LowerOptions lowering;
   lowering.update.optimizer = OptimizerMode::kLocal;
-  TrainingOptions options = small_model();
+  TrainingOptions options = small_model(2);
   for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
     for (const bool graph : {false, true}) {
       SCOPED_TRACE(graph);
@@ -140,7 +135,7 @@ TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
 
 TEST(GpuTraining, GivesAllMemoryBack) {
   const FakeGpu& gpu = reset_fake_gpu(2);
-  train(build("zb-h2", 4, 1, 8), small_model());
+  train(build("zb-h2", 4, 1, 8), small_model(2));
   EXPECT_EQ(gpu.handles, 0);
   EXPECT_EQ(gpu.bytes, 0);
 }
@@ -155,7 +150,7 @@ TEST(GpuTraining, EveryCallThatFailsIsTold) {
     device.graph = true;
     std::string told;
     try {
-      const Trained trained = train(build("1f1b", 2, 1, 2), small_model(), device);
+      const Trained trained = train(build("1f1b", 2, 1, 2), small_model(2), device);
       if (trained.execution.breakdown) told = trained.execution.breakdown->message;
     } catch (const Error& error) {
       told = error.what();
@@ -179,7 +174,7 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
   reset_fake_gpu(1);
   for (const char* name : {"gpipe", "zb-h1", "zb-h2"}) {
     const Schedule schedule = build(name, 3, 1, 6);
-    const TrainingOptions options = small_model();
+    const TrainingOptions options = small_model(2);
     const auto memory =
         device_training_memory(schedule, options, Precision::kFloat32).activation_bytes;
     const Trained trained = train(schedule, options);
@@ -192,13 +187,13 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
 
 TEST(GpuTraining, WhatIsLeftWhereAttentionIsMadeAgainIsThatOfTheHost) {
   const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
-  EXPECT_EQ(device_training_memory(schedule, small_model(), Precision::kFloat32).checkpoint_bytes,
-            training_memory(schedule, small_model()).checkpoint_bytes);
+  EXPECT_EQ(device_training_memory(schedule, small_model(2), Precision::kFloat32).checkpoint_bytes,
+            training_memory(schedule, small_model(2)).checkpoint_bytes);
 }
 
 TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {
   const Schedule schedule = build("1f1b", 3, 1, 3);
-  TrainingOptions options = small_model();
+  TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 3;
   const auto host = training_memory(schedule, options).activation_bytes;
   const auto device =

@@ -66,6 +66,14 @@ TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
   EXPECT_EQ(launch.meeting, (Address{"gpu07", 16000 + 4211 + 2 * 17}));
 }
 
+TEST(NcclLaunch, ABatchScriptOfSlurmIsAlone) {
+  Variables variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "4211"}};
+  EXPECT_EQ(read(variables).seat.count, 1);
+  variables["OMPI_COMM_WORLD_RANK"] = "1";  // and what mpirun starts in it is mpirun's
+  variables["OMPI_COMM_WORLD_SIZE"] = "2";
+  EXPECT_EQ(read(variables).launcher, "mpirun");
+}
+
 TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
   const Launch open_mpi = read({{"OMPI_COMM_WORLD_RANK", "1"},
                                 {"OMPI_COMM_WORLD_SIZE", "2"},

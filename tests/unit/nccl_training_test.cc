@@ -17,15 +17,10 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
+#include "tests/support/proven_training.h"
 
 namespace bubblescope {
 namespace {
-
-TrainingOptions small_model() {
-  TrainingOptions options;
-  options.model = {1, 8, 2, 13, 4, 2};
-  return options;
-}
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
                std::int32_t microbatches) {
@@ -41,7 +36,7 @@ struct Trained {
 Trained train(ProcessLink& link, const Schedule& schedule, const LowerOptions& lowering = {},
               BackendRequest request = {}, const BubblescopeGpu& gpu = fake_gpu_calls()) {
   const Program program = std::get<Program>(lower(schedule, lowering));
-  const TrainingOptions options = small_model();
+  const TrainingOptions options = small_model(2);
   const JobRequest job{schedule, program, &options, {}, Pass::kSpin, {}};
   const Job started = start_nccl_job({gpu, fake_nccl_calls(), link, 0}, job, std::move(request));
   Trained trained{execute(program, *started.backend, "nccl", {1, 1, started.after_step}), "", ""};

@@ -1,0 +1,27 @@
+// How those who start several processes tell each which of how many it is.
+#pragma once
+
+#include <array>
+
+namespace bubblescope {
+
+/// The environment variables of one launcher.
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* count;
+  const char* local_rank;          ///< among those of its host
+  bool leaves_rank_alone = false;  ///< a rank may be set, without a count, where it started nothing
+};
+
+inline constexpr Launcher kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"};
+/// Open MPI; MPICH and Intel MPI.
+inline constexpr std::array<Launcher, 2> kMpiruns{{
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+}};
+/// Slurm's batch scripts have a rank, too; only steps of srun have a number of tasks.
+inline constexpr Launcher kSrun{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+                                true};
+
+}  // namespace bubblescope

@@ -1,0 +1,12 @@
+// Where the parts of the program are that are loaded only when asked for.
+#pragma once
+
+#include <string>
+
+namespace bubblescope {
+
+/// Beside the program, or in the folder above, as for programs of tests; else where it is installed
+/// relative to the program, whether it is there or not.
+std::string find_module_file(const std::string& name);
+
+}  // namespace bubblescope

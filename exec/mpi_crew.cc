@@ -54,6 +54,7 @@ MpiCrew::MpiCrew(const BackendRequest& request, const Program& program, MpiPort&
       port_(port),
       here_(port.rank()),
       receivers_(find_receivers(program, port.rank())),
+      copies_(request.cargo, program, port),
       crew_(request, program, make_outside()),
       lanes_(program.lanes.size()) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
@@ -62,7 +63,7 @@ MpiCrew::MpiCrew(const BackendRequest& request, const Program& program, MpiPort&
 
 Outside MpiCrew::make_outside() {
   return {here_, [this](InstructionId id, Nanos end) { tell(id, end); },
-          [this] { return listen(); }};
+          [this](InstructionId copy) { move(copy); }, [this] { return listen(); }};
 }
 
 void MpiCrew::enqueue(InstructionId id) {
@@ -85,11 +86,15 @@ std::vector<RankPart> MpiCrew::run_step() {
   deadline_.reset();
   heard_stop_ = Stop::kTimeout;
   arrivals_.clear();
+  copies_.begin_step(step_);
   const RankPart own = run_lanes();
   std::vector<RankPart> parts;
   std::int32_t rank = 0;
-  for (const std::optional<Blob>& bytes :
-       port_.share(to_bytes(own), [this] { return gives_up(); })) {
+  const auto wait = [this] {
+    copies_.serve();  // whose ranks are not done yet
+    return gives_up();
+  };
+  for (const std::optional<Blob>& bytes : port_.share(to_bytes(own), wait)) {
     parts.push_back(bytes ? read_part(*bytes) : missing_part(rank, own.result.reason));
     ++rank;
   }
@@ -139,13 +144,23 @@ void MpiCrew::tell(InstructionId id, Nanos end) {
   for (const std::int32_t receiver : receivers) port_.send(receiver, Channel::kStep, letter);
 }
 
+/// On the lane of a copy.
+void MpiCrew::move(InstructionId copy) {
+  const Patience patience;
+  copies_.move(copy, [&] {
+    if (!listen()) patience.wait();
+    return !crew_.run().stopped();
+  });
+}
+
 bool MpiCrew::listen() {
   try {
     const std::vector<Letter> letters = port_.look(Channel::kStep);
     for (const Letter& letter : letters) take(letter);
+    const bool copied = copies_.serve();
     for (const Letter& letter : port_.look(Channel::kControl)) heed(letter);
     show_life();
-    return !letters.empty();
+    return copied || !letters.empty();
   } catch (...) {
     crew_.run().fail(here_);
     return false;

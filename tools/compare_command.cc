@@ -197,9 +197,9 @@ void print_json(const std::vector<Row>& rows) {
              reports, refused, write_beats_json(reports_of(rows)));
 }
 
-bool trains(const Schedule& schedule, const TrainingOptions& options, const Processes& processes) {
+bool trains(const Schedule& schedule, const TrainingOptions& options) {
   try {
-    expect_trainable(schedule, options, processes);
+    expect_trainable(schedule, options);
   } catch (const Error&) {
     return false;
   }
@@ -216,7 +216,7 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
   const Session session(run);
   if (run.work == WorkKind::kTransformer)
     std::erase_if(rows, [&](const Row& row) {
-      return row.of_all && !trains(row.step->schedule, run.training, session.processes());
+      return row.of_all && !trains(row.step->schedule, run.training);
     });
   std::vector<Comparison> comparisons;
   for (Row& row : rows) {

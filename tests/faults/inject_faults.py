@@ -21,7 +21,7 @@ import tempfile
 import time
 
 SHAPES = [("gpipe", 2, 4), ("1f1b", 4, 6), ("zb-h1", 3, 6), ("interleaved", 2, 4), ("zb-v", 2, 4), ("dualpipe", 2, 4),
-          ("pipedream", 3, 6)]
+          ("pipedream", 3, 6), ("bpipe", 4, 6)]
 MODEL = ["--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--steps", "1"]
 HANG_TIMEOUT = "2s"
 LIMIT = 60  # seconds after which a run counts as hanging
@@ -35,7 +35,7 @@ def ops_of(program, shape):
         subprocess.run(arguments + ["--save", file.name], check=True, capture_output=True)
         rows = json.load(open(file.name))["instructions"]
     senders = {waited for row in rows if "SEND" in row[1] for waited in row[6]}
-    return [(row[0], row[1], at in senders) for at, row in enumerate(rows) if "SEND" not in row[1]]
+    return [(row[0], row[1], at in senders) for at, row in enumerate(rows) if re.fullmatch(r"\d+[FBIWR]\d+", row[1])]
 
 
 class Run:

@@ -1,5 +1,5 @@
 // Results of ranks to and from bytes.
-#include "exec/mpi_results.h"
+#include "exec/rank_part.h"
 
 #include <algorithm>
 

@@ -36,7 +36,8 @@ struct Membership {
 };
 
 /// All ranks' communicator, and those of groups of them. For one thread. What NCCL refuses, here or
-/// as the news of another rank, is thrown as Error (Fault::kMachine).
+/// as the news of another rank, is thrown as Error (Fault::kMachine), and so is what the watch
+/// throws: everything is aborted then, before anyone gives back memory or streams that it uses.
 class NcclRanks {
  public:
   /// All ranks make it at the same time, with the same groups. `calls` is not copied. Returns when
@@ -61,9 +62,10 @@ class NcclRanks {
   void together(std::optional<std::size_t> group, const std::function<void()>& calls);
 
   /// Throws what has gone wrong since.
-  void check() const;
+  void check();
 
-  /// Ends everything that is under way, without the others. Nothing can be sent any more.
+  /// Ends everything that is under way, without the others. Nothing can be sent any more. Again is
+  /// nothing.
   void abort();
 
  private:
@@ -77,9 +79,10 @@ class NcclRanks {
   void* communicator(std::optional<std::size_t> group) const;
   std::int32_t rank_in(std::optional<std::size_t> group, std::int32_t rank) const;
   void split(const std::vector<std::size_t>& parts);
-  void expect(const char* error) const;
-  void settle(void* communicator) const;
-  void await(std::optional<std::size_t> group) const;
+  void expect(const char* error);
+  void settle(void* communicator);
+  void await(std::optional<std::size_t> group);
+  void watch();
 
   const BubblescopeNccl& calls_;
   Membership own_;
@@ -88,6 +91,7 @@ class NcclRanks {
   Communicator all_;
   std::vector<Communicator> parts_;  ///< by group; null where this rank is not in it
   bool in_group_ = false;
+  bool is_aborted_ = false;
 };
 
 }  // namespace bubblescope

@@ -155,12 +155,18 @@ void NcclWires::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& va
   ranks_->sum(*group_of_stage(stage), values, stream);
 }
 
-void NcclWires::await(const GpuHandle& stream) const {
+/// What is given up is aborted first: the stream, and what it reads, go next.
+void NcclWires::await(const GpuHandle& stream) {
   const GpuHandle end = machine_.gpu().create_event(0, false);
   machine_.gpu().record(end, stream);
-  for (const Patience patience; !machine_.gpu().has_ended(end); patience.wait()) {
-    outside_.watch();
-    check();
+  try {
+    for (const Patience patience; !machine_.gpu().has_ended(end); patience.wait()) {
+      outside_.watch();
+      check();
+    }
+  } catch (...) {
+    abort();
+    throw;
   }
 }
 

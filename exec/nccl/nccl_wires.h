@@ -34,9 +34,9 @@ class NcclWires {
   void sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values, void* stream);
 
   /// Waits until a stream has run all that is on it, as long as the other processes are there.
-  void await(const GpuHandle& stream) const;
+  void await(const GpuHandle& stream);
 
-  void check() const { ranks_->check(); }
+  void check() { ranks_->check(); }
   void abort() { ranks_->abort(); }
 
  private:

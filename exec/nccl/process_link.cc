@@ -98,10 +98,12 @@ std::vector<std::optional<Blob>> ProcessLink::share(Blob own, const GivesUp& giv
   } else {
     all[static_cast<std::size_t>(seat_.rank)] = own;
     send(0, Line::kShare, std::move(own));
-    if (const std::optional<Blob> shared = await(Line::kShared, gives_up))
-      all = read_shares(*shared, all.size());
-    else
+    const std::optional<Blob> shared = await(Line::kShared, gives_up);
+    if (!shared) {  // of the others nothing is known
       note_gone(0);
+      return all;
+    }
+    all = read_shares(*shared, all.size());
   }
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank]) note_gone(static_cast<std::int32_t>(rank));
@@ -159,12 +161,20 @@ void ProcessLink::write(Peer& peer) {
     const Blob& first = peer.outbox.front();
     const auto written =
         peer.connection.socket.write(std::span(first).subspan(peer.sent, first.size() - peer.sent));
-    if (!written) return lose(peer);
+    if (!written) return part_with(peer);
     peer.sent += *written;
     if (peer.sent < first.size()) return;
     peer.outbox.pop_front();
     peer.sent = 0;
   }
+}
+
+/// It takes nothing any more, but may have said why.
+void ProcessLink::part_with(Peer& peer) {
+  peer.outbox.clear();
+  peer.sent = 0;
+  read(peer);
+  if (peer.connection.socket.is_open()) lose(peer);
 }
 
 /// What came before the end is taken before it is noticed.

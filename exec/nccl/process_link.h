@@ -75,6 +75,7 @@ class ProcessLink {
   void read(Peer& peer);
   void take(const Peer& from, Frame frame);
   void put(Peer& peer, const Frame& frame);
+  void part_with(Peer& peer);
   void lose(Peer& peer);
   void note_gone(std::int32_t rank);
   std::vector<std::optional<Blob>> gather(Blob own, const GivesUp& gives_up);

@@ -36,6 +36,9 @@ ControlHeader read(const ProcessLink::Letter& letter) {
 
 }  // namespace
 
+/// Of no step.
+void show_life(ProcessLink& link) { link.send_all(Line::kControl, to_bytes(Control{})); }
+
 void StepLink::open_step() {
   ++step_;
   begin_.reset();

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "exec/blob.h"
 #include "tests/support/fake_gpu.h"
@@ -245,13 +246,16 @@ BubblescopeNccl make_calls() {
   calls.split = split;
   calls.ask = ask;
   calls.abort = [](void* communicator) {
-    state().nccl.was_aborted = true;
+    FakeNccl& nccl = state().nccl;
+    if (!std::exchange(nccl.was_aborted, true) && nccl.at_abort) nccl.at_abort();
     of(communicator).pending.clear();
     of(communicator).behind.clear();
     for (std::uint32_t& flag : state().flags) flag = 1;  // what stands goes on
   };
   calls.release = [](void* communicator) {
     --state().nccl.communicators;
+    if (!of(communicator).pending.empty() || !of(communicator).behind.empty())
+      state().nccl.was_released_under_way = true;
     delete &of(communicator);
   };
   calls.begin_group = [] { return answer("begin_group"); };

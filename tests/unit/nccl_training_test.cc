@@ -253,6 +253,33 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
   }
 }
 
+/// While the links are tried out, in a sum after the step, and in a step.
+TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
+  for (const bool in_step : {false, true}) {
+    const auto ends = run_ranks(2, [in_step](ProcessLink& link) -> std::string {
+      if (link.seat().rank == 1) {
+        if (!in_step) fake_nccl().fails_at = "send";
+        const BubblescopeGpu& gpu = in_step ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls();
+        return breakdown_of(train(link, build("chimera", 2, 1, 4), {}, {}, gpu));
+      }
+      const FakeGpu& gpu = reset_fake_gpu(1);
+      FakeNccl& nccl = fake_nccl();
+      std::int64_t bytes = 0;
+      nccl.at_abort = [&] { bytes = gpu.bytes; };
+      std::string thrown;
+      try {
+        thrown = breakdown_of(train(link, build("chimera", 2, 1, 4)));
+      } catch (const Error& error) {
+        thrown = error.what();
+      }
+      if (!nccl.was_aborted) return "was not aborted: " + thrown;
+      if (nccl.was_released_under_way) return "went before it was aborted";
+      return bytes > 0 ? "aborted first" : "its memory had gone";
+    });
+    EXPECT_EQ(ends[0].said, "aborted first") << (in_step ? "in a step" : "before the first step");
+  }
+}
+
 TEST(NcclJob, RefusesAnotherNumberOfProcessesAndAnotherProgram) {
   const auto counts = run_ranks(
       2, [](ProcessLink& link) { return breakdown_of(train(link, build("1f1b", 3, 1, 6))); });

@@ -28,6 +28,21 @@ void add_numbers(CLI::App& app, const Flag& flag, std::vector<std::int32_t>& num
   add_parsed(app, flag, [&numbers](const std::string& text) { numbers = parse_numbers(text); });
 }
 
+std::vector<LayerSplit> parse_splits(const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& known : kLayerSplits) names.emplace_back(known.name);
+  std::vector<LayerSplit> splits;
+  for (const std::string& word : CLI::detail::split(text, ',')) {
+    const auto* known = find_named(kLayerSplits, normalize_name(word));
+    if (!known)
+      throw Error("'" + word + "' is none of " + CLI::detail::join(names, "|") +
+                  suggestion(nearest_name(word, names)));
+    if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
+      splits.push_back(known->choice);
+  }
+  return splits;
+}
+
 void add_axes(CLI::App& app, PlanOptions& options) {
   add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
               options.axes.ranks);
@@ -70,6 +85,12 @@ void add_model_axes(CLI::App& app, PlanOptions& options) {
                for (const std::string& name : CLI::detail::split(text, ','))
                  axes.recomputes.push_back(parse_recompute(name));
              });
+  add_parsed(app,
+             {"--split",
+              "layers to stages: balanced, even, ends, fitted: a list (default all; each where it "
+              "may beat those before it)",
+              "NAMES"},
+             [&axes](const std::string& text) { axes.splits = parse_splits(text); });
 }
 
 /// --total-f and its kin: a whole model's times, to be divided by the stages.

@@ -50,6 +50,8 @@ std::vector<Column> columns_for(const std::vector<Plan>& plans) {
       {"m", 6, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
       {"recompute", 10, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
        modelled},
+      {"split", 9, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
+       any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
       {"step", 10, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
       {"per sample", 11, [](const Plan& p) { return short_time(p.nanos_per_sample()); }, !modelled},
       {"bubble", 8, [](const Plan& p) { return percent_text(p.bubble_ratio); }},
@@ -80,7 +82,9 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
     if (++further > rows) break;
     add_row(at);
   }
-  return text + "\n* Pareto front: nothing else is as fast in as little memory\n";
+  text += "\n* Pareto front: nothing else is as fast in as little memory\n";
+  const std::string& layout = table.plans[0].layout;
+  return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
 }
 
 /// "+12.3 %  dependency +1.2 ms, drain +0.4 ms": a plan against the best, per sample and rank.

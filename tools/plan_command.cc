@@ -1,12 +1,12 @@
 // plan: many configurations, ranked, and why.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "exec/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
 #include "tools/model_evaluator.h"
@@ -62,15 +62,6 @@ PlanTable tabulate(const std::vector<Configuration>& configurations,
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
   table.plans = rank_plans(std::move(table.plans));
   return table;
-}
-
-/// Every walk takes and gives back the same few large blocks: keep them instead of asking the
-/// system for fresh pages each time, which costs as much as the walk.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-#endif
 }
 
 void print_table(PlanTable table, const PlanOptions& options) {

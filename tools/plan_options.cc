@@ -65,6 +65,7 @@ void add_axes(CLI::App& app, PlanOptions& options) {
 void add_model_axes(CLI::App& app, PlanOptions& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(CLI::Range(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
       ->check(CLI::Range(1, 1 << 30));
@@ -175,6 +176,7 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   add_run_options(app, options);
   app.footer(kExample);
   if (!parse(app, arguments)) return {};
+  warn_without_model(app, options.predict.model);
   expect_one_kind_of_cost(app, options);
   expect_costs_of_one_source(app, options);
   expect_sound_files(options);

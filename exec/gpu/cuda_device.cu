@@ -67,6 +67,19 @@ void release_memory(void* memory) {
   if (may_release()) cudaFree(memory);
 }
 
+/// Pinned, or copies would not run beside anything else; and for every device.
+const char* allocate_on_host(std::size_t bytes, void** memory) {
+  const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
+  if (status == cudaSuccess) return nullptr;
+  cudaGetLastError();
+  return tell("the host has no room for " + std::to_string(bytes) + " bytes that stay in place (" +
+              cudaGetErrorString(status) + "); evict less, or take a smaller model");
+}
+
+void release_on_host(void* memory) {
+  if (may_release()) cudaFreeHost(memory);
+}
+
 /// A copy from pageable memory may return before it has arrived, and our streams do not wait for
 /// the default one: the host must.
 const char* upload(void* to, const void* from, std::size_t bytes) {
@@ -147,6 +160,8 @@ void add_device_calls(BubblescopeGpu& calls) {
   calls.abandon = abandon;
   calls.allocate = allocate;
   calls.release_memory = release_memory;
+  calls.allocate_on_host = allocate_on_host;
+  calls.release_on_host = release_on_host;
   calls.upload = upload;
   calls.download = download;
   calls.create_flag = create_flag;

@@ -46,6 +46,12 @@ GpuHandle Gpu::allocate(std::int32_t device, std::size_t bytes) const {
   return GpuHandle(memory, {calls_.release_memory});
 }
 
+GpuHandle Gpu::allocate_on_host(std::size_t bytes) const {
+  void* memory = nullptr;
+  expect(calls_.allocate_on_host(bytes, &memory));
+  return GpuHandle(memory, {calls_.release_on_host});
+}
+
 void Gpu::upload(void* to, const void* from, std::size_t bytes) const {
   expect(calls_.upload(to, from, bytes));
 }

@@ -53,6 +53,8 @@ class Gpu {
   void await_device(std::int32_t device) const;
 
   GpuHandle allocate(std::int32_t device, std::size_t bytes) const;
+  /// Of the host, for copies on streams.
+  GpuHandle allocate_on_host(std::size_t bytes) const;
   void upload(void* to, const void* from, std::size_t bytes) const;
   void download(void* to, const void* from, std::size_t bytes) const;
 

@@ -44,6 +44,9 @@ class GpuBackend : public Backend {
 
   const GpuMachine& machine() const { return machine_; }
   GpuTraining* training() { return training_ ? &*training_ : nullptr; }
+  void finish_step() {
+    training_->finish_step([this](InstructionId id) { return step_->span_of(id); });
+  }
 
  private:
   GpuStepWork work_of(const JobRequest& job) {
@@ -69,8 +72,9 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
   started.device = backend->machine().describe();
   started.ranks_per_device = backend->machine().ranks_per_device();
   if (GpuTraining* const training = backend->training()) {
-    started.after_step = [training] { training->finish_step(); };
+    started.after_step = [on = backend.get()] { on->finish_step(); };
     started.result = [training] { return training->result(); };
+    started.pools = [training] { return training->pools(); };
     started.peak_bytes = [training] { return training->peak_bytes(); };
   }
   started.backend = std::move(backend);

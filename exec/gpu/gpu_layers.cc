@@ -40,14 +40,14 @@ struct AttentionMatrices {
 
 SequenceParts parts_of(const AttentionMatrices& of, const AttentionShape& shape,
                        std::int32_t sequence) {
-  const std::int64_t row = std::int64_t{sequence} * shape.sequence;
+  const Positions asking = shape.asking();
   const std::int64_t width = std::int64_t{shape.heads} * shape.head_width;
-  const std::int64_t square = std::int64_t{shape.sequence} * shape.sequence;
-  const std::int64_t begin = row * 3 * width;
-  return {{of.qkv, begin, shape.head_width},
+  const std::int64_t square = std::int64_t{asking.count} * asking.end();
+  const std::int64_t begin = std::int64_t{sequence} * shape.sequence * 3 * width;
+  return {{of.qkv, begin + asking.begin * 3 * width, shape.head_width},
           {of.qkv, begin + width, shape.head_width},
           {of.qkv, begin + 2 * width, shape.head_width},
-          {of.mixed, row * width, shape.head_width},
+          {of.mixed, std::int64_t{sequence} * asking.count * width, shape.head_width},
           {of.weights, sequence * shape.heads * square, square}};
 }
 
@@ -65,6 +65,7 @@ struct HeadProduct {
   std::int32_t inner;
   std::int32_t columns;
   float scale = 1;
+  bool adds = false;  ///< to the target
 };
 
 BubblescopeProduct batched(const HeadProduct& heads, std::int32_t batch) {
@@ -77,6 +78,7 @@ BubblescopeProduct batched(const HeadProduct& heads, std::int32_t batch) {
   product.right = factor_of(heads.right);
   const BubblescopeFactor target = factor_of(heads.target);
   product.target = const_cast<void*>(target.data);
+  product.source = heads.adds ? target.data : nullptr;
   product.target_stride = target.stride;
   product.target_step = target.step;
   product.scale = heads.scale;
@@ -150,6 +152,42 @@ GpuMatrix GpuLayers::product(const GpuFactor& left, const GpuFactor& right) {
   return target;
 }
 
+/// A product for every sequence, all with the same right factor.
+void GpuLayers::multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
+                              const SequenceRows& rows) {
+  const GpuMatrix first = rows_of(whole, rows.positions.begin, rows.positions.count);
+  BubblescopeProduct product{};
+  product.rows = rows.positions.count;
+  product.columns = whole.columns;
+  product.inner = left.columns;
+  product.batch = whole.rows / rows.sequence;
+  product.left = {left.data, left.columns, std::int64_t{rows.positions.count} * left.columns, 0};
+  product.right = {right.data, right.columns, 0, 0};
+  product.target = first.data;
+  product.target_stride = whole.columns;
+  product.target_step = std::int64_t{rows.sequence} * whole.columns;
+  product.scale = 1;
+  product.number = left.number;
+  product.target_number = whole.number;
+  gpu_.multiply(multiplier_, product, stream_);
+}
+
+GpuMatrix GpuLayers::take_rows(const GpuMatrix& whole, const SequenceRows& rows) {
+  const std::int32_t batch = whole.rows / rows.sequence;
+  const std::int32_t count = rows.positions.count;
+  const GpuMatrix taken = make(batch * count, whole.columns);
+  for (std::int32_t at = 0; at < batch; ++at) {
+    const GpuMatrix from = rows_of(whole, at * rows.sequence + rows.positions.begin, count);
+    gpu_.copy(rows_of(taken, at * count, count).data, from.data,
+              static_cast<std::size_t>(from.bytes()), stream_);
+  }
+  return taken;
+}
+
+void GpuLayers::clear(const GpuMatrix& matrix) {
+  gpu_.clear(matrix.data, static_cast<std::size_t>(matrix.bytes()), stream_);
+}
+
 GpuMatrix GpuLayers::embed(const GpuMatrix& embedding, const GpuMatrix& position,
                            const void* tokens, std::int32_t rows) {
   const GpuMatrix target = make(rows, embedding.columns);
@@ -209,51 +247,51 @@ GpuLayers::NormGrad GpuLayers::norm_grad(const NormBack& norm) {
 }
 
 GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShape& shape) {
-  const std::int32_t length = shape.sequence;
-  const GpuMatrix weights = make(shape.batch * shape.heads * length, length);
+  const auto [begin, count] = shape.asking();
+  const GpuMatrix weights = make(shape.batch * shape.heads * count, begin + count);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts at = parts_of({qkv, qkv, weights}, shape, sequence);
     gpu_.multiply(multiplier_,
-                  batched({at.query, turned(at.key), at.weights, length, shape.head_width, length,
-                           scale_of(shape)},
+                  batched({at.query, turned(at.key), at.weights, count, shape.head_width,
+                           begin + count, scale_of(shape)},
                           shape.heads),
                   stream_);
   }
   BubblescopeLaunch softmax = order(Kernel::kCausalSoftmax, weights);
   softmax.target = weights.data;
-  softmax.period = length;
+  softmax.period = count;
   launch(softmax);
   return weights;
 }
 
 GpuMatrix GpuLayers::mix_values(const GpuMatrix& qkv, const GpuMatrix& weights,
                                 const AttentionShape& shape) {
-  const std::int32_t length = shape.sequence;
-  const GpuMatrix mixed = make(qkv.rows, qkv.columns / 3);
+  const auto [begin, count] = shape.asking();
+  const GpuMatrix mixed = make(shape.batch * count, qkv.columns / 3);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts at = parts_of({qkv, mixed, weights}, shape, sequence);
-    gpu_.multiply(
-        multiplier_,
-        batched({at.weights, at.value, at.mixed, length, length, shape.head_width}, shape.heads),
-        stream_);
+    gpu_.multiply(multiplier_,
+                  batched({at.weights, at.value, at.mixed, count, begin + count, shape.head_width},
+                          shape.heads),
+                  stream_);
   }
   return mixed;
 }
 
-GpuMatrix GpuLayers::attention_grad(const GpuMatrix& qkv, const GpuMatrix& weights,
-                                    const GpuMatrix& mixed_grad, const AttentionShape& shape) {
-  const std::int32_t length = shape.sequence;
+void GpuLayers::attention_grad(const AttentionBack& back, const AttentionShape& shape) {
+  const GpuMatrix& weights = back.weights;
+  const auto [begin, count] = shape.asking();
+  const std::int32_t end = begin + count;
   const std::int32_t width = shape.head_width;
-  const GpuMatrix grad = make(qkv.rows, qkv.columns);
   const GpuMatrix logits_grad = make(weights.rows, weights.columns);
   const auto multiply_heads = [&](const HeadProduct& product) {
     gpu_.multiply(multiplier_, batched(product, shape.heads), stream_);
   };
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
-    const SequenceParts from = parts_of({qkv, mixed_grad, weights}, shape, sequence);
-    const SequenceParts to = parts_of({grad, mixed_grad, logits_grad}, shape, sequence);
-    multiply_heads({turned(from.weights), from.mixed, to.value, length, length, width});
-    multiply_heads({from.mixed, turned(from.value), to.weights, length, width, length});
+    const SequenceParts from = parts_of({back.qkv, back.mixed_grad, weights}, shape, sequence);
+    const SequenceParts to = parts_of({back.target, back.mixed_grad, logits_grad}, shape, sequence);
+    multiply_heads({turned(from.weights), from.mixed, to.value, end, count, width, 1, back.adds});
+    multiply_heads({from.mixed, turned(from.value), to.weights, count, width, end});
   }
   BubblescopeLaunch softmax = order(Kernel::kSoftmaxGrad, weights);
   softmax.target = logits_grad.data;
@@ -261,13 +299,12 @@ GpuMatrix GpuLayers::attention_grad(const GpuMatrix& qkv, const GpuMatrix& weigh
   launch(softmax);
   const float scale = scale_of(shape);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
-    const SequenceParts from = parts_of({qkv, mixed_grad, logits_grad}, shape, sequence);
-    const SequenceParts to = parts_of({grad, mixed_grad, logits_grad}, shape, sequence);
-    multiply_heads({from.weights, from.key, to.query, length, length, width, scale});
-    multiply_heads({turned(from.weights), from.query, to.key, length, length, width, scale});
+    const SequenceParts from = parts_of({back.qkv, back.mixed_grad, logits_grad}, shape, sequence);
+    const SequenceParts to = parts_of({back.target, back.mixed_grad, logits_grad}, shape, sequence);
+    multiply_heads({from.weights, from.key, to.query, count, end, width, scale, back.adds});
+    multiply_heads({turned(from.weights), from.query, to.key, end, count, width, scale, back.adds});
   }
   drop(logits_grad);
-  return grad;
 }
 
 GpuMatrix GpuLayers::gelu(const GpuMatrix& input) {

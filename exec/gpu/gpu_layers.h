@@ -5,28 +5,11 @@
 
 #include "exec/gpu/activation_pool.h"
 #include "exec/gpu/gpu_machine.h"
+#include "exec/gpu/gpu_matrix.h"
 #include "exec/gpu/kernels.h"
 #include "exec/training/layers.h"
 
 namespace bubblescope {
-
-/// A matrix on a device, row by row. It is a name, not an owner: drop() gives pooled ones back.
-struct GpuMatrix {
-  void* data = nullptr;
-  std::int32_t rows = 0;
-  std::int32_t columns = 0;
-  BubblescopeNumber number = kBubblescopeFloat32;
-  bool pooled = false;
-
-  Bytes bytes() const { return Bytes{rows} * columns * (number == kBubblescopeBfloat16 ? 2 : 4); }
-};
-
-/// A factor of a product: a matrix as it is, or turned over.
-struct GpuFactor {
-  GpuMatrix matrix;
-  bool transposed = false;
-};
-inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 
 /// Launches for one rank. A matrix that is returned is pooled and has been, or will be, written
 /// when the stream comes to it.
@@ -42,6 +25,7 @@ class GpuLayers {
   /// Where the launches that follow go: the rank's compute stream.
   void set_stream(void* stream) { stream_ = stream; }
   BubblescopeNumber number() const { return number_; }
+  ActivationPool& pool() { return pool_; }
   const ActivationPool& pool() const { return pool_; }
 
   GpuMatrix make(std::int32_t rows, std::int32_t columns);
@@ -52,8 +36,21 @@ class GpuLayers {
                 const GpuMatrix& source = {});
   GpuMatrix product(const GpuFactor& left, const GpuFactor& right);
 
+  /// Some positions of every sequence: the same rows of each `sequence` rows of a matrix.
+  struct SequenceRows {
+    std::int32_t sequence = 1;
+    Positions positions;
+  };
+  /// left * right, which has only those rows, into the rows of a matrix of whole sequences.
+  void multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
+                     const SequenceRows& rows);
+  /// A copy of those rows, one sequence's behind the other's.
+  GpuMatrix take_rows(const GpuMatrix& whole, const SequenceRows& rows);
+  /// Makes everything zero.
+  void clear(const GpuMatrix& matrix);
+
   GpuMatrix embed(const GpuMatrix& embedding, const GpuMatrix& position, const void* tokens,
-                  std::int32_t rows);
+                  std::int32_t rows);  ///< positions repeat after those that are given
   void embed_grad(const GpuMatrix& grad, const void* tokens, const GpuMatrix& embedding_grad,
                   const GpuMatrix& position_grad);
 
@@ -75,8 +72,15 @@ class GpuLayers {
 
   GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
   GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);
-  GpuMatrix attention_grad(const GpuMatrix& qkv, const GpuMatrix& weights,
-                           const GpuMatrix& mixed_grad, const AttentionShape& shape);
+  struct AttentionBack {
+    const GpuMatrix& qkv;
+    const GpuMatrix& weights;
+    const GpuMatrix& mixed_grad;
+    const GpuMatrix& target;  ///< the gradient of queries, keys and values, as `qkv`
+    bool adds = false;        ///< to what is there
+  };
+  /// Of keys and values, those before the end of the asking positions are written.
+  void attention_grad(const AttentionBack& back, const AttentionShape& shape);
 
   GpuMatrix gelu(const GpuMatrix& input);
   /// In place on `grad`.

@@ -3,20 +3,25 @@
 
 namespace bubblescope {
 
-GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const GpuMatrix& shape)
+GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
+                 BubblescopeNumber number)
     : stages_(schedule.stages()),
       microbatches_(schedule.shape.microbatches),
-      inbox_(std::size_t{2} * static_cast<std::size_t>(stages_) *
-             static_cast<std::size_t>(microbatches_)),
+      slices_(schedule.shape.slices),
+      inbox_(static_cast<std::size_t>(std::int64_t{2} * stages_ * microbatches_ * slices_)),
       outbox_(inbox_.size()) {
   for (std::int32_t stage = 0; stage < stages_; ++stage)
     for (std::int32_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
       const std::int32_t pipeline = stage / schedule.stages_per_pipeline();
       if (schedule.pipeline_of_microbatch(microbatch) != pipeline) continue;
-      if (!schedule.is_first(stage))
-        add(machine, schedule, {Direction::kForward, stage, microbatch}, shape);
-      if (!schedule.is_last(stage) && !schedule.forward_only)
-        add(machine, schedule, {Direction::kBackward, stage, microbatch}, shape);
+      for (std::int32_t slice = 0; slice < slices_; ++slice) {
+        const Positions positions = positions_of(model.sequence, slices_, slice);
+        const GpuMatrix shape{nullptr, model.batch * positions.count, model.width, number};
+        if (!schedule.is_first(stage))
+          add(machine, schedule, {Direction::kForward, stage, microbatch, slice}, shape);
+        if (!schedule.is_last(stage) && !schedule.forward_only)
+          add(machine, schedule, {Direction::kBackward, stage, microbatch, slice}, shape);
+      }
     }
 }
 
@@ -46,7 +51,7 @@ const GpuMatrix& GpuMail::outbox(const Slot& slot) const {
 std::size_t GpuMail::index(const Slot& slot) const {
   const std::int64_t row =
       (slot.direction == Direction::kForward ? 0 : stages_) + std::int64_t{slot.stage};
-  return static_cast<std::size_t>(row * microbatches_ + slot.microbatch);
+  return static_cast<std::size_t>((row * microbatches_ + slot.microbatch) * slices_ + slot.slice);
 }
 
 }  // namespace bubblescope

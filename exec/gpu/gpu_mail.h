@@ -5,6 +5,7 @@
 
 #include "exec/gpu/gpu_layers.h"
 #include "exec/training/mailbox.h"
+#include "exec/training/stage.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
@@ -13,8 +14,9 @@ namespace bubblescope {
 /// on another rank, one at the maker. They hold zeros until something is put there.
 class GpuMail {
  public:
-  /// The matrices are rows x columns.
-  GpuMail(const GpuMachine& machine, const Schedule& schedule, const GpuMatrix& shape);
+  /// The matrices have the model's width, and a row per token of their slice.
+  GpuMail(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
+          BubblescopeNumber number);
 
   /// At the stage that reads it.
   const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index(slot)]; }
@@ -27,6 +29,7 @@ class GpuMail {
 
   std::int32_t stages_;
   std::int32_t microbatches_;
+  std::int32_t slices_;
   std::vector<GpuMatrix> inbox_;
   std::vector<GpuMatrix> outbox_;  ///< empty where the maker writes into the inbox
   std::vector<GpuHandle> memory_;

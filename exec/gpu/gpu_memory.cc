@@ -5,49 +5,70 @@ namespace bubblescope {
 
 namespace {
 
-/// The matrices that gpu_stage.h names, by their columns; all have a row per token.
-struct Columns {
-  std::int64_t kept = 0;  ///< between forward and input gradient
-  std::int64_t left = 0;  ///< between input gradient and weight gradient
+/// The entries of the matrices that gpu_stage.h names, of all slices of a micro-batch.
+struct Entries {
+  std::int64_t kept = 0;       ///< between forward and input gradient
+  std::int64_t left = 0;       ///< between input gradient and weight gradient
+  std::int64_t attention = 0;  ///< of those kept, what selective recomputation makes again
+  std::int64_t context = 0;    ///< of those kept, what slices leave to each other
 };
 
-Columns columns_of_block(const TransformerShape& shape) {
-  const std::int64_t width = shape.width;
-  const std::int64_t inner = shape.inner();
-  const std::int64_t attention = std::int64_t{shape.heads} * shape.sequence;
-  return {5 * width + 3 * width + 2 * inner + attention, 5 * width + 3 * width + 2 * inner};
+/// A slice's weights of attention reach from the begin of the sequence to its own end.
+std::int64_t attention_entries(const TransformerShape& shape, std::int32_t slices) {
+  std::int64_t entries = 0;
+  for (std::int32_t slice = 0; slice < slices; ++slice) {
+    const Positions positions = positions_of(shape.sequence, slices, slice);
+    entries += std::int64_t{positions.count} * positions.end();
+  }
+  return entries * shape.batch * shape.heads;
 }
 
-/// What selective recomputation makes again: the weights of attention, and the values they mixed.
-Bytes attention_bytes(const TransformerShape& shape, std::int64_t number) {
-  return (std::int64_t{shape.heads} * shape.sequence + shape.width) * shape.blocks_per_stage *
-         shape.rows() * number;
+Entries entries_of_blocks(const TransformerShape& shape, std::int32_t slices) {
+  const std::int64_t rows = shape.rows();
+  const std::int64_t products = rows * (8 * shape.width + 2 * shape.inner());
+  const std::int64_t weights = attention_entries(shape, slices);
+  const std::int64_t context = slices > 1 ? rows * 3 * shape.width : 0;
+  const std::int64_t blocks = shape.blocks_per_stage;
+  return {blocks * (products + weights), blocks * products, blocks * (weights + rows * shape.width),
+          blocks * context};
+}
+
+Entries entries_of_stage(const Schedule& schedule, const TransformerShape& shape,
+                         std::int32_t stage) {
+  Entries entries = entries_of_blocks(shape, schedule.shape.slices);
+  const std::int64_t rows = shape.rows();
+  if (schedule.is_last(stage)) {
+    entries.kept += rows * (2 * shape.width + shape.vocabulary);
+    entries.left += rows * (shape.width + shape.vocabulary);
+  }
+  if (schedule.is_first(stage)) entries.left += rows * shape.width;
+  return entries;
+}
+
+/// Gradients of gains are float32, and every slice has its own.
+Bytes gain_bytes(const Schedule& schedule, const TransformerShape& shape, std::int32_t stage) {
+  const std::int64_t gains = 2 * shape.blocks_per_stage + (schedule.is_last(stage) ? 1 : 0);
+  return gains * schedule.shape.slices * shape.width * Bytes{sizeof(float)};
 }
 
 }  // namespace
 
+/// Slices differ in what attention takes: what is said of an op is the mean.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    Precision precision) {
   const TransformerShape& shape = options.model;
   const std::int64_t number = precision == Precision::kBfloat16 ? 2 : 4;
-  const auto gain = static_cast<std::int64_t>(sizeof(float)) * shape.width;
+  const Bytes slices = schedule.shape.slices;
   MemoryModel memory;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const Columns block = columns_of_block(shape);
-    Columns all{shape.blocks_per_stage * block.kept, shape.blocks_per_stage * block.left};
-    std::int64_t gains = 2 * shape.blocks_per_stage;
-    if (schedule.is_last(stage)) {
-      all.kept += 2 * shape.width + shape.vocabulary;
-      all.left += shape.width + shape.vocabulary;
-      ++gains;
-    }
-    if (schedule.is_first(stage)) all.left += shape.width;
-    const Bytes kept = all.kept * shape.rows() * number;
-    const Bytes left = all.left * shape.rows() * number + gains * gain;
+    const Entries entries = entries_of_stage(schedule, shape, stage);
+    const Bytes kept = entries.kept * number / slices;
+    const Bytes left = (entries.left * number + gain_bytes(schedule, shape, stage)) / slices;
     memory.activation_bytes.push_back({kept, left - kept, -left});
-    const Bytes input = schedule.is_first(stage) ? 0 : Bytes{shape.rows()} * shape.width * number;
+    const Bytes input = schedule.is_first(stage) ? 0 : Bytes{shape.rows()} * shape.width;
     const bool selective = schedule.recompute(stage) == Recompute::kSelective;
-    memory.checkpoint_bytes.push_back(selective ? kept - attention_bytes(shape, number) : input);
+    const Bytes checkpoint = selective ? entries.kept - entries.attention : input + entries.context;
+    memory.checkpoint_bytes.push_back(checkpoint * number / slices);
   }
   return memory;
 }

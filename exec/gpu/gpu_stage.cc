@@ -9,8 +9,8 @@ namespace {
 
 using namespace weight_order;
 
-AttentionShape attention_shape(const TransformerShape& shape) {
-  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads};
+AttentionShape attention_shape(const TransformerShape& shape, const Positions& asking) {
+  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads, asking};
 }
 
 std::size_t block_begin(const GpuStage& stage, std::size_t block) {
@@ -25,16 +25,34 @@ const GpuMatrix& value(const GpuStage& stage, std::size_t weight) {
   return stage.weights[weight].value;
 }
 
+/// Queries, keys and values of a block as far as they are known.
+const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
+                           const GpuSliceContext* context) {
+  return context != nullptr ? context->qkv[block] : saved.qkv;
+}
+
+/// Attention's softmax rows and what they mix, from queries, keys and values.
+void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape& shape,
+                   GpuBlockActivations& saved) {
+  saved.attention = layers.attention_weights(qkv, shape);
+  saved.mixed = layers.mix_values(qkv, saved.attention, shape);
+}
+
 /// All but the block's output.
-GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::size_t begin,
-                              const GpuMatrix& input) {
-  const AttentionShape attention = attention_shape(stage.shape);
+GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::size_t block,
+                              const GpuMatrix& input, const GpuForwardRun& run) {
+  const std::size_t begin = block_begin(stage, block);
+  const Positions& positions = run.tokens.positions;
   GpuBlockActivations saved;
   saved.input = input;
   saved.normed = layers.norm(input, value(stage, begin + kGain));
-  saved.qkv = layers.product({saved.normed}, {value(stage, begin + kQkv)});
-  saved.attention = layers.attention_weights(saved.qkv, attention);
-  saved.mixed = layers.mix_values(saved.qkv, saved.attention, attention);
+  if (run.context != nullptr)
+    layers.multiply_into(saved.normed, value(stage, begin + kQkv), run.context->qkv[block],
+                         {stage.shape.sequence, positions});
+  else
+    saved.qkv = layers.product({saved.normed}, {value(stage, begin + kQkv)});
+  run_attention(layers, known_qkv(saved, block, run.context),
+                attention_shape(stage.shape, positions), saved);
   saved.middle = layers.make(input.rows, input.columns);
   layers.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
   saved.middle_normed = layers.norm(saved.middle, value(stage, begin + kMiddleGain));
@@ -46,13 +64,14 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
 /// Goes back through a stage, and notes what is left for its weights.
 class BackwardRun {
  public:
-  BackwardRun(GpuLayers& layers, const GpuStage& stage) : layers_(layers), stage_(stage) {}
+  BackwardRun(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run)
+      : layers_(layers), stage_(stage), run_(run) {}
 
-  GpuMatrix run_head(const GpuInputGradRun& run) {
+  GpuMatrix run_head() {
     const std::size_t begin = head_begin(stage_);
-    const GpuActivations& saved = run.saved;
+    const GpuActivations& saved = run_.saved;
     const GpuMatrix logits_grad = saved.probabilities;
-    layers_.cross_entropy_grad(logits_grad, run.tokens.targets, run.scale);
+    layers_.cross_entropy_grad(logits_grad, run_.tokens.targets, run_.scale * share());
     const GpuMatrix normed_grad = pull_back(logits_grad, begin + kHead);
     const GpuMatrix grad = pull_back_norm(begin + kHeadGain, saved.head_input, normed_grad, {}, {});
     layers_.drop(saved.head_input);
@@ -61,12 +80,12 @@ class BackwardRun {
   }
 
   /// The gradient of a block's input, in `target` unless that is empty.
-  GpuMatrix run_block(std::size_t begin, const GpuBlockActivations& saved, const GpuMatrix& grad,
-                      const GpuMatrix& target) {
+  GpuMatrix run_block(std::size_t block, const GpuMatrix& grad, const GpuMatrix& target) {
+    const std::size_t begin = block_begin(stage_, block);
+    const GpuBlockActivations& saved = run_.saved.blocks[block];
     const GpuMatrix middle_grad = run_products(begin, saved, grad);
     const GpuMatrix mixed_grad = pull_back(middle_grad, begin + kOut);
-    const GpuMatrix qkv_grad = layers_.attention_grad(saved.qkv, saved.attention, mixed_grad,
-                                                      attention_shape(stage_.shape));
+    const GpuMatrix qkv_grad = pull_back_attention(block, mixed_grad);
     for (const GpuMatrix* const done : {&mixed_grad, &saved.qkv, &saved.attention})
       layers_.drop(*done);
     const GpuMatrix result = pull_back_norm(begin + kGain, saved.input,
@@ -83,6 +102,27 @@ class BackwardRun {
   }
 
  private:
+  /// Of the micro-batch's tokens, whose losses are averaged.
+  float share() const {
+    return static_cast<float>(run_.tokens.positions.count) /
+           static_cast<float>(stage_.shape.sequence);
+  }
+
+  /// Of a slice, what later ones have added to its keys and values counts too.
+  GpuMatrix pull_back_attention(std::size_t block, const GpuMatrix& mixed_grad) {
+    const GpuBlockActivations& saved = run_.saved.blocks[block];
+    const AttentionShape shape = attention_shape(stage_.shape, run_.tokens.positions);
+    if (run_.context == nullptr) {
+      const GpuMatrix grad = layers_.make(saved.qkv.rows, saved.qkv.columns);
+      layers_.attention_grad({saved.qkv, saved.attention, mixed_grad, grad}, shape);
+      return grad;
+    }
+    const GpuMatrix& known = run_.context->qkv_grad[block];
+    layers_.attention_grad({run_.context->qkv[block], saved.attention, mixed_grad, known, true},
+                           shape);
+    return layers_.take_rows(known, {stage_.shape.sequence, run_.tokens.positions});
+  }
+
   /// Back through the second half of a block, to what attention was added to.
   GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
                          const GpuMatrix& grad) {
@@ -115,18 +155,27 @@ class BackwardRun {
 
   GpuLayers& layers_;
   const GpuStage& stage_;
+  const GpuInputGradRun& run_;
   GpuWeightWork work_;
 };
 
 }  // namespace
 
+std::vector<GpuMatrix*> GpuActivations::matrices() {
+  std::vector<GpuMatrix*> all;
+  for (GpuBlockActivations& block : blocks)
+    all.insert(all.end(),
+               {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed,
+                &block.middle, &block.middle_normed, &block.before_gelu, &block.after_gelu});
+  all.insert(all.end(), {&head_input, &head_normed, &probabilities});
+  std::erase_if(all, [](const GpuMatrix* matrix) { return matrix->rows == 0; });
+  return all;
+}
+
 Bytes GpuActivations::bytes() const {
-  Bytes bytes = head_input.bytes() + head_normed.bytes() + probabilities.bytes();
-  for (const GpuBlockActivations& block : blocks)
-    for (const GpuMatrix* matrix :
-         {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed, &block.middle,
-          &block.middle_normed, &block.before_gelu, &block.after_gelu})
-      bytes += matrix->bytes();
+  Bytes bytes = 0;
+  GpuActivations same = *this;
+  for (const GpuMatrix* const matrix : same.matrices()) bytes += matrix->bytes();
   return bytes;
 }
 
@@ -143,12 +192,14 @@ GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuFo
   const GpuMatrix& output = run.output;
   GpuMatrix between = run.input;
   if (stage.first)
-    between = layers.embed(value(stage, kEmbedding), value(stage, kPosition), tokens.inputs,
-                           stage.shape.rows());
+    between = layers.embed(
+        value(stage, kEmbedding),
+        rows_of(value(stage, kPosition), tokens.positions.begin, tokens.positions.count),
+        tokens.inputs, stage.shape.batch * tokens.positions.count);
   const auto blocks = static_cast<std::size_t>(stage.shape.blocks_per_stage);
   for (std::size_t block = 0; block < blocks; ++block) {
     const std::size_t begin = block_begin(stage, block);
-    saved.blocks.push_back(run_block(layers, stage, begin, between));
+    saved.blocks.push_back(run_block(layers, stage, block, between, run));
     const bool leaves = block + 1 == blocks && !stage.last;
     if (leaves && output.data == nullptr) break;
     between = leaves ? output : layers.make(between.rows, between.columns);
@@ -165,11 +216,10 @@ GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuFo
 }
 
 GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run) {
-  BackwardRun back(layers, stage);
-  GpuMatrix grad = stage.last ? back.run_head(run) : run.output_grad;
+  BackwardRun back(layers, stage, run);
+  GpuMatrix grad = stage.last ? back.run_head() : run.output_grad;
   for (std::size_t block = run.saved.blocks.size(); block-- > 0;)
-    grad = back.run_block(block_begin(stage, block), run.saved.blocks[block], grad,
-                          block == 0 ? run.input_grad : GpuMatrix());
+    grad = back.run_block(block, grad, block == 0 ? run.input_grad : GpuMatrix());
   return std::move(back).finish(grad);
 }
 
@@ -186,8 +236,9 @@ void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWo
     layers.drop(gain.grad);
   }
   if (!stage.first) return;
-  layers.embed_grad(work.embedded_grad, tokens.inputs, stage.weights[kEmbedding].grad,
-                    stage.weights[kPosition].grad);
+  layers.embed_grad(
+      work.embedded_grad, tokens.inputs, stage.weights[kEmbedding].grad,
+      rows_of(stage.weights[kPosition].grad, tokens.positions.begin, tokens.positions.count));
   layers.drop(work.embedded_grad);
 }
 
@@ -197,22 +248,31 @@ void drop_attention(GpuLayers& layers, GpuActivations& saved) {
       layers.drop(std::exchange(*matrix, GpuMatrix()));
 }
 
-void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved) {
-  const AttentionShape shape = attention_shape(stage.shape);
-  for (GpuBlockActivations& block : saved.blocks) {
-    block.attention = layers.attention_weights(block.qkv, shape);
-    block.mixed = layers.mix_values(block.qkv, block.attention, shape);
-  }
+void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved,
+                    const Positions& positions, const GpuSliceContext* context) {
+  const AttentionShape shape = attention_shape(stage.shape, positions);
+  for (std::size_t block = 0; block < saved.blocks.size(); ++block)
+    run_attention(layers, known_qkv(saved.blocks[block], block, context), shape,
+                  saved.blocks[block]);
 }
 
-void drop(GpuLayers& layers, const GpuActivations& saved) {
-  for (const GpuBlockActivations& block : saved.blocks)
-    for (const GpuMatrix* matrix :
-         {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed, &block.middle,
-          &block.middle_normed, &block.before_gelu, &block.after_gelu})
-      layers.drop(*matrix);
-  for (const GpuMatrix* matrix : {&saved.head_input, &saved.head_normed, &saved.probabilities})
-    layers.drop(*matrix);
+GpuSliceContext make_context(GpuLayers& layers, const GpuStage& stage) {
+  GpuSliceContext context;
+  for (std::int32_t block = 0; block < stage.shape.blocks_per_stage; ++block)
+    for (auto* const matrices : {&context.qkv, &context.qkv_grad}) {
+      matrices->push_back(layers.make(stage.shape.rows(), 3 * stage.shape.width));
+      layers.clear(matrices->back());
+    }
+  return context;
+}
+
+void drop(GpuLayers& layers, const GpuSliceContext& context) {
+  for (const auto* const matrices : {&context.qkv, &context.qkv_grad})
+    for (const GpuMatrix& matrix : *matrices) layers.drop(matrix);
+}
+
+void drop(GpuLayers& layers, GpuActivations saved) {
+  for (const GpuMatrix* const matrix : saved.matrices()) layers.drop(*matrix);
 }
 
 }  // namespace bubblescope

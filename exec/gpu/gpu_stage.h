@@ -33,6 +33,8 @@ struct GpuActivations {
   GpuMatrix head_input, head_normed, probabilities;
 
   Bytes bytes() const;
+  /// Those that are there, in a fixed order.
+  std::vector<GpuMatrix*> matrices();
 };
 
 /// left^T * right, still to be added to a weight's gradient.
@@ -55,12 +57,24 @@ struct GpuWeightWork {
   Bytes bytes() const;
 };
 
-/// One micro-batch's tokens on the stage's device, and where its loss goes.
+/// The tokens of one micro-batch, or of a slice of it, on the stage's device, and where their loss
+/// goes.
 struct GpuTokens {
   const void* inputs = nullptr;
   const void* targets = nullptr;
   float* loss = nullptr;
+  Positions positions = {};
 };
+
+/// What the slices of a micro-batch leave to each other on one stage, per block: queries, keys and
+/// values of whole sequences, as far as they were made, and what is known of their gradients.
+struct GpuSliceContext {
+  std::vector<GpuMatrix> qkv;
+  std::vector<GpuMatrix> qkv_grad;
+};
+
+GpuSliceContext make_context(GpuLayers& layers, const GpuStage& stage);
+void drop(GpuLayers& layers, const GpuSliceContext& context);
 
 /// What a forward reads and writes. The input is empty on the first stage. What the next stage
 /// reads goes to `output`; where that is empty it is not made.
@@ -68,6 +82,7 @@ struct GpuForwardRun {
   GpuMatrix input;
   GpuTokens tokens;
   GpuMatrix output = {};
+  const GpuSliceContext* context = nullptr;  ///< null: sequences are whole
 };
 
 /// The input becomes part of what is returned.
@@ -81,6 +96,7 @@ struct GpuInputGradRun {
   GpuMatrix output_grad;
   GpuMatrix input_grad;
   float scale = 1;
+  const GpuSliceContext* context = nullptr;  ///< null: sequences are whole
 };
 
 GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run);
@@ -93,9 +109,10 @@ void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWo
 void drop_attention(GpuLayers& layers, GpuActivations& saved);
 
 /// Makes it again.
-void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved);
+void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved,
+                    const Positions& positions, const GpuSliceContext* context);
 
 /// Gives back what a forward made, without a backward.
-void drop(GpuLayers& layers, const GpuActivations& saved);
+void drop(GpuLayers& layers, GpuActivations saved);
 
 }  // namespace bubblescope

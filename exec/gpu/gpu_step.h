@@ -57,6 +57,9 @@ class GpuStep {
   /// Runs the step unless it has run, and tells what became of a rank in it.
   RankResult result(std::int32_t rank);
 
+  /// When an instruction ran in the step that has run; empty: it did not.
+  std::optional<Span> span_of(InstructionId id) const;
+
   /// Of the first device, in the step that has run.
   const ZeroTime& zero_time() const { return zero_time_; }
 
@@ -78,7 +81,6 @@ class GpuStep {
   void stop(Stop reason);
   void note_states();
   void drain();
-  std::optional<Span> span_of(InstructionId id) const;
   Stand explain(InstructionId id) const;
 
   const GpuMachine& machine_;

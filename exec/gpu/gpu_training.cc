@@ -14,34 +14,29 @@ BubblescopeNumber number_of(Precision precision) {
   return precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
 }
 
-/// What passes between stages.
-GpuMatrix between_stages(const TransformerShape& model, BubblescopeNumber number) {
-  return {nullptr, model.rows(), model.width, number};
-}
-
 /// More than the host cannot train.
-void expect_trainable_on_gpus(const Schedule& schedule, const TrainingOptions& options) {
-  expect_trainable(schedule, options);
-  if (schedule.shape.slices > 1 || !schedule.replicas_of_stage.empty())
+void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
+  const Schedule& schedule = job.schedule;
+  expect_trainable(schedule, *job.training);
+  if (!schedule.replicas_of_stage.empty())
     throw Error(schedule.name +
-                " cuts sequences or shares stages, which is not trained on GPUs yet; use --backend "
-                "cpu, or --work spin");
-  if (!schedule.weights.empty())
+                " shares stages among ranks, which is not trained on GPUs yet; leave --replicas "
+                "out, use --backend cpu, or --work spin");
+  if (schedule.weights.empty()) return;
+  if (copies > 1)
     throw Error(schedule.name +
-                " trains without flushes, on weights of several versions, which is not done on "
-                "GPUs yet; use --backend cpu, or --work spin");
-  for (const RankOrder& ops : schedule.order)
-    for (const Op& op : ops)
-      if (is_copy(op.kind))
-        throw Error(to_string(op) +
-                    ": activations are not moved out of a GPU yet; use --backend cpu, or --work "
-                    "spin");
+                " updates without flushes, and copies of the pipeline add their gradients up after "
+                "a step: start as many processes as ranks");
+  if (job.device.graph && job.training->optimizer.kind == OptimizerOptions::Kind::kAdam)
+    throw Error(schedule.name +
+                " updates within the step, where Adam counts its updates, which a graph does not; "
+                "leave --graph out, or take --training-optimizer sgd");
 }
 
-/// Whether optimizer steps run where the program has them. Replicas are summed after the step; and
-/// in a graph every step would be Adam's second.
+/// Whether optimizer steps run where the program has them. Replicas are summed after the step, and
+/// backwards that do not flush update by themselves; in a graph every step would be Adam's second.
 bool updates_inside(const JobRequest& job) {
-  const bool alone = job.schedule.pipelines == 1;
+  const bool alone = job.schedule.pipelines == 1 && job.schedule.weights.empty();
   const bool counts_steps = job.training->optimizer.kind == OptimizerOptions::Kind::kAdam;
   return alone && !(job.device.graph && counts_steps) &&
          std::any_of(job.program.instructions.begin(), job.program.instructions.end(),
@@ -56,50 +51,51 @@ bool updates_inside(const JobRequest& job) {
 
 }  // namespace
 
+std::vector<GpuMatrix*> GpuTraining::MicrobatchState::kept() {
+  if (saved) return saved->matrices();
+  if (input.rows == 0) return {};
+  return {&input};
+}
+
 GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange)
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
-      options_((expect_trainable_on_gpus(job.schedule, *job.training), *job.training)),
+      options_((expect_trainable_on_gpus(job, exchange.copies), *job.training)),
       exchange_(std::move(exchange)),
+      number_(number_of(job.device.precision)),
       layers_(static_cast<std::size_t>(machine.ranks())),
-      weights_(machine, job.schedule, options_, number_of(job.device.precision)),
-      mail_(machine, job.schedule, between_stages(options_.model, number_of(job.device.precision))),
+      weights_(machine, job.schedule, options_, number_),
+      mail_(machine, job.schedule, options_.model, number_),
+      data_(machine, job.schedule, options_),
+      evictions_(machine, job.schedule),
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
-                                       job.schedule.shape.microbatches)),
-      held_(layers_.size()),
-      peak_(held_.size()),
+                                       job.schedule.shape.microbatches *
+                                       job.schedule.shape.slices)),
+      contexts_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
+                                         job.schedule.shape.microbatches)),
+      held_(job.program.size(), machine.ranks()),
+      pools_(held_),
+      gradient_scale_(gradient_scale(job.schedule)),
       updates_inside_(exchange_.copies == 1 && updates_inside(job)) {
-  for (std::int32_t rank = 0; rank < machine.ranks(); ++rank)
-    if (machine.runs(rank))
-      layers_[static_cast<std::size_t>(rank)].emplace(machine, rank,
-                                                      number_of(job.device.precision));
-  const auto microbatches = static_cast<std::size_t>(schedule_.shape.microbatches);
-  const auto rows = static_cast<std::size_t>(options_.model.rows());
-  for (std::int32_t device = 0; device < machine.device_count(); ++device) {
-    tokens_.push_back(
-        machine.gpu().allocate(device, 2 * microbatches * rows * sizeof(std::int32_t)));
-    losses_.push_back(machine.gpu().allocate(device, microbatches * sizeof(float)));
+  if (!schedule_.keeper_of_rank.empty()) order_.emplace(program_);
+  for (std::int32_t rank = 0; rank < machine.ranks(); ++rank) {
+    if (!machine.runs(rank)) continue;
+    auto& layers = layers_[static_cast<std::size_t>(rank)].emplace(machine, rank, number_);
+    if (order_) layers.pool().share(*order_);
   }
+  if (order_) evictions_.share(*order_);
   for (const RankOrder& ops : schedule_.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute) state_of(op).recompute = schedule_.recompute(op.stage);
 }
 
 void GpuTraining::begin_step() {
-  const auto step = static_cast<std::int32_t>(step_losses_.size());
-  std::vector<std::int32_t> inputs;
-  std::vector<std::int32_t> targets;
-  for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
-    const Tokens tokens =
-        make_tokens(options_, step, exchange_.copy * schedule_.shape.microbatches + microbatch);
-    inputs.insert(inputs.end(), tokens.inputs.begin(), tokens.inputs.end());
-    targets.insert(targets.end(), tokens.targets.begin(), tokens.targets.end());
-  }
-  inputs.insert(inputs.end(), targets.begin(), targets.end());
-  for (const GpuHandle& tokens : tokens_)
-    machine_.gpu().upload(tokens.get(), inputs.data(), inputs.size() * sizeof(std::int32_t));
-  weights_.clear_gradients();
+  data_.upload(static_cast<std::int32_t>(step_losses_.size()), exchange_.copy);
+  weights_.begin_step();
+  evictions_.settle();
+  for (std::optional<GpuLayers>& layers : layers_)
+    if (layers) layers->pool().settle();
 }
 
 void GpuTraining::enqueue(InstructionId id, void* stream) {
@@ -111,30 +107,41 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
                                static_cast<std::size_t>(message.to.bytes()), stream);
   }
   if (instruction.role != Role::kWork) return;
-  if (is_compute(op.kind)) layers_of(op).set_stream(stream);
-  run(op, stream);
+  enqueued_ = id;
+  held_.begin(id);
+  GpuLayers& layers = layers_of(instruction);
+  if (is_compute(op.kind)) layers.set_stream(stream);
+  ActivationPool& pool = layers.pool();
+  pool.set_user(id);
+  pool.forget_peak();
+  const Bytes before = pool.held();
+  run(id, stream);
+  pools_.begin(id);
+  pools_.change(id, instruction.rank, pool.held() - before, pool.peak() - before);
 }
 
 GpuMessage GpuTraining::find_message(const Op& op) const {
   const bool goes_forward = op.kind == OpKind::kSendForward;
   const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
-                  op.stage + (goes_forward ? 1 : -1), op.microbatch};
+                  op.stage + (goes_forward ? 1 : -1), op.microbatch, op.slice};
   return {mail_.outbox(slot), mail_.inbox(slot)};
 }
 
-void GpuTraining::run(const Op& op, void* stream) {
+void GpuTraining::run(InstructionId id, void* stream) {
+  const Instruction& instruction = program_.instructions[id];
+  const Op& op = instruction.op;
   switch (op.kind) {
     case OpKind::kForward: return compute_forward(op);
     case OpKind::kRecompute: return compute_again(op);
     case OpKind::kInputGrad: return compute_input_grad(op);
-    case OpKind::kWeightGrad: return compute_weight_grad(op);
-    case OpKind::kBackward: compute_input_grad(op); return compute_weight_grad(op);
+    case OpKind::kWeightGrad: return compute_weight_grad(op, stream);
+    case OpKind::kBackward: compute_input_grad(op); return compute_weight_grad(op, stream);
+    case OpKind::kEvict: return move_out({id, instruction.rank, stream}, instruction);
+    case OpKind::kLoad: return move_back({id, instruction.rank, stream}, instruction);
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
-    case OpKind::kEvict:
-    case OpKind::kLoad:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
@@ -147,105 +154,151 @@ void GpuTraining::run(const Op& op, void* stream) {
 }
 
 void GpuTraining::compute_forward(const Op& op) {
-  const GpuStage& stage = stage_of(op);
+  const GpuStage& stage = weights_.read(op);
   MicrobatchState& state = state_of(op);
-  const GpuMatrix output =
-      stage.last ? GpuMatrix() : mail_.outbox({Direction::kForward, op.stage + 1, op.microbatch});
-  GpuActivations saved = run_forward(layers_of(op), stage, {input_of(op), tokens_of(op), output});
-  if (state.recompute == Recompute::kFull || schedule_.forward_only) {
-    drop(layers_of(op), saved);
-    return hold(op, schedule_.forward_only ? 0 : input_of(op).bytes());
-  }
+  const Slot next{Direction::kForward, op.stage + 1, op.microbatch, op.slice};
+  const GpuMatrix output = stage.last ? GpuMatrix() : mail_.outbox(next);
+  GpuActivations saved =
+      run_forward(layers_of(op), stage, {input_of(op), data_.of(op), output, context_of(op)});
+  state.is_here = true;
   state.complete = state.recompute == Recompute::kNone;
+  if (schedule_.forward_only) {
+    drop(layers_of(op), std::move(saved));
+    return forget_context(op, schedule_.shape.slices - 1);
+  }
+  if (state.recompute == Recompute::kFull) {
+    drop(layers_of(op), std::move(saved));
+    state.input = input_of(op);
+    return hold(op, state.input.bytes() + context_bytes(op));
+  }
   if (!state.complete) drop_attention(layers_of(op), saved);
-  hold(op, saved.bytes());
+  hold(op, saved.bytes() + context_bytes(op));
   state.saved = std::move(saved);
 }
 
 void GpuTraining::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
+  if (!state.is_here) refuse(op, "what it starts from");
+  const GpuStage& stage = weights_.read(op);
   state.complete = true;
-  if (state.recompute == Recompute::kSelective) {
-    if (!state.saved) refuse(op, "its forward");
-    make_attention(layers_of(op), stage_of(op), *state.saved);
-    return hold(op, state.saved->bytes());
-  }
-  state.saved = run_forward(layers_of(op), stage_of(op), {input_of(op), tokens_of(op), {}});
-  hold(op, state.saved->bytes());
+  if (state.recompute == Recompute::kSelective)
+    make_attention(layers_of(op), stage, *state.saved, data_.of(op).positions, context_of(op));
+  else
+    state.saved =
+        run_forward(layers_of(op), stage, {input_of(op), data_.of(op), {}, context_of(op)});
+  hold(op, state.saved->bytes() + context_bytes(op));
 }
 
 void GpuTraining::compute_input_grad(const Op& op) {
-  const GpuStage& stage = stage_of(op);
+  const GpuStage& stage = weights_.read(op);
   MicrobatchState& state = state_of(op);
-  if (!state.saved || !state.complete) refuse(op, "the whole of its forward");
-  const GpuMatrix output_grad =
-      stage.last ? GpuMatrix() : mail_.inbox({Direction::kBackward, op.stage, op.microbatch});
-  const GpuMatrix input_grad =
-      stage.first ? GpuMatrix() : mail_.outbox({Direction::kBackward, op.stage - 1, op.microbatch});
-  const float scale = 1 / static_cast<float>(schedule_.shape.microbatches * exchange_.copies);
-  state.work = run_input_grad(layers_of(op), stage,
-                              {*state.saved, tokens_of(op), output_grad, input_grad, scale});
+  if (!state.saved || !state.complete || !state.is_here) refuse(op, "the whole of its forward");
+  const auto slot = [&](std::int32_t reader) {
+    return Slot{Direction::kBackward, reader, op.microbatch, op.slice};
+  };
+  const GpuMatrix output_grad = stage.last ? GpuMatrix() : mail_.inbox(slot(op.stage));
+  const GpuMatrix input_grad = stage.first ? GpuMatrix() : mail_.outbox(slot(op.stage - 1));
+  const float scale = gradient_scale_ / static_cast<float>(exchange_.copies);
+  state.work =
+      run_input_grad(layers_of(op), stage,
+                     {*state.saved, data_.of(op), output_grad, input_grad, scale, context_of(op)});
   state.saved.reset();
+  forget_context(op, 0);
   hold(op, state.work->bytes());
 }
 
-void GpuTraining::compute_weight_grad(const Op& op) {
+void GpuTraining::compute_weight_grad(const Op& op, void* stream) {
   MicrobatchState& state = state_of(op);
   if (!state.work) refuse(op, "its input gradient");
-  run_weight_grad(layers_of(op), stage_of(op), *state.work, tokens_of(op));
+  run_weight_grad(layers_of(op), weights_.stage(op.stage), *state.work, data_.of(op));
   state.work.reset();
   hold(op, 0);
+  weights_.end_backward(op, stream);
+}
+
+/// What is elsewhere counts as its keeper's, unless that is the host.
+void GpuTraining::move_out(const GpuEvictions::Copy& copy, const Instruction& evict) {
+  MicrobatchState& state = state_of(evict.op);
+  if (!std::exchange(state.is_here, false)) refuse(evict.op, "what its forward keeps");
+  const Bytes moved = state.held - context_bytes(evict.op);
+  state.elsewhere = evictions_.move_out(copy, layers_of(evict.op).pool(), state.kept());
+  hold(evict.op, context_bytes(evict.op));
+  if (evict.peer != evict.rank) held_.change(copy.id, evict.peer, moved);
+}
+
+void GpuTraining::move_back(const GpuEvictions::Copy& copy, const Instruction& load) {
+  MicrobatchState& state = state_of(load.op);
+  if (std::exchange(state.is_here, true)) refuse(load.op, "the copy that it brings back");
+  const std::vector<GpuMatrix> elsewhere = std::exchange(state.elsewhere, {});
+  evictions_.move_back(copy, layers_of(load.op).pool(), elsewhere, state.kept());
+  Bytes moved = 0;
+  for (const GpuMatrix& matrix : elsewhere) moved += matrix.bytes();
+  hold(load.op, moved + context_bytes(load.op));
+  if (load.peer != load.rank) held_.change(copy.id, load.peer, -moved);
 }
 
 /// The micro-batch now holds so many bytes on its rank.
 void GpuTraining::hold(const Op& op, Bytes bytes) {
-  const std::size_t rank = rank_of(op);
-  held_[rank] += bytes - std::exchange(state_of(op).held, bytes);
-  peak_[rank] = std::max(peak_[rank], held_[rank]);
+  held_.change(enqueued_, static_cast<std::int32_t>(rank_of(op)),
+               bytes - std::exchange(state_of(op).held, bytes));
 }
 
 std::size_t GpuTraining::rank_of(const Op& op) const {
-  return static_cast<std::size_t>(schedule_.rank_of_stage[static_cast<std::size_t>(op.stage)]);
+  return static_cast<std::size_t>(schedule_.rank_of(op.stage, op.microbatch));
 }
 
 GpuTraining::MicrobatchState& GpuTraining::state_of(const Op& op) {
-  return states_[static_cast<std::size_t>(std::int64_t{op.stage} * schedule_.shape.microbatches +
-                                          op.microbatch)];
-}
-
-GpuTokens GpuTraining::tokens_of(const Op& op) const {
-  const std::int32_t device = machine_.place(static_cast<std::int32_t>(rank_of(op))).device;
-  const auto* const inputs =
-      static_cast<const std::int32_t*>(tokens_[static_cast<std::size_t>(device)].get());
-  const std::int64_t rows = options_.model.rows();
-  auto* const losses = static_cast<float*>(losses_[static_cast<std::size_t>(device)].get());
-  return {inputs + op.microbatch * rows,
-          inputs + (schedule_.shape.microbatches + op.microbatch) * rows, losses + op.microbatch};
+  const std::int64_t forwards = std::int64_t{schedule_.shape.microbatches} * schedule_.shape.slices;
+  return states_[static_cast<std::size_t>(op.stage * forwards + schedule_.forward_index(op))];
 }
 
 GpuMatrix GpuTraining::input_of(const Op& op) const {
-  return stage_of(op).first ? GpuMatrix()
-                            : mail_.inbox({Direction::kForward, op.stage, op.microbatch});
+  if (schedule_.is_first(op.stage)) return {};
+  return mail_.inbox({Direction::kForward, op.stage, op.microbatch, op.slice});
 }
 
-void GpuTraining::finish_step() {
-  double loss = 0;
-  const auto stages = schedule_.stages_per_pipeline();
-  for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
-    const std::int32_t pipeline = schedule_.pipeline_of_microbatch(microbatch);
-    const Op last = forward((pipeline + 1) * stages - 1, microbatch);
-    if (!machine_.runs(static_cast<std::int32_t>(rank_of(last)))) continue;
-    float part = 0;
-    machine_.gpu().download(&part, tokens_of(last).loss, sizeof part);
-    loss += static_cast<double>(part);
-  }
+/// Null where sequences are whole. It is made for the first op that asks.
+const GpuSliceContext* GpuTraining::context_of(const Op& op) {
+  if (schedule_.shape.slices == 1) return nullptr;
+  GpuSliceContext& context = contexts_[context_index(op)];
+  if (context.qkv.empty()) context = make_context(layers_of(op), weights_.stage(op.stage));
+  return &context;
+}
+
+std::size_t GpuTraining::context_index(const Op& op) const {
+  return static_cast<std::size_t>(std::int64_t{op.stage} * schedule_.shape.microbatches +
+                                  op.microbatch);
+}
+
+/// A slice's own part of it, which counts with the slice.
+Bytes GpuTraining::context_bytes(const Op& op) const {
+  const Bytes floats = bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
+  return number_ == kBubblescopeBfloat16 ? floats / 2 : floats;
+}
+
+/// Behind the op of this slice, which is the last that needs it.
+void GpuTraining::forget_context(const Op& op, std::int32_t last_slice) {
+  if (schedule_.shape.slices == 1 || op.slice != last_slice) return;
+  drop(layers_of(op), std::exchange(contexts_[context_index(op)], {}));
+}
+
+void GpuTraining::finish_step(const HeldMemory::Times& times) {
+  held_.note_step(times);
+  pools_.note_step(times);
+  double loss = data_.sum_losses();
   if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
   step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
-  if (schedule_.forward_only) return;
-  if (updates_inside_) return;
+  if (schedule_.forward_only || updates_inside_ || !schedule_.weights.empty()) return;
   weights_.sum_replicas();
   if (exchange_.sum_replicas) exchange_.sum_replicas();
   weights_.update();
+}
+
+std::vector<PoolUse> GpuTraining::pools() const {
+  std::vector<PoolUse> pools(layers_.size());
+  for (std::size_t rank = 0; rank < pools.size(); ++rank)
+    if (layers_[rank]) pools[rank] = {pools_.peaks()[rank], layers_[rank]->pool().reserved()};
+  return pools;
 }
 
 TrainingResult GpuTraining::result() const {

@@ -7,10 +7,13 @@
 #include <optional>
 #include <vector>
 
+#include "exec/gpu/gpu_data.h"
+#include "exec/gpu/gpu_evictions.h"
 #include "exec/gpu/gpu_lanes.h"
 #include "exec/gpu/gpu_mail.h"
 #include "exec/gpu/gpu_stage.h"
 #include "exec/gpu/gpu_weights.h"
+#include "exec/gpu/held_memory.h"
 #include "exec/job.h"
 
 namespace bubblescope {
@@ -44,51 +47,73 @@ class GpuTraining {
   /// Enqueues an instruction on a stream.
   void enqueue(InstructionId id, void* stream);
 
-  /// While nothing runs: reads the losses, sums replicas' gradients, updates the weights.
-  void finish_step();
+  /// While nothing runs: reads the losses, sums replicas' gradients, updates the weights. `times`
+  /// say when what ranks hold was there at once.
+  void finish_step(const HeldMemory::Times& times = {});
 
   /// Downloads what the steps left behind.
   TrainingResult result() const;
 
   /// The most bytes of activations that each rank has held between ops.
-  const std::vector<Bytes>& peak_bytes() const { return peak_; }
+  const std::vector<Bytes>& peak_bytes() const { return held_.peaks(); }
+
+  /// Of each rank that runs here.
+  std::vector<PoolUse> pools() const;
 
  private:
+  /// Of a micro-batch, or of a slice of one, on a stage.
   struct MicrobatchState {
     std::optional<GpuActivations> saved;
+    GpuMatrix input;  ///< where everything is made again from it
     std::optional<GpuWeightWork> work;
+    std::vector<GpuMatrix> elsewhere;  ///< what was evicted
     Recompute recompute = Recompute::kNone;
     bool complete = false;  ///< nothing of what is saved must be made again
+    bool is_here = false;   ///< not evicted
     Bytes held = 0;
+
+    std::vector<GpuMatrix*> kept();
   };
 
-  void run(const Op& op, void* stream);
+  void run(InstructionId id, void* stream);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
   void compute_input_grad(const Op& op);
-  void compute_weight_grad(const Op& op);
+  void compute_weight_grad(const Op& op, void* stream);
+  void move_out(const GpuEvictions::Copy& copy, const Instruction& evict);
+  void move_back(const GpuEvictions::Copy& copy, const Instruction& load);
   void hold(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
   GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
-  const GpuStage& stage_of(const Op& op) const { return weights_.stage(op.stage); }
+  GpuLayers& layers_of(const Instruction& instruction) {
+    return *layers_[static_cast<std::size_t>(instruction.rank)];
+  }
   MicrobatchState& state_of(const Op& op);
-  GpuTokens tokens_of(const Op& op) const;
   GpuMatrix input_of(const Op& op) const;
+  const GpuSliceContext* context_of(const Op& op);
+  std::size_t context_index(const Op& op) const;
+  Bytes context_bytes(const Op& op) const;
+  void forget_context(const Op& op, std::int32_t last_slice);
 
   const GpuMachine& machine_;
   const Schedule& schedule_;
   const Program& program_;
   TrainingOptions options_;
   GpuExchange exchange_;
+  BubblescopeNumber number_;
   std::vector<std::optional<GpuLayers>> layers_;  ///< [rank], of those that run here
   GpuWeights weights_;
   GpuMail mail_;
-  std::vector<GpuHandle> tokens_;        ///< [device]: inputs, then targets, of all micro-batches
-  std::vector<GpuHandle> losses_;        ///< [device]: one per micro-batch
-  std::vector<MicrobatchState> states_;  ///< [stage * microbatches + microbatch]
-  std::vector<Bytes> held_;              ///< [rank]
-  std::vector<Bytes> peak_;              ///< [rank]
-  bool updates_inside_ = false;          ///< by the program's own optimizer steps
+  GpuData data_;
+  GpuEvictions evictions_;
+  std::optional<CertainOrder> order_;      ///< where ranks' memory is used on several streams
+  std::vector<MicrobatchState> states_;    ///< [stage * forwards + Schedule::forward_index]
+  std::vector<GpuSliceContext> contexts_;  ///< [stage * microbatches + microbatch], as needed
+  HeldMemory held_;                        ///< between ops
+  HeldMemory pools_;                       ///< while they run, too
+  float gradient_scale_;
+  InstructionId enqueued_ = 0;   ///< the one whose work is being enqueued
+  bool updates_inside_ = false;  ///< by the program's own optimizer steps
   std::vector<double> step_losses_;
 };
 

@@ -22,8 +22,8 @@ enum class Kernel : std::int32_t {
   /// extra[0][column] = sum over rows of input * inverse * gradient: floats; inputs: the norm's
   /// input, gradient of its output, inverses.
   kGainGrad,
-  /// In place on target: row r becomes the softmax of its first r mod period + 1 entries, the rest
-  /// zero.
+  /// In place on target: row r becomes the softmax of its first columns - period + r mod period + 1
+  /// entries, the rest zero.
   kCausalSoftmax,
   /// In place on target, the gradient of softmax rows becomes that of their logits; inputs[0]: the
   /// rows.

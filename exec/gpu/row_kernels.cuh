@@ -71,7 +71,7 @@ __device__ SoftmaxScale softmax_scale(const Value* row, int count) {
 template <class Value>
 __global__ void causal_softmax_kernel(Value* target, int columns, int period) {
   Value* const row = target + static_cast<std::int64_t>(blockIdx.x) * columns;
-  const int count = static_cast<int>(blockIdx.x % period) + 1;
+  const int count = columns - period + static_cast<int>(blockIdx.x % period) + 1;
   const SoftmaxScale scale = softmax_scale(row, count);
   for (int column = threadIdx.x; column < columns; column += blockDim.x)
     row[column] = from_float<Value>(

@@ -115,6 +115,18 @@ void add_memory(BubblescopeGpu& calls) {
     state().memory.erase(memory);
     delete[] static_cast<float*>(memory);
   };
+  calls.allocate_on_host = [](std::size_t bytes, void** memory) {
+    if (const char* const error = answer("allocate_on_host")) return error;
+    *memory = new float[(bytes + 3) / 4];
+    std::memset(*memory, 0xff, (bytes + 3) / 4 * 4);
+    state().gpu.host_bytes += static_cast<std::int64_t>(bytes);
+    ++state().gpu.handles;
+    return answer("none");
+  };
+  calls.release_on_host = [](void* memory) {
+    --state().gpu.handles;
+    delete[] static_cast<float*>(memory);
+  };
   calls.upload = [](void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     return answer("upload");

@@ -25,6 +25,7 @@ struct FakeGpu {
   std::string fails_at;      ///< the name of a call that fails; empty: none does
   std::int64_t handles = 0;  ///< that were created and not released
   std::int64_t bytes = 0;    ///< of memory, the same
+  std::int64_t host_bytes = 0;  ///< of the host's memory, that were ever taken
   std::int64_t launches = 0;
   std::int64_t graph_launches = 0;
   std::vector<std::int32_t> partition_sizes;

@@ -85,7 +85,8 @@ void causal_softmax(const BubblescopeLaunch& launch, const HostLaunch& host) {
   const Matrix scores = host.target();
   Matrix result(scores.rows, scores.columns);
   for (std::int32_t row = 0; row < scores.rows; ++row) {
-    const auto count = static_cast<std::int32_t>(row % launch.period) + 1;
+    const auto count =
+        static_cast<std::int32_t>(launch.columns - launch.period + row % launch.period) + 1;
     Matrix part(1, count);
     std::copy_n(scores.row(row), count, part.values.begin());
     part = softmax(part);

@@ -10,9 +10,12 @@
 #include "exec/execute.h"
 #include "exec/gpu/activation_pool.h"
 #include "exec/gpu/gpu_job.h"
+#include "exec/gpu/version_ring.h"
 #include "exec/training/proof.h"
+#include "sim/analysis/memory_curve.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/fake_gpu.h"
@@ -24,6 +27,10 @@ namespace {
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
                std::int32_t microbatches) {
   return build_schedule(find_schedule(name), {{ranks, chunks, microbatches, 1, {}}, {}, {}});
+}
+
+Schedule build_sliced(const std::string& name, std::int32_t slices) {
+  return build_schedule(find_schedule(name), {{2, 1, 4, slices, {}}, {}, {}});
 }
 
 struct Trained {
@@ -55,7 +62,6 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
       } catch (const Error&) {
         continue;
       }
-      if (!schedule.weights.empty() || schedule.shape.slices > 1) continue;
       SCOPED_TRACE(def.name);
       const Trained trained = train(schedule, small_model(2));
       ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
@@ -133,6 +139,151 @@ TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
     }
 }
 
+// Sequences of 7 tokens: slices of 4 and 3, of 3, 2 and 2, of 2, 2, 2 and 1. Attention looks back
+// over all of them, and two sequences of a micro-batch lie apart in what slices share.
+TEST(GpuTraining, SlicesOfSequencesTrainAsWholeOnes) {
+  for (const std::int32_t slices : {2, 3, 4})
+    for (const char* name : {"seq1f1b", "terapipe"})
+      for (const Recompute recompute :
+           {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+        SCOPED_TRACE(std::string(name) + ", " + std::to_string(slices));
+        reset_fake_gpu(2);
+        TrainingOptions options = small_model(2);
+        options.model.sequence = 7;
+        options.model.blocks_per_stage = 2;
+        Schedule schedule = build_sliced(name, slices);
+        if (recompute != Recompute::kNone) schedule = with_recompute(schedule, {recompute});
+        DeviceOptions device;
+        device.graph = slices == 3;
+        const Trained trained = train(schedule, options, device);
+        ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+        EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+      }
+}
+
+// Four ranks: pipedream's first stage keeps four versions of its weights, 2BW's two.
+TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
+  for (const char* name : {"pipedream", "pipedream-2bw", "pipedream-vertical"})
+    for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
+      for (const bool graph : {false, true}) {
+        if (graph && kind == OptimizerOptions::Kind::kAdam) continue;  // refused below
+        SCOPED_TRACE(std::string(name) + (graph ? ", graph" : ""));
+        reset_fake_gpu(1);
+        TrainingOptions options = small_model(2);
+        // Larger steps of Adam blow differences of rounding up: 36 of them follow each other.
+        options.optimizer = {kind, kind == OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
+        DeviceOptions device;
+        device.graph = graph;
+        const Trained trained = train(build(name, 4, 1, 12), options, device);
+        ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+        EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+      }
+}
+
+TEST(GpuTraining, KeepsAsManyVersionsAsAreReadAtOnce) {
+  // In 1F1B's steady state rank r of p has p - r micro-batches on their way, and each backward
+  // makes a version.
+  const std::vector<VersionPlan> one_each = plan_versions(build("pipedream", 4, 1, 12));
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(one_each[stage].at_once, 4 - static_cast<std::int32_t>(stage));
+    EXPECT_EQ(one_each[stage].updates, 12);
+  }
+  for (const VersionPlan& plan : plan_versions(build("pipedream-2bw", 4, 1, 12))) {
+    EXPECT_EQ(plan.at_once, 2);  // the paper's name
+    EXPECT_EQ(plan.updates, 3);  // of four micro-batches each
+  }
+  for (const VersionPlan& plan : plan_versions(build("1f1b", 4, 1, 12))) {
+    EXPECT_EQ(plan.at_once, 1);
+    EXPECT_EQ(plan.updates, 0);
+  }
+}
+
+/// What a training that is refused says.
+std::string refusal_of(const Schedule& schedule, const TrainingOptions& options,
+                       const DeviceOptions& device) {
+  try {
+    train(schedule, options, device);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(GpuTraining, WhatItCannotTrainIsRefusedWithAWayOut) {
+  reset_fake_gpu(1);
+  TrainingOptions adam = small_model(2);
+  adam.optimizer.kind = OptimizerOptions::Kind::kAdam;
+  DeviceOptions graph;
+  graph.graph = true;
+  EXPECT_EQ(refusal_of(build("pipedream", 2, 1, 4), adam, graph),
+            "pipedream updates within the step, where Adam counts its updates, which a graph does "
+            "not; leave --graph out, or take --training-optimizer sgd");
+  Schedule shared = build("pipedream", 2, 1, 4);
+  shared.replicas_of_stage = {1, 1};
+  EXPECT_EQ(refusal_of(shared, small_model(2), {}),
+            "pipedream shares stages among ranks, which is not trained on GPUs yet; leave "
+            "--replicas out, use --backend cpu, or --work spin");
+  Schedule late = build("pipedream", 2, 1, 4);
+  late.weights[1].back().written.reset();
+  EXPECT_EQ(refusal_of(late, small_model(2), {}),
+            "pipedream: the last micro-batches of a step are in no update of it, which is not "
+            "trained on GPUs; use --backend cpu, or a multiple of an update's micro-batches as -m");
+}
+
+/// Evicting schedules: to another rank, and to the host, alone and beside what is made again.
+std::vector<Schedule> evicting_schedules() {
+  return {build("bpipe", 4, 1, 8),
+          with_offload(build("1f1b", 4, 1, 8), {}),
+          with_offload(build("zb-h1", 4, 1, 8), {}),
+          with_offload(build("interleaved", 2, 2, 4), {kWhole, 2}),
+          with_offload(with_recompute(build("1f1b", 4, 1, 8), {Recompute::kFull}), {}),
+          with_offload(with_recompute(build("1f1b", 4, 1, 8), {Recompute::kSelective}), {}),
+          with_offload(build_sliced("seq1f1b", 2), {})};
+}
+
+TEST(GpuTraining, ActivationsLeaveAndComeBack) {
+  for (const std::int32_t devices : {1, 2, 4})
+    for (const bool graph : {false, true})
+      for (const Schedule& schedule : evicting_schedules()) {
+        SCOPED_TRACE(schedule.name + (graph ? ", graph" : ""));
+        FakeGpu& gpu = reset_fake_gpu(devices);
+        gpu.times.nanos_per_entry = 3;
+        gpu.times.nanos_per_byte = 1;
+        DeviceOptions device;
+        device.graph = graph;
+        const Trained trained = train(schedule, small_model(2), device);
+        ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+        EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+        EXPECT_EQ(gpu.host_bytes > 0, schedule.name != "bpipe");
+        EXPECT_EQ(gpu.handles, 0);
+        EXPECT_EQ(gpu.bytes, 0);
+      }
+}
+
+// What a rank holds at a time is what the analysis says of the step that was measured, whether its
+// keeper is another rank or the host.
+TEST(GpuTraining, WhatIsEvictedCountsAsItsKeepers) {
+  for (const char* name : {"bpipe", "1f1b"}) {
+    FakeGpu& gpu = reset_fake_gpu(1);
+    gpu.times.nanos_per_entry = 3;
+    gpu.times.nanos_per_byte = 1;
+    Schedule schedule = build(name, 4, 1, 8);
+    if (schedule.keeper_of_rank.empty()) schedule = with_offload(schedule, {});
+    const TrainingOptions options = small_model(2);
+    const Trained trained = train(schedule, options);
+    ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+    const auto memory = device_training_memory(schedule, options, Precision::kFloat32);
+    const Program program = std::get<Program>(lower(schedule));
+    std::vector<Bytes> expected(4, 0);
+    for (const Timeline& step : trained.execution.steps) {
+      const std::vector<Peak> peaks = find_peaks(schedule, program, step, memory);
+      for (std::size_t rank = 0; rank < 4; ++rank)
+        expected[rank] = std::max(expected[rank], *peaks[rank].bytes);
+    }
+    EXPECT_EQ(trained.peaks, expected) << name;
+  }
+}
+
 TEST(GpuTraining, GivesAllMemoryBack) {
   const FakeGpu& gpu = reset_fake_gpu(2);
   train(build("zb-h2", 4, 1, 8), small_model(2));
@@ -141,8 +292,9 @@ TEST(GpuTraining, GivesAllMemoryBack) {
 }
 
 TEST(GpuTraining, EveryCallThatFailsIsTold) {
-  for (const char* call : {"allocate", "upload", "download", "launch", "multiply", "clear", "copy",
-                           "create_multiplier", "begin_capture", "end_capture", "launch_graph"}) {
+  for (const char* call :
+       {"allocate", "upload", "download", "launch", "multiply", "clear", "copy",
+        "create_multiplier", "begin_capture", "end_capture", "launch_graph", "allocate_on_host"}) {
     SCOPED_TRACE(call);
     FakeGpu& gpu = reset_fake_gpu(1);
     gpu.fails_at = call;
@@ -150,7 +302,8 @@ TEST(GpuTraining, EveryCallThatFailsIsTold) {
     device.graph = true;
     std::string told;
     try {
-      const Trained trained = train(build("1f1b", 2, 1, 2), small_model(2), device);
+      const Schedule schedule = with_offload(build("gpipe", 2, 1, 4), {});
+      const Trained trained = train(schedule, small_model(2), device);
       if (trained.execution.breakdown) told = trained.execution.breakdown->message;
     } catch (const Error& error) {
       told = error.what();
@@ -189,6 +342,20 @@ TEST(GpuTraining, WhatIsLeftWhereAttentionIsMadeAgainIsThatOfTheHost) {
   const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
   EXPECT_EQ(device_training_memory(schedule, small_model(2), Precision::kFloat32).checkpoint_bytes,
             training_memory(schedule, small_model(2)).checkpoint_bytes);
+}
+
+TEST(GpuTraining, WhatSlicesTakeOnTheMeanIsThatOfTheHost) {
+  TrainingOptions options = small_model(2);
+  options.model.sequence = 7;
+  options.model.blocks_per_stage = 2;
+  for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+    const Schedule schedule = with_recompute(build_sliced("seq1f1b", 3), {recompute});
+    const MemoryModel device = device_training_memory(schedule, options, Precision::kFloat32);
+    const MemoryModel host = training_memory(schedule, options);
+    EXPECT_EQ(device.checkpoint_bytes, host.checkpoint_bytes);
+    for (std::size_t stage = 0; stage < 2; ++stage)
+      EXPECT_EQ(device.activation_bytes[stage].forward, host.activation_bytes[stage].forward);
+  }
 }
 
 TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {

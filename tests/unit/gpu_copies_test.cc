@@ -1,0 +1,119 @@
+// Memory that ops and copies share: nobody is given a piece that another stream may still use.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "exec/gpu/activation_pool.h"
+#include "exec/gpu/certain_order.h"
+#include "exec/gpu/held_memory.h"
+#include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "traces/text_schedule.h"
+
+namespace bubblescope {
+namespace {
+
+struct OneRank {
+  Program program;
+  std::map<std::string, InstructionId> id;
+};
+
+/// Ops beside copies, each of which has a stream of its own.
+OneRank make_one_rank() {
+  OneRank made;
+  made.program = std::get<Program>(
+      lower(parse_schedule_text("0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0"), LowerOptions()));
+  for (InstructionId id = 0; id < made.program.size(); ++id)
+    made.id[to_string(made.program.instructions[id].op)] = id;
+  return made;
+}
+
+TEST(CertainOrder, IsThatOfLanesAndOfWaits) {
+  const OneRank on = make_one_rank();
+  const CertainOrder order(on.program);
+  const auto comes_before = [&](const char* first, const char* then) {
+    return order.comes_before(on.id.at(first), on.id.at(then));
+  };
+  EXPECT_TRUE(comes_before("0F0", "0F1"));
+  EXPECT_TRUE(comes_before("0F0", "0EVICT0"));
+  EXPECT_FALSE(comes_before("0EVICT0", "0F1"));  // beside each other
+  EXPECT_TRUE(comes_before("0EVICT0", "0F2"));   // which needs the memory
+  EXPECT_TRUE(comes_before("0EVICT0", "0B0"));   // behind 0F2
+  EXPECT_TRUE(comes_before("0B2", "0LOAD0"));
+  EXPECT_FALSE(comes_before("0LOAD0", "0B1"));
+  EXPECT_TRUE(comes_before("0LOAD0", "0B0"));
+  EXPECT_FALSE(comes_before("0F2", "0F1"));
+  EXPECT_FALSE(comes_before("0F1", "0F1"));
+}
+
+TEST(CertainOrder, HoldsInEveryScheduleAsFarAsTheProgramSaysSo) {
+  const Schedule schedule =
+      with_offload(build_schedule(find_schedule("zb-h1"), {{3, 1, 6, 1, {}}, {}, {}}), {});
+  const Program program = std::get<Program>(lower(schedule, LowerOptions()));
+  const CertainOrder order(program);
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId before : program.dependencies_of(id)) {
+      const Instruction& waits = program.instructions[id];
+      const Instruction& awaited = program.instructions[before];
+      if (waits.rank != awaited.rank || is_message(awaited.op.kind) || is_message(waits.op.kind))
+        continue;
+      EXPECT_TRUE(order.comes_before(before, id));
+      EXPECT_FALSE(order.comes_before(id, before));
+    }
+}
+
+TEST(ActivationPool, GivesNobodyWhatACopyMayStillRead) {
+  const FakeGpu& gpu = reset_fake_gpu(1);
+  const Gpu device(fake_gpu_calls());
+  const OneRank on = make_one_rank();
+  const CertainOrder order(on.program);
+  ActivationPool pool(device, 0);
+  pool.share(order);
+  pool.set_user(on.id.at("0F0"));
+  void* const kept = pool.take(100);
+  pool.set_user(on.id.at("0EVICT0"));
+  pool.give(kept, 100);
+  pool.set_user(on.id.at("0F1"));  // is enqueued later, and may run while the copy reads
+  void* const other = pool.take(100);
+  EXPECT_NE(other, kept);
+  pool.set_user(on.id.at("0F2"));
+  EXPECT_EQ(pool.take(100), kept);
+  EXPECT_EQ(gpu.bytes, 200);
+}
+
+TEST(ActivationPool, ForgetsItsUsersBetweenSteps) {
+  reset_fake_gpu(1);
+  const Gpu device(fake_gpu_calls());
+  const OneRank on = make_one_rank();
+  const CertainOrder order(on.program);
+  ActivationPool pool(device, std::nullopt);
+  pool.share(order);
+  pool.set_user(on.id.at("0LOAD0"));
+  void* const piece = pool.take(100);
+  pool.give(piece, 100);
+  pool.settle();
+  pool.set_user(on.id.at("0EVICT0"));
+  EXPECT_EQ(pool.take(100), piece);
+}
+
+// A takes 3 from 0 on, and gives 2 back at 10. B takes 4 from 9 on: 3 + 4. In the order of the
+// program it would be 3 - 2 + 4.
+TEST(HeldMemory, IsSummedInTheOrderOfTime) {
+  HeldMemory held(3, 1);
+  for (InstructionId id = 0; id < 3; ++id) held.begin(id);
+  held.change(0, 0, 3);
+  held.change(1, 0, -2);
+  held.change(2, 0, 4);
+  held.note_step({});
+  EXPECT_EQ(held.peaks()[0], 5);
+  const Span spans[] = {{0, 0, 5}, {1, 5, 10}, {2, 9, 20}};
+  held.note_step([&](InstructionId id) { return spans[id]; });
+  EXPECT_EQ(held.peaks()[0], 7);
+}
+
+}  // namespace
+}  // namespace bubblescope

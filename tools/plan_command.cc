@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "exec/training/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
 #include "tools/model_evaluator.h"
@@ -138,7 +139,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 /// A plan as it was asked of its shards, shown as it is asked for now.
 int run_sweep(PlanOptions options, const Arguments& arguments, std::optional<PlanJournal> whole) {
   options.axes.schedules = schedules_of(options.schedules, options.sliced());
-  keep_freed_memory();
+  keep_freed_memory();  // every walk takes and gives back the same few large blocks
   JournaledSweep sweep(arguments, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);

@@ -2,7 +2,6 @@
 #include "tools/sweep.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -140,13 +139,6 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
   if (options.progress && !configurations.empty())
     options.progress(configurations.size(), configurations.size());
   return outcomes;
-}
-
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-#endif
 }
 
 Progress progress_bar() {

@@ -37,10 +37,6 @@ struct SweepOptions {
 std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
                            const MakeEvaluate& make_evaluate, const SweepOptions& options);
 
-/// Every walk takes and gives back the same few large blocks: from now on the process keeps them,
-/// instead of asking the system for fresh pages each time, which costs as much as the walk.
-void keep_freed_memory();
-
 /// A bar on stderr where that is a terminal; elsewhere nothing.
 Progress progress_bar();
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "exec/training/keep_memory.h"
 #include "sim/model/schedule_def.h"
 #include "tools/model_evaluator.h"
 #include "tools/sweep.h"

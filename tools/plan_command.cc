@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "exec/training/keep_memory.h"
+#include "exec/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
 #include "tools/model_evaluator.h"

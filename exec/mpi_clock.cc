@@ -1,8 +1,9 @@
 // Ping-pong with rank 0, each process in its turn.
 #include "exec/mpi_clock.h"
 
-#include <algorithm>
+#include <vector>
 
+#include "exec/clock_offset.h"
 #include "exec/step_clock.h"
 
 namespace bubblescope {
@@ -58,14 +59,6 @@ std::optional<Nanos> follow(MpiPort& port, const std::function<bool()>& gives_up
 }
 
 }  // namespace
-
-Nanos find_clock_offset(const std::vector<ClockSample>& samples) {
-  const auto best = std::min_element(
-      samples.begin(), samples.end(), [](const ClockSample& left, const ClockSample& right) {
-        return left.answered - left.asked < right.answered - right.asked;
-      });
-  return best->asked + (best->answered - best->asked) / 2 - best->there;
-}
 
 std::optional<Nanos> agree_on_begin(MpiPort& port, const std::function<bool()>& gives_up) {
   return port.rank() == 0 ? lead(port, gives_up) : follow(port, gives_up);

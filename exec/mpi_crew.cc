@@ -54,6 +54,7 @@ MpiCrew::MpiCrew(const BackendRequest& request, const Program& program, MpiPort&
       port_(port),
       here_(port.rank()),
       receivers_(find_receivers(program, port.rank())),
+      copies_(request.cargo, program, port),
       crew_(request, program, make_outside()),
       lanes_(program.lanes.size()) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
@@ -62,7 +63,7 @@ MpiCrew::MpiCrew(const BackendRequest& request, const Program& program, MpiPort&
 
 Outside MpiCrew::make_outside() {
   return {here_, [this](InstructionId id, Nanos end) { tell(id, end); },
-          [this] { return listen(); }};
+          [this](InstructionId copy) { move(copy); }, [this] { return listen(); }};
 }
 
 void MpiCrew::enqueue(InstructionId id) {
@@ -85,16 +86,31 @@ std::vector<RankPart> MpiCrew::run_step() {
   deadline_.reset();
   heard_stop_ = Stop::kTimeout;
   arrivals_.clear();
+  copies_.begin_step(step_);
   const RankPart own = run_lanes();
   std::vector<RankPart> parts;
   std::int32_t rank = 0;
-  for (const std::optional<Blob>& bytes :
-       port_.share(to_bytes(own), [this] { return gives_up(); })) {
+  const auto wait = [this] {
+    copies_.serve();  // whose ranks are not done yet
+    return gives_up();
+  };
+  for (const std::optional<Blob>& bytes : port_.share(to_bytes(own), wait)) {
     parts.push_back(bytes ? read_part(*bytes) : missing_part(rank, own.result.reason));
     ++rank;
   }
+  parts = call_roll(std::move(parts));
   set_arrivals(parts, program_);
   return parts;
+}
+
+/// A rank that was done may have died since: a launcher then stops the others and does not say why.
+std::vector<RankPart> MpiCrew::call_roll(std::vector<RankPart> parts) {
+  const Stop stop = find_stop(parts);
+  if (stop == Stop::kNone) return parts;
+  deadline_ = read_monotonic_clock() + grace_of(stop);
+  port_.share({}, [this] { return gives_up(); });
+  return fail_those_gone(std::move(parts),
+                         [this](std::int32_t rank) { return port_.is_gone(rank); });
 }
 
 /// Also where a process is missed before the step: then nothing has started.
@@ -112,8 +128,7 @@ RankPart MpiCrew::run_lanes() {
   }
   if (part.result.reason != Stop::kNone) {
     port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, part.result.reason}));
-    const bool hurry = part.result.reason == Stop::kInterrupt;
-    deadline_ = read_monotonic_clock() + (hurry ? kShortStopGrace : kStopGrace);
+    deadline_ = read_monotonic_clock() + grace_of(part.result.reason);
   }
   if (begin) part.result.failure = crew_.run().failure(here_);
   for (const InstructionId id : enqueued_)
@@ -139,13 +154,23 @@ void MpiCrew::tell(InstructionId id, Nanos end) {
   for (const std::int32_t receiver : receivers) port_.send(receiver, Channel::kStep, letter);
 }
 
+/// On the lane of a copy.
+void MpiCrew::move(InstructionId copy) {
+  const Patience patience;
+  copies_.move(copy, [&] {
+    if (!listen()) patience.wait();
+    return !crew_.run().stopped();
+  });
+}
+
 bool MpiCrew::listen() {
   try {
     const std::vector<Letter> letters = port_.look(Channel::kStep);
     for (const Letter& letter : letters) take(letter);
+    const bool copied = copies_.serve();
     for (const Letter& letter : port_.look(Channel::kControl)) heed(letter);
     show_life();
-    return !letters.empty();
+    return copied || !letters.empty();
   } catch (...) {
     crew_.run().fail(here_);
     return false;

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "exec/lane_crew.h"
+#include "exec/mpi_copies.h"
 #include "exec/mpi_port.h"
-#include "exec/mpi_results.h"
+#include "exec/rank_part.h"
 
 namespace bubblescope {
 
@@ -30,8 +31,10 @@ class MpiCrew {
  private:
   Outside make_outside();
   std::vector<RankPart> run_step();
+  std::vector<RankPart> call_roll(std::vector<RankPart> parts);
   RankPart run_lanes();
   void tell(InstructionId id, Nanos end);
+  void move(InstructionId copy);
   bool listen();
   void take(const Letter& letter);
   void heed(const Letter& letter);
@@ -44,6 +47,7 @@ class MpiCrew {
   MpiPort& port_;
   std::int32_t here_;
   std::vector<std::vector<std::int32_t>> receivers_;  ///< per instruction of this rank
+  MpiCopies copies_;
   LaneCrew crew_;
   std::vector<std::unique_ptr<LaneThread>> lanes_;  ///< [lane]; null for those of other ranks
   std::vector<InstructionId> enqueued_;

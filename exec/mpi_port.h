@@ -18,6 +18,7 @@ namespace bubblescope {
 
 enum class Channel : std::uint8_t {
   kStep,     ///< instructions that have ended, with what they carry
+  kCopy,     ///< what copies move from one rank's memory to another's, and the answers
   kControl,  ///< signs of life, and the order to stop
   kClock,    ///< comparing clocks, and when a step begins
   kShare,    ///< everyone's bytes for everyone

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <utility>
 
 #include "exec/gpu/gpu.h"
 #include "exec/mpi_port.h"
 #include "exec/nccl/choose_device.h"
+#include "exec/nccl/farewell.h"
 #include "exec/nccl/launch.h"
 #include "exec/nccl/meeting.h"
 #include "exec/nccl/nccl.h"
@@ -22,6 +24,9 @@
 namespace bubblescope {
 
 namespace {
+
+/// The program's exit status where the machine failed.
+constexpr int kMachineFailed = 3;
 
 std::string read_host_name() {
   std::array<char, 256> name{};
@@ -100,25 +105,14 @@ std::optional<Presence>& presence() {
   return own;
 }
 
-std::int32_t find_speaker(const ProcessLink& link) {
-  std::int32_t speaker = 0;
-  while (speaker != link.seat().rank && link.is_gone(speaker)) ++speaker;
-  return speaker;
-}
-
-/// The others wait for the speaker, which may still have files to write, or a serial reference to
-/// train.
-void leave(ProcessLink& link, const Limits& limits) {
-  Waiting waiting(limits);
-  if (find_speaker(link) == link.seat().rank) {
-    link.send_all(Line::kLeave, {});
-    link.flush([&waiting] { return waiting.is_over(); });
-  }
-  while (find_speaker(link) != link.seat().rank && link.look(Line::kLeave).empty() &&
-         !waiting.is_over())
-    link.wait();
+/// Where the one that all wait for is lost, this process tells so and ends, unless it is ending
+/// with words of its own.
+void end(const std::string& lost) {
   std::fflush(nullptr);
   presence().reset();
+  if (lost.empty() || std::uncaught_exceptions() > 0) return;
+  std::fputs(("bubblescope: " + lost + "\n").c_str(), stderr);
+  std::_Exit(kMachineFailed);
 }
 
 void take_place(const Launch& launch, const Limits& limits) {
@@ -137,10 +131,7 @@ Processes::Link join(const Limits& limits) {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
   presence().emplace(Presence{meet(launch, limits), 0});
   take_place(launch, limits);
-  ProcessLink& link = presence()->link;
-  return {launch.seat.rank, launch.seat.count,
-          [&link, limits](Blob own) { return StepLink(link, limits).share(std::move(own)); },
-          [&link] { return find_speaker(link); }, [&link, limits] { leave(link, limits); }};
+  return as_processes(presence()->link, limits, end);
 }
 
 Job start(const JobRequest& job, BackendRequest request) {

@@ -24,7 +24,7 @@ class Processes {
     std::function<std::int32_t()> speaker;
     /// Waits until the speaker has come here, and ends the link.
     std::function<void()> leave;
-    /// Tells the others to go on waiting. Any thread may call it.
+    /// Tells the others to go on waiting. Any thread may call it while nothing is shared.
     std::function<void()> show_life = {};
   };
 

@@ -130,6 +130,8 @@ void StepRun::perform(InstructionId id) {
   start_[id] = clock_.now();
   state_[id] = kStarted;
   if (injection != nullptr) suffer(*injection, id);
+  if (outside_ && is_copy(program_.instructions[id].op.kind)) outside_->move(id);
+  if (stopped()) return;
   effective_end_[id] = request_.work(turn);
   if (injection != nullptr) {
     effective_end_[id] += injection->extra(effective_end_[id] - turn.ready);

@@ -21,6 +21,9 @@ struct Outside {
   std::int32_t here = 0;  ///< the rank that runs in this process
   /// An instruction of this rank has ended, for which others wait; `end` is what they count from.
   std::function<void(InstructionId, Nanos end)> tell;
+  /// Moves what a copy carries to the memory of another process, or from it, if it leaves this one;
+  /// returns when it has arrived, or the step was stopped.
+  std::function<void(InstructionId copy)> move;
   /// Takes in what has come from others: calls StepRun::hear() and stop(). False: nothing has.
   std::function<bool()> listen;
 };

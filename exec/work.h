@@ -25,11 +25,15 @@ struct Turn {
 /// throws stops every rank.
 using Work = std::function<Nanos(const Turn& turn)>;
 
-/// How what a message carries goes from one process to another. Empty functions: it carries
-/// nothing.
+/// How what a message carries goes from one process to another, and what a copy moves to the memory
+/// of another process and back. Empty functions: they carry nothing.
 struct Cargo {
-  std::function<Blob(InstructionId message)> pack;  ///< on the sender, after its work
-  std::function<void(InstructionId message, std::span<const std::byte>)> unpack;
+  /// On the sender: of a message after its work; of a copy before, what it brings to its keeper.
+  std::function<Blob(InstructionId)> pack;
+  /// On the receiver of a message; on the copying rank, the keeper's answer.
+  std::function<void(InstructionId, std::span<const std::byte>)> unpack;
+  /// On the keeper: takes what a copy brings and answers with what it takes away.
+  std::function<Blob(InstructionId copy, std::span<const std::byte>)> keep = {};
 };
 
 }  // namespace bubblescope

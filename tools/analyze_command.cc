@@ -1,6 +1,7 @@
 // analyze: what was measured, reported as a prediction is, and who was slow.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -43,17 +44,45 @@ struct Analysis {
   Iterations iterations;
 };
 
-std::vector<MeasuredStep> read_steps(const std::vector<std::string>& paths,
-                                     std::vector<std::string>& notes) {
+bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
+
+/// What files hold, and what had to be left out of it or corrected.
+struct ReadSteps {
+  std::vector<MeasuredStep> steps;
+  std::vector<std::string> notes;
+};
+
+/// Steps that broke off are left out where others are whole, and said to be what they are.
+ReadSteps set_broken_apart(ReadSteps read) {
+  std::vector<MeasuredStep>& steps = read.steps;
+  const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
+  if (broken == steps.end()) return read;
+  const std::string why = broken->timeline.breakdown;
+  const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
+  if (count < std::ssize(steps)) {
+    read.notes.push_back(fmt::format("{} step(s) left out, which broke off: {}", count, why));
+    std::erase_if(steps, is_broken);
+  } else {
+    read.notes.push_back("this is no whole step, it broke off: " + why +
+                         "; what never started stands at its end, with no length");
+  }
+  return read;
+}
+
+ReadSteps read_steps(const std::vector<std::string>& paths) {
   ObservedTrace trace;
-  for (const std::string& path : paths) append(trace, read_trace(path));
+  for (const std::string& path : paths) {
+    ObservedTrace further = read_trace(path);
+    for (MeasuredStep& step : further.steps)
+      if (step.label.empty() && paths.size() > 1) step.label = path;
+    append(trace, std::move(further));
+  }
   std::vector<MeasuredStep> steps = measured_steps(trace);
-  notes = std::move(trace.notes);
   for (const MeasuredStep& step : steps)
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  return steps;
+  return set_broken_apart({std::move(steps), std::move(trace.notes)});
 }
 
 /// The registered schedule that runs these ops in this order; traces do not say its name. Schedules
@@ -96,7 +125,7 @@ Analysis analyze_steps(std::vector<MeasuredStep> steps, const MemoryOptions& mem
                                         replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }
-  analysis.iterations.stragglers = find_stragglers(observed);
+  if (!is_broken(steps.front())) analysis.iterations.stragglers = find_stragglers(observed);
   MeasuredStep& median = steps[median_report(reports)];
   analysis.shown.report = mean_of(reports);
   analysis.shown.schedule = std::move(median.schedule);
@@ -138,9 +167,9 @@ int run_analyze(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
-  std::vector<std::string> notes;
-  Analysis analysis = analyze_steps(read_steps(paths, notes), memory);
-  analysis.iterations.notes = std::move(notes);
+  ReadSteps read = read_steps(paths);
+  Analysis analysis = analyze_steps(std::move(read.steps), memory);
+  analysis.iterations.notes = std::move(read.notes);
   const Metrics metrics = metrics_of(analysis.shown.report);
   expect_known(gate, metrics);
   write_exports(analysis.shown, exports);

@@ -9,6 +9,7 @@
 #include "exec/calibrate.h"
 #include "tools/calibrate_company.h"
 #include "tools/calibrate_messages.h"
+#include "tools/exports.h"
 #include "tools/measure.h"
 #include "traces/company_entry.h"
 #include "traces/format.h"
@@ -177,8 +178,9 @@ int run_calibrate(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   request.schedules = schedules_of(list, request.options.shape);
   const Session session(request.run);
+  if (session.processes().speaks()) warn_of_unused_run_options(app, request.run);
   const Json costs = measure_costs(request, session.processes());
-  if (session.processes().speaks()) write_file(output, costs.dump(1) + "\n");
+  if (session.processes().speaks()) write_and_say(output, costs.dump(1) + "\n");
   return 0;
 }
 

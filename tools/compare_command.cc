@@ -8,8 +8,11 @@
 
 #include "tools/compare_measured.h"
 #include "tools/compare_noise.h"
+#include "tools/model_report.h"
 #include "traces/csv_string.h"
 #include "traces/report_json.h"
+#include "traces/text_report.h"
+#include "traces/time_axis.h"
 
 namespace bubblescope {
 
@@ -128,14 +131,31 @@ void print_periods(const std::vector<Row>& rows) {
   }
 }
 
+/// The assumptions, which all rows share, and whose memory is too small.
+void comment_on_models(const std::vector<Row>& rows, bool explain) {
+  for (const Row& row : rows) {
+    if (!row.step || !row.step->models.placed) continue;
+    const PlacedModel& placed = *row.step->models.placed;
+    if (std::exchange(explain, false)) print_assumptions(placed.on);
+    const std::string warning = memory_warning(placed, row.step->report);
+    if (!warning.empty()) fmt::print(stderr, "bubblescope: {}: {}\n", row.name, warning);
+  }
+}
+
+void print_sensitivity(const std::vector<Row>& rows) {
+  for (const Row& row : rows)
+    if (row.step && row.step->report.sensitivity)
+      fmt::print("{}: {}", row.name, write_sensitivity_text(row.step->report));
+}
+
 void print_text(const std::vector<Row>& rows) {
   Nanos best = 0;
   for (const Row& row : rows)
     if (row.step && (best == 0 || row.step->report.makespan < best))
       best = row.step->report.makespan;
-  std::size_t width = 16;
+  std::size_t width = 12;
   for (const Row& row : rows) width = std::max(width, row.name.size() + 1);
-  fmt::print("{:<{}}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9}{:>8}\n", "schedule", width, "makespan",
+  fmt::print("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9}{:>6}\n", "schedule", width, "makespan",
              "vs best", "bubble", "span rate", "over bound", "peak act", "sends");
   for (const Row& row : rows) {
     if (!row.step) continue;
@@ -144,8 +164,8 @@ void print_text(const std::vector<Row>& rows) {
       return base == 0 ? 0.0
                        : static_cast<double>(report.makespan - base) / static_cast<double>(base);
     };
-    fmt::print("{:<{}}{:>16}{:>9}{:>9}{:>10}{:>11}{:>9.4g}{:>8}\n", row.name, width,
-               to_text(report.makespan), "+" + percent(relative(best)),
+    fmt::print("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9.4g}{:>6}\n", row.name, width,
+               short_text(report.makespan), "+" + percent(relative(best)),
                percent(report.bubble.ratio), percent(report.bubble.span_rate),
                "+" + percent(relative(report.lower_bound)), highest_peak(report),
                most_sends(report));
@@ -153,6 +173,7 @@ void print_text(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
   print_periods(rows);
+  print_sensitivity(rows);
   fmt::print("{}", write_beats_text(reports_of(rows)));
   fmt::print(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
@@ -165,20 +186,21 @@ void print_csv(const std::vector<Row>& rows) {
   const std::vector<NamedReport> reports = reports_of(rows);
   fmt::print(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
-      "bubble_span_rate,peak_activations,sends,refused{}\n",
+      "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
       write_noise_csv_header(reports));
   for (const Row& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
     if (!row.step) {
-      fmt::print("{},,,,,,,,,,{}{}\n", csv_string(row.name), refusal,
+      fmt::print("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
                  write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
-    fmt::print("{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
+    const std::string period = report.period ? std::to_string(*report.period) : "";
+    fmt::print("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
                report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
                report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
-               most_sends(report), refusal, write_noise_csv_values(reports, row.name));
+               most_sends(report), refusal, period, write_noise_csv_values(reports, row.name));
   }
 }
 
@@ -197,26 +219,35 @@ void print_json(const std::vector<Row>& rows) {
              reports, refused, write_beats_json(reports_of(rows)));
 }
 
-bool trains(const Schedule& schedule, const TrainingOptions& options, const Processes& processes) {
+bool trains(const Schedule& schedule, const TrainingOptions& options) {
   try {
-    expect_trainable(schedule, options, processes);
+    expect_trainable(schedule, options);
   } catch (const Error&) {
     return false;
   }
   return true;
 }
 
+std::string shape_flags(const ShapeOptions& shape) {
+  const std::string chunks = shape.chunks ? fmt::format(" --vpp {}", *shape.chunks) : "";
+  return fmt::format(" --pp {} -m {}{}", shape.ranks.value_or(2), shape.microbatches.value_or(8),
+                     chunks);
+}
+
 /// Predicted and measured, for those that could be predicted.
 int compare_with_measured(std::vector<Row> rows, const std::string& format,
-                          const PredictOptions& options, const RunOptions& run) {
+                          const PredictOptions& options, const RunOptions& run,
+                          const CLI::App& app) {
   if (run.work == WorkKind::kTransformer && options.cost.file.empty())
-    throw Error(
+    throw Error(fmt::format(
         "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
-        "calibrate --pp 2 -m 8 -o costs.json', then --costs costs.json");
+        "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
+        shape_flags(options.shape)));
   const Session session(run);
+  if (session.processes().speaks()) warn_of_unused_run_options(app, run);
   if (run.work == WorkKind::kTransformer)
     std::erase_if(rows, [&](const Row& row) {
-      return row.of_all && !trains(row.step->schedule, run.training, session.processes());
+      return row.of_all && !trains(row.step->schedule, run.training);
     });
   std::vector<Comparison> comparisons;
   for (Row& row : rows) {
@@ -237,6 +268,12 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
   return gradients_match(comparisons) ? 0 : 1;
 }
 
+/// --seq-length and --micro-batch-size are of the model, and of the transformer that is run.
+void share_sizes(const CLI::App& app, ModelOptions& model, const TransformerShape& run) {
+  if (app.count("--seq-length") > 0) model.sequence = run.sequence;
+  if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
+}
+
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
@@ -254,16 +291,23 @@ int run_compare(const Arguments& arguments) {
       ->type_name("SHAPE");
   add_predict_options(app, options);
   add_noise_options(app, options.noise);
+  add_model_options(app, options.model);
+  add_parallel_options(app, options.model);
   add_run_options(app, run);
   add_format_option(app, format, {"text", "json", "csv"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  warn_without_model(app, options.model);
+  warn_without_noise(app, options.noise);
+  share_sizes(app, options.model, run.training.model);
+  if (run.backend.empty() && !options.model.given()) warn_of_unused_run_options(app, run);
   std::vector<Row> rows = predict_rows(list, shapes, options);
+  comment_on_models(rows, options.model.explain);
   const bool refused =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
   if (!run.backend.empty())
-    return std::max(status, compare_with_measured(std::move(rows), format, options, run));
+    return std::max(status, compare_with_measured(std::move(rows), format, options, run, app));
   if (format == "json")
     print_json(rows);
   else if (format == "csv")

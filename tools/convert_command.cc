@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/exports.h"
 #include "tools/predict.h"
 
 namespace bubblescope {
@@ -62,7 +63,7 @@ int run_convert(const Arguments& arguments) {
   if (output == "-" && parts.size() > 1)
     throw Error(fmt::format("{} is {} files; give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));
-  for (const FilePart& part : parts) write_file(output + part.suffix, part.content);
+  for (const FilePart& part : parts) write_and_say(output + part.suffix, part.content);
   return 0;
 }
 

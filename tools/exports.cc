@@ -52,13 +52,17 @@ void expect_sound(const ExportOptions& exports, bool stdout_is_taken) {
   }
 }
 
+void write_and_say(const std::string& path, const std::string& content, const std::string& remark) {
+  write_file(path, content);
+  if (path != "-") fmt::print(stderr, "wrote {}{}\n", path, remark);
+}
+
 void write_exports(const Step& step, const ExportOptions& exports) {
   for (const auto& [name, path] : exports) {
     if (!path) continue;
     const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name);
-    write_file(*path, format->write(step.recording(), *path));
-    if (*path != "-")
-      fmt::print(stderr, "wrote {}{}\n", *path, step.report.noise ? ", without the noise" : "");
+    write_and_say(*path, format->write(step.recording(), *path),
+                  step.report.noise ? ", without the noise" : "");
   }
 }
 

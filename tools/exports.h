@@ -10,6 +10,10 @@ namespace bubblescope {
 /// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
 void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
 
+/// Writes a file and says so, on stderr; not of stdout, which is "-".
+void write_and_say(const std::string& path, const std::string& content,
+                   const std::string& remark = "");
+
 /// Writes the files that were asked for.
 void write_exports(const Step& step, const ExportOptions& exports);
 

@@ -6,11 +6,14 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
+#include "tools/heading.h"
 #include "traces/model_file.h"
 
 namespace bubblescope {
 
 namespace {
+
+constexpr const char* kHeading = "A model instead of costs";
 
 template <class Def>
 const Def& find_known(const std::string& name, const char* what) {
@@ -43,13 +46,12 @@ Recompute parse_recompute(const std::string& text) {
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
+  const Heading heading(app, kHeading);
   app.add_option("--model", options.model,
                  "costs and memory of a model: a name ('bubblescope list models') or a config.json")
       ->type_name("NAME|FILE");
   app.add_option("--gpu", options.gpu, "the device ('bubblescope list gpus', default h100)")
       ->type_name("NAME");
-  app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
-      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--zero", options.parallel.zero_stage,
@@ -75,7 +77,14 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
+void add_sequence_option(CLI::App& app, ModelOptions& options) {
+  const Heading heading(app, kHeading);
+  app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
+      ->check(CLI::Range(1, 1 << 24));
+}
+
 void add_parallel_options(CLI::App& app, ModelOptions& options) {
+  const Heading heading(app, kHeading);
   const CLI::Range ranks(1, 65'536);
   Parallelism& parallel = options.parallel;
   app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "ranks of a layer")
@@ -85,8 +94,17 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
       ->check(ranks);
   app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
-  app.add_option("--micro-batch-size", parallel.micro_batch_size, "samples of a micro-batch")
-      ->check(ranks);
+}
+
+void add_batch_option(CLI::App& app, ModelOptions& options) {
+  const Heading heading(app, kHeading);
+  app.add_option("--micro-batch-size", options.parallel.micro_batch_size,
+                 "samples of a micro-batch")
+      ->check(CLI::Range(1, 65'536));
+}
+
+void warn_without_model(const CLI::App& app, const ModelOptions& options) {
+  if (!options.given()) warn_of_unused(app, kHeading, "without --model");
 }
 
 ModelOnDevices resolve(const ModelOptions& options) {

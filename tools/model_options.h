@@ -27,8 +27,15 @@ struct ModelOptions {
 
 /// What stays the same in a sweep: the model, the device, how they are used.
 void add_model_options(CLI::App& app, ModelOptions& options);
-/// --tp, --cp, --ep, --dp, --micro-batch-size: one value each.
+/// --seq-length.
+void add_sequence_option(CLI::App& app, ModelOptions& options);
+/// --tp, --cp, --ep, --dp: one value each.
 void add_parallel_options(CLI::App& app, ModelOptions& options);
+/// --micro-batch-size.
+void add_batch_option(CLI::App& app, ModelOptions& options);
+
+/// Says which of these flags were given though there is no --model.
+void warn_without_model(const CLI::App& app, const ModelOptions& options);
 
 /// "none", "selective", "full". Throws Error for anything else.
 Recompute parse_recompute(const std::string& text);

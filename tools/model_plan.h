@@ -1,4 +1,4 @@
-// Plans for a model on so many devices: every way to spread it that fits.
+// Plans for a model on so many devices: every way to spread it that may fit.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,31 @@ struct ModelAxes {
   std::vector<std::int32_t> expert;  ///< empty: 1, and what divides a model's experts
   std::vector<std::int32_t> micro_batch_sizes{1, 2, 4};
   std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
+  /// The first is tried everywhere, each other one where it may be better than those before it.
+  std::vector<LayerSplit> splits{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
+                                 LayerSplit::kFitted};
 };
 
+/// One question, and all that it can be answered with.
 class ModelPlanner {
  public:
   /// Throws Error for an unknown model or device, or where devices or batch are missing.
   ModelPlanner(const PredictOptions& options, ModelAxes axes);
 
-  /// Every combination whose ranks use all devices and whose micro-batches are whole.
+  /// Every combination whose ranks use all devices and whose micro-batches are whole. Those of one
+  /// schedule and shape stand in a row, and of them those that differ in the split alone.
   std::vector<Configuration> configurations() const;
 
-  /// The whole walk; without it where the states alone do not fit. The step includes what of the
-  /// gradients' reduction and of the optimizer is not overlapped.
-  Outcome evaluate(const Configuration& configuration) const;
-
   const ModelOnDevices& model() const { return base_; }
+  const std::vector<LayerSplit>& splits() const { return axes_.splits; }
+  /// The model as a configuration spreads it, without its layers' split.
+  ModelOnDevices on(const Configuration& configuration) const;
+  /// The flags with a configuration's shape.
+  PredictOptions options_of(const Configuration& configuration) const;
 
  private:
-  ModelOnDevices on(const Configuration& configuration) const;
-  PredictOptions options_of(const Configuration& configuration) const;
-  Schedule build(const Configuration& configuration, const CostModel& costs) const;
-  Outcome simulate_plan(const Configuration& configuration) const;
-  void add_rates(Plan& plan, const ModelOnDevices& here) const;
-  void add_shapes(const Configuration& parallel, std::vector<Configuration>& all) const;
+  std::vector<Configuration> shapes_of(const Configuration& parallel) const;
+  std::vector<Configuration> parallelisms() const;
 
   PredictOptions options_;
   ModelAxes axes_;

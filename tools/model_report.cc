@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "traces/json_string.h"
@@ -36,6 +37,11 @@ constexpr std::array<Part, 6> kParts{{
 
 constexpr std::size_t kMostRows = 16;
 
+/// A column's: its name, or a number such as 1234.5, behind a space.
+std::size_t width_of(const Part& part) {
+  return std::max<std::size_t>(std::string_view(part.name).size(), 7) + 1;
+}
+
 std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport& report) {
   std::vector<RankMemory> ranks;
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
@@ -64,8 +70,9 @@ std::string layers_text(const std::vector<std::int64_t>& first_layer) {
 
 std::string row_text(std::size_t rank, const RankMemory& memory, Bytes limit) {
   std::string row = fmt::format("{:<9}", fmt::format("rank {}", rank));
-  for (const Part& part : kParts) row += fmt::format("{:>12.1f}", gibibytes(part.bytes(memory)));
-  return row + fmt::format("{:>8.1f}{:>6.0f} %\n", gibibytes(memory.peak),
+  for (const Part& part : kParts)
+    row += fmt::format("{:>{}.1f}", gibibytes(part.bytes(memory)), width_of(part));
+  return row + fmt::format("{:>7.1f}{:>6.0f} %\n", gibibytes(memory.peak),
                            100 * gibibytes(memory.peak) / gibibytes(limit));
 }
 
@@ -92,11 +99,11 @@ std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
   const Bytes limit = placed.on.gpu.memory;
-  std::string text = fmt::format(
-      "\n{}\nlayers per stage  {}; the embedding on the first stage, the head on the last\n\n{:<9}",
-      in_words(placed.on), layers_text(placed.step.first_layer), "GiB");
-  for (const Part& part : kParts) text += fmt::format("{:>12}", part.name);
-  text += fmt::format("{:>8}{:>8}\n", "peak", fmt::format("of {:.0f}", gibibytes(limit)));
+  std::string text =
+      fmt::format("\n{}\nlayers per stage  {}; embedding on the first, head on the last\n\n{:<9}",
+                  in_words(placed.on), layers_text(placed.step.first_layer), "GiB");
+  for (const Part& part : kParts) text += fmt::format("{:>{}}", part.name, width_of(part));
+  text += fmt::format("{:>7}{:>8}\n", "peak", fmt::format("of {:.0f}", gibibytes(limit)));
   for (std::size_t rank = 0; rank < std::min(ranks.size(), kMostRows); ++rank)
     text += row_text(rank, ranks[rank], limit);
   if (ranks.size() > kMostRows)
@@ -139,6 +146,12 @@ std::string memory_warning(const PlacedModel& placed, const BubbleReport& report
       over, ranks.size(), fullest - ranks.begin(), gibibytes(fullest->peak), gibibytes(limit),
       gibibytes(fullest->states.total()), gibibytes(fullest->activations),
       remedy(placed, *fullest));
+}
+
+void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {
+  if (explain) print_assumptions(placed.on);
+  const std::string warning = memory_warning(placed, report);
+  if (!warning.empty()) fmt::print(stderr, "bubblescope: {}\n", warning);
 }
 
 }  // namespace bubblescope

@@ -1,7 +1,7 @@
 // What a model made of its stages and ranks: layers, and memory by what it is made of.
 //
 //   llama3-8b on h100, tp 1, cp 1, ep 1, dp 1, micro-batch size 1, 8192 tokens, ...
-//   layers per stage  9 8 8 7; the embedding on the first stage, the head on the last
+//   layers per stage  9 8 8 7; embedding on the first, head on the last
 //
 //   GiB     weights  gradients  optimizer  buffers  context  activations   peak  of 80
 //   rank 0      4.3        8.6       25.9      0.1      2.0         20.0   61.0     76 %
@@ -24,5 +24,8 @@ std::string write_model_json(const PlacedModel& placed, const BubbleReport& repo
 
 /// Who does not fit the device, by how much, and what would hold less; empty where all fit.
 std::string memory_warning(const PlacedModel& placed, const BubbleReport& report);
+
+/// That warning, and before it the assumptions where they were asked for, to stderr.
+void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain);
 
 }  // namespace bubblescope

@@ -5,12 +5,15 @@
 
 #include "sim/ir/error.h"
 #include "tools/choice.h"
+#include "tools/heading.h"
 #include "tools/key_values.h"
 
 namespace bubblescope {
 
 namespace {
 
+constexpr const char* kHeading = "Noise";
+constexpr const char* kTriesHeading = "Which noise, and how much of it";
 constexpr double kMostSigma = 1;
 constexpr double kMostFactor = 1000;
 
@@ -44,19 +47,14 @@ Stragglers parse_stragglers(const std::string& text) {
   return stragglers;
 }
 
-}  // namespace
-
-void add_noise_options(CLI::App& app, NoiseOptions& options) {
+void add_sources(CLI::App& app, NoiseOptions& options) {
+  const Heading heading(app, kHeading);
   Noise& noise = options.noise;
   add_sigma(app, noise.op_jitter, {"--jitter", "sigma of every op's duration, such as 5%"});
   add_sigma(app, noise.message_jitter,
             {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
   add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of how fast a rank is in a step"});
   add_sigma(app, noise.ragged, {"--ragged", "sigma of a micro-batch's length; its ops scale"});
-  add_choice<Distribution>(
-      app, {"--jitter-shape", "what jitter looks like (default lognormal)"},
-      {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
-      [&noise](Distribution distribution) { noise.distribution = distribution; });
   app.add_option_function<std::vector<std::string>>(
          "--slow",
          [&options](const std::vector<std::string>& texts) {
@@ -69,12 +67,29 @@ void add_noise_options(CLI::App& app, NoiseOptions& options) {
              {"--straggler", "now and then an op, or a rank for a whole step, takes longer",
               "probability=P,factor=X[,of=op|rank]"},
              [&noise](const std::string& text) { noise.stragglers = parse_stragglers(text); });
+  app.add_flag("--sensitivity", options.sensitivity,
+               "what 1 % more on each rank and each kind of op costs");
+}
+
+}  // namespace
+
+void add_noise_options(CLI::App& app, NoiseOptions& options) {
+  add_sources(app, options);
+  const Heading heading(app, kTriesHeading);
+  Noise& noise = options.noise;
+  add_choice<Distribution>(
+      app, {"--jitter-shape", "what jitter looks like (default lognormal)"},
+      {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
+      [&noise](Distribution distribution) { noise.distribution = distribution; });
   app.add_option("--seeds", options.seeds, "steps that are tried under noise (default 1000)")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--noise-seed", noise.seed,
                  "which noise: the same seed, the same steps (default 1)");
-  app.add_flag("--sensitivity", options.sensitivity,
-               "what 1 % more on each rank and each kind of op costs");
+}
+
+void warn_without_noise(const CLI::App& app, const NoiseOptions& options) {
+  if (!options.noise.is_random())
+    warn_of_unused(app, kTriesHeading, "without noise, such as --jitter 5%");
 }
 
 }  // namespace bubblescope

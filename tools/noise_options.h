@@ -18,4 +18,7 @@ struct NoiseOptions {
 
 void add_noise_options(CLI::App& app, NoiseOptions& options);
 
+/// Says which flags choose among noises though there is none.
+void warn_without_noise(const CLI::App& app, const NoiseOptions& options);
+
 }  // namespace bubblescope

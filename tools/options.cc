@@ -10,6 +10,7 @@
 #include "sim/ir/number.h"
 #include "sim/ir/registry.h"
 #include "tools/choice.h"
+#include "tools/heading.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -17,6 +18,8 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int32_t kMaxMicrobatches = 1 << 24;
+constexpr const char* kCostHeading = "Costs";
+constexpr const char* kMemoryHeading = "Memory";
 
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
 
@@ -189,6 +192,7 @@ void add_layout_options(CLI::App& app, ShapeOptions& options) {
 }  // namespace
 
 void add_shape_options(CLI::App& app, ShapeOptions& options) {
+  const Heading heading(app, "Shape");
   const CLI::Range microbatches(1, kMaxMicrobatches);
   const CLI::Range ranks(1, kMaxRanks);
   app.add_option("--pp,--pipeline-model-parallel-size", options.ranks, "ranks of the pipeline")
@@ -225,6 +229,7 @@ void add_profile_option(CLI::App& app, ShapeOptions& options) {
 }
 
 void add_cost_options(CLI::App& app, CostOptions& options) {
+  const Heading heading(app, kCostHeading);
   add_duration(app, options, {"--f", "forward of one micro-batch (a bare number is ms; default 1)"},
                [](UniformCost& cost, Nanos time) { cost.forward = time; });
   add_duration(app, options, {"--i", "input gradient (default 1 ms)"},
@@ -269,6 +274,7 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
 }
 
 void add_memory_options(CLI::App& app, MemoryOptions& options) {
+  const Heading heading(app, kMemoryHeading);
   add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });
   add_parsed(
@@ -288,6 +294,7 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
 }
 
 void add_moves_options(CLI::App& app, MovesOptions& options) {
+  const Heading heading(app, kMemoryHeading);
   add_parsed(app,
              {"--recompute", "what stages make again before a backward (commas: per stage)",
               "none|selective|full"},
@@ -300,6 +307,7 @@ void add_moves_options(CLI::App& app, MovesOptions& options) {
 }
 
 void add_network_option(CLI::App& app, CostOptions& options) {
+  const Heading heading(app, kCostHeading);
   add_parsed(
       app,
       {"--network", "messages with bytes, which share links and NICs; --p2p is their latency",
@@ -325,6 +333,7 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
 }
 
 void add_export_options(CLI::App& app, ExportOptions& exports) {
+  const Heading heading(app, "Files to write");
   for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
     app.add_option("--" + format.name, exports[format.name], format.summary)->type_name("FILE");
 }

@@ -100,21 +100,19 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
   return planned;
 }
 
-/// For every micro-batch a link carries an activation one way and its gradient the other; replicas
-/// have links of their own.
+/// By the rule of --transfers, over the slowest of the links.
 void warn_of_slow_messages(const Partition& partition, const PartitionOptions& options) {
   if (options.bytes_per_second.empty()) return;
-  const auto speed = static_cast<double>(
-      *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end()));
+  const Bytes speed =
+      *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end());
   const std::vector<PartitionStage>& stages = partition.stages;
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
-    const std::int32_t links = std::min(stages[at].replicas, stages[at + 1].replicas);
-    const double message = 1e9 * static_cast<double>(stages[at].output) / speed / links;
-    if (message <= static_cast<double>(partition.period)) continue;
+    const Nanos message = transfer_time(stages[at].output, speed, stages[at + 1].replicas);
+    if (message <= partition.period) continue;
     fmt::print(stderr,
                "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
                "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
-               at, message / 1e6, static_cast<double>(partition.period) / 1e6,
+               at, static_cast<double>(message) / 1e6, static_cast<double>(partition.period) / 1e6,
                options.method == PartitionMethod::kPipedream && !options.counts_transfers
                    ? "; --transfers counts them"
                    : "; cut elsewhere or give more bandwidth");

@@ -1,13 +1,14 @@
 // plan: many configurations, ranked, and why.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "tools/break_even.h"
 #include "tools/command.h"
+#include "tools/model_evaluator.h"
 #include "tools/plan_options.h"
 #include "tools/sweep.h"
 #include "tools/terminal.h"
@@ -53,21 +54,13 @@ std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurat
 PlanTable tabulate(const std::vector<Configuration>& configurations,
                    std::vector<Outcome> outcomes) {
   PlanTable table;
-  table.configurations = static_cast<std::int64_t>(configurations.size());
+  table.configurations = std::count_if(outcomes.begin(), outcomes.end(),
+                                       [](const Outcome& outcome) { return outcome.was_tried(); });
   table.refusals = group_refusals(configurations, outcomes);
   for (Outcome& outcome : outcomes)
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
   table.plans = rank_plans(std::move(table.plans));
   return table;
-}
-
-/// Every walk takes and gives back the same few large blocks: keep them instead of asking the
-/// system for fresh pages each time, which costs as much as the walk.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-#endif
 }
 
 void print_table(PlanTable table, const PlanOptions& options) {
@@ -100,8 +93,12 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error("no ranks and micro-batches divide these --gpus and this --global-batch-size");
-  const auto evaluate = [&](const Configuration& which) { return planner.evaluate(which); };
-  auto outcomes = sweep.run(configurations, evaluate, sweep_options(options));
+  const auto make_evaluate = [&]() -> Evaluate {
+    return [evaluator = ModelEvaluator(planner)](const Configuration& which) mutable {
+      return evaluator.evaluate(which);
+    };
+  };
+  auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
   return show(tabulate(configurations, *std::move(outcomes)), options);
 }
@@ -117,8 +114,10 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
     throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
                             configurations.size(), kMostConfigurations));
   const WhatIf what_if(options.predict, options.whole_model);
-  const auto evaluate = [&](const Configuration& which) { return what_if.evaluate(which); };
-  auto outcomes = sweep.run(configurations, evaluate, sweep_options(options));
+  const auto make_evaluate = [&]() -> Evaluate {
+    return [&](const Configuration& which) { return what_if.evaluate(which); };
+  };
+  auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
   PlanTable table = tabulate(configurations, *std::move(outcomes));
   BreakEvens break_evens = find_break_evens(what_if, table.plans);

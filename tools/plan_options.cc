@@ -28,6 +28,21 @@ void add_numbers(CLI::App& app, const Flag& flag, std::vector<std::int32_t>& num
   add_parsed(app, flag, [&numbers](const std::string& text) { numbers = parse_numbers(text); });
 }
 
+std::vector<LayerSplit> parse_splits(const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& known : kLayerSplits) names.emplace_back(known.name);
+  std::vector<LayerSplit> splits;
+  for (const std::string& word : CLI::detail::split(text, ',')) {
+    const auto* known = find_named(kLayerSplits, normalize_name(word));
+    if (!known)
+      throw Error("'" + word + "' is none of " + CLI::detail::join(names, "|") +
+                  suggestion(nearest_name(word, names)));
+    if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
+      splits.push_back(known->choice);
+  }
+  return splits;
+}
+
 void add_axes(CLI::App& app, PlanOptions& options) {
   add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
               options.axes.ranks);
@@ -50,6 +65,7 @@ void add_axes(CLI::App& app, PlanOptions& options) {
 void add_model_axes(CLI::App& app, PlanOptions& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(CLI::Range(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
       ->check(CLI::Range(1, 1 << 30));
@@ -69,6 +85,12 @@ void add_model_axes(CLI::App& app, PlanOptions& options) {
                for (const std::string& name : CLI::detail::split(text, ','))
                  axes.recomputes.push_back(parse_recompute(name));
              });
+  add_parsed(app,
+             {"--split",
+              "layers to stages: balanced, even, ends, fitted: a list (default all; each where it "
+              "may beat those before it)",
+              "NAMES"},
+             [&axes](const std::string& text) { axes.splits = parse_splits(text); });
 }
 
 /// --total-f and its kin: a whole model's times, to be divided by the stages.
@@ -152,6 +174,7 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   add_run_options(app, options);
   app.footer(kExample);
   if (!parse(app, arguments)) return {};
+  warn_without_model(app, options.predict.model);
   expect_one_kind_of_cost(app, options);
   expect_costs_of_one_source(app, options);
   expect_sound_files(options);

@@ -96,9 +96,10 @@ std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
   return missing;
 }
 
-void take(PlanJournal& whole, PlanJournal part) {
+PlanJournal with_part(PlanJournal whole, PlanJournal part) {
   for (std::size_t at = 0; at < part.outcomes.size(); ++at)
     if (part.outcomes[at]) whole.outcomes[at] = std::move(part.outcomes[at]);
+  return whole;
 }
 
 }  // namespace
@@ -169,7 +170,7 @@ PlanJournal merge_journals(const std::vector<std::string>& paths) {
       throw Error(fmt::format("{} is of another plan than {}: 'plan {}'", path, paths[0],
                               fmt::join(part->owner.arguments, " ")));
     seen.at(shard.index) = true;
-    take(*whole, *std::move(part));
+    whole = with_part(*std::move(whole), *std::move(part));
   }
   if (!whole) throw Error("--merge needs the files of all shards");
   for (std::size_t index = 0; index < seen.size(); ++index)
@@ -224,7 +225,7 @@ PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
 }
 
 PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurations,
-                                    const Evaluate& evaluate, SweepOptions options) const {
+                                    const MakeEvaluate& evaluate, SweepOptions options) const {
   PlanJournal journal = journal_of(owner_.shard);
   std::vector<std::size_t> left;
   std::vector<Configuration> to_evaluate;
@@ -250,7 +251,7 @@ std::optional<PlanJournal> JournaledSweep::put_together() const {
   for (Shard shard = {0, owner_.shard.count}; shard.index < shard.count; ++shard.index) {
     PlanJournal part = journal_of(shard);
     if (missing_of(part, shard) > 0) return {};
-    take(whole, std::move(part));
+    whole = with_part(std::move(whole), std::move(part));
   }
   const std::string first = path_of({0, owner_.shard.count});
   std::error_code taken_already;
@@ -260,7 +261,7 @@ std::optional<PlanJournal> JournaledSweep::put_together() const {
 }
 
 std::optional<std::vector<Outcome>> JournaledSweep::run(
-    const std::vector<Configuration>& configurations, const Evaluate& evaluate,
+    const std::vector<Configuration>& configurations, const MakeEvaluate& evaluate,
     SweepOptions options) {
   if (files_.whole) return complete(*std::move(files_.whole), configurations);
   owner_.configurations = configurations.size();

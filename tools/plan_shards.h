@@ -46,7 +46,7 @@ class JournaledSweep {
   /// Every outcome, in the order of the configurations: those of the journals, and those that had
   /// to be evaluated. Nothing where this was a part and another process shows the plan.
   std::optional<std::vector<Outcome>> run(const std::vector<Configuration>& configurations,
-                                          const Evaluate& evaluate, SweepOptions options);
+                                          const MakeEvaluate& evaluate, SweepOptions options);
 
   /// The plan has been shown: what the parts of a launched sweep left is removed.
   void finish() const;
@@ -54,8 +54,8 @@ class JournaledSweep {
  private:
   std::string path_of(const Shard& shard) const;
   PlanJournal journal_of(const Shard& shard) const;
-  PlanJournal run_own(const std::vector<Configuration>& configurations, const Evaluate& evaluate,
-                      SweepOptions options) const;
+  PlanJournal run_own(const std::vector<Configuration>& configurations,
+                      const MakeEvaluate& evaluate, SweepOptions options) const;
   std::optional<PlanJournal> put_together() const;
 
   JournalOwner owner_;

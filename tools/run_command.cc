@@ -75,17 +75,20 @@ int run_run(const Arguments& arguments) {
   add_gate_option(app, conditions);
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  if (!training_file.empty() && run.work != WorkKind::kTransformer)
+    throw Error("--save-training writes what was trained; add --work transformer");
   const std::vector<Condition> gate = parse_conditions(conditions);
   const Schedule schedule = load_schedule(name, options);
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const Session session(run);
+  if (session.processes().speaks()) warn_of_unused_run_options(app, run);
   const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
   // A failure's status would make the launcher end the speaker before it has told everything.
   if (!session.processes().speaks()) return 0;
   if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports);
-  if (!training_file.empty() && measurement.proof)
-    write_file(training_file, write_training(run.training, schedule, measurement.trained));
+  if (!training_file.empty() && !measurement.breakdown)
+    write_and_say(training_file, write_training(run.training, schedule, measurement.trained));
   if (measurement.breakdown) return status_of(measurement);
   fmt::print("{}", print_report(measurement, format));
   const int status = status_of(measurement);

@@ -3,48 +3,56 @@
 
 #include <vector>
 
+#include "exec/backend.h"
 #include "tools/choice.h"
+#include "tools/heading.h"
 
 namespace bubblescope {
 
 namespace {
 
+constexpr const char* kRunningHeading = "Running";
+constexpr const char* kTrainingHeading = "The transformer of --work transformer";
+constexpr const char* kDeviceHeading = "GPUs";
+
 const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
                                {"spin", WorkKind::kSpin},
                                {"transformer", WorkKind::kTransformer}};
 
-void add_model_options(CLI::App& app, TrainingOptions& options) {
+void add_training_options(CLI::App& app, RunOptions& run) {
+  const Heading heading(app, kTrainingHeading);
+  TrainingOptions& options = run.training;
   const CLI::Range size(1, 1 << 20);
   TransformerShape& model = options.model;
-  app.add_option("--hidden-size", model.width, "transformer: width")->check(size);
-  app.add_option("--num-attention-heads", model.heads, "transformer: heads")->check(size);
-  app.add_option("--seq-length", model.sequence, "transformer: tokens of a sequence")->check(size);
-  app.add_option("--micro-batch-size", model.batch, "transformer: sequences of a micro-batch")
-      ->check(size);
-  app.add_option("--vocab-size", model.vocabulary, "transformer: vocabulary")
-      ->check(CLI::Range(2, 1 << 20));
-  app.add_option("--layers-per-stage", model.blocks_per_stage, "transformer: blocks of a stage")
+  app.add_option("--hidden-size", model.width, "width")->check(size);
+  app.add_option("--num-attention-heads", model.heads, "heads")->check(size);
+  app.add_option("--seq-length", model.sequence, "tokens of a sequence")->check(size);
+  app.add_option("--micro-batch-size", model.batch, "sequences of a micro-batch")->check(size);
+  app.add_option("--vocab-size", model.vocabulary, "vocabulary")->check(CLI::Range(2, 1 << 20));
+  app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--seed", options.seed, "of the transformer's weights and data");
+  app.add_option("--seed", options.seed, "of its weights and data");
   using Kind = OptimizerOptions::Kind;
   add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
                    [&options](Kind kind) { options.optimizer.kind = kind; });
+  app.add_flag("!--no-proof", run.proof,
+               "do not train again on one thread to compare, which takes its time");
 }
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
-  add_choice<Share>(app, {"--share", "GPUs: ranks of one device get partitions of it, or compete"},
+  const Heading heading(app, kDeviceHeading);
+  add_choice<Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
                     {{"green", Share::kGreen}, {"streams", Share::kStreams}},
                     [&options](Share share) { options.share = share; });
-  add_choice<Precision>(app, {"--precision", "GPUs: how the transformer's numbers are stored"},
+  add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
                         {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
                         [&options](Precision precision) { options.precision = precision; });
-  app.add_flag("--graph", options.graph, "GPUs: launch each step as one graph");
+  app.add_flag("--graph", options.graph, "launch each step as one graph");
 }
 
-}  // namespace
-
-void add_run_options(CLI::App& app, RunOptions& options) {
+void add_execution_options(CLI::App& app, RunOptions& options) {
+  const Heading heading(app, kRunningHeading);
   app.add_option("--backend", options.backend, "what runs it ('bubblescope list backends')")
       ->type_name("NAME");
   add_choice<WorkKind>(
@@ -57,10 +65,26 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   add_parsed(app,
              {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
              [&options](const std::string& text) { options.timeout = parse_duration(text); });
-  add_model_options(app, options.training);
-  app.add_flag("!--no-proof", options.proof,
-               "transformer: do not train again on one thread to compare, which takes its time");
+}
+
+}  // namespace
+
+void add_run_options(CLI::App& app, RunOptions& options) {
+  add_execution_options(app, options);
+  add_training_options(app, options);
   add_device_options(app, options.device);
+}
+
+void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options) {
+  if (options.backend.empty()) {
+    for (const char* heading : {kRunningHeading, kTrainingHeading, kDeviceHeading})
+      warn_of_unused(app, heading, "without --backend");
+    return;
+  }
+  if (options.work != WorkKind::kTransformer)
+    warn_of_unused(app, kTrainingHeading, "without --work transformer");
+  if (!find_backend(options.backend).start)
+    warn_of_unused(app, kDeviceHeading, "on the backend " + options.backend);
 }
 
 std::string to_string(WorkKind work) {

@@ -11,6 +11,7 @@
 #include "tools/choice.h"
 #include "tools/exports.h"
 #include "tools/gate.h"
+#include "tools/model_report.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
 #include "traces/report_csv.h"
@@ -58,6 +59,10 @@ class InterruptCatcher {
 
 void add_search_options(CLI::App& app, SearchOptions& options) {
   add_predict_options(app, options.predict);
+  add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
+  add_parallel_options(app, options.predict.model);
+  add_batch_option(app, options.predict.model);
   add_choice<PlacementChoice>(app, {"--placement", "where the stages lie (default linear)"},
                               {{"linear", PlacementChoice::kLinear},
                                {"interleaved", PlacementChoice::kInterleaved},
@@ -192,9 +197,17 @@ std::string print_found(const FoundSchedule& found, const Step& step, Objective 
          write_text_report(step.recording(), draw);
 }
 
-void write_native(const Schedule& schedule, const std::string& path) {
-  write_file(path, Registry<ScheduleFormat>::instance().find("native")->write(schedule));
-  if (path != "-") fmt::print(stderr, "wrote {}\n", path);
+std::string native(const Schedule& schedule) {
+  return Registry<ScheduleFormat>::instance().find("native")->write(schedule);
+}
+
+void expect_native(const std::string& path) {
+  for (const char* other : {".csv", ".dot", ".txt", ".goal"})
+    if (path.ends_with(other))
+      throw Error(
+          fmt::format("-o {}: a search writes our own json; end the name in .json, and "
+                      "'bubblescope convert FILE.json --to FORMAT' makes the others of it",
+                      path));
 }
 
 }  // namespace
@@ -216,15 +229,20 @@ int run_search(const Arguments& arguments) {
   add_gate_option(app, conditions);
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  warn_without_model(app, options.predict.model);
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text" || output == "-");
   expect_searchable(options);
+  options.predict.cost.any_update = true;  // a model's step, too, ends with the gradients
+  if (output) expect_native(*output);
   const FoundSchedule found = find(options);
   const Step step = predict(found.schedule, options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
+  if (step.models.placed)
+    comment_on_model(*step.models.placed, step.report, options.predict.model.explain);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports);
-  if (output) write_native(found.schedule, *output);
+  if (output) write_and_say(*output, native(found.schedule));
   if (output != "-") fmt::print("{}", print_found(found, step, options.objective, format));
   return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
 }

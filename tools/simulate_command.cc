@@ -36,12 +36,6 @@ std::string print_report(const Step& step, const std::string& format, const Draw
          (placed ? write_model_text(*placed, step.report) : "");
 }
 
-void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {
-  if (explain) print_assumptions(placed.on);
-  const std::string warning = memory_warning(placed, report);
-  if (!warning.empty()) fmt::print(stderr, "bubblescope: {}\n", warning);
-}
-
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
@@ -57,7 +51,9 @@ int run_simulate(const Arguments& arguments) {
   add_predict_options(app, options);
   add_noise_options(app, options.noise);
   add_model_options(app, options.model);
+  add_sequence_option(app, options.model);
   add_parallel_options(app, options.model);
+  add_batch_option(app, options.model);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
@@ -66,6 +62,8 @@ int run_simulate(const Arguments& arguments) {
                "show every rank in the text report, however many there are");
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  warn_without_model(app, options.model);
+  warn_without_noise(app, options.noise);
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   const Step step = predict(schedule, options);

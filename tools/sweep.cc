@@ -2,6 +2,7 @@
 #include "tools/sweep.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -34,12 +35,9 @@ std::int32_t parse_number(const std::string& digits, const std::string& whole) {
   return value;
 }
 
-void add_range(std::set<std::int32_t>& numbers, const std::string& range) {
+std::vector<std::int32_t> numbers_of(const std::string& range) {
   const std::size_t dots = range.find("..");
-  if (dots == std::string::npos) {
-    numbers.insert(parse_number(range, range));
-    return;
-  }
+  if (dots == std::string::npos) return {parse_number(range, range)};
   const std::size_t step_at = range.find_first_of(":x", dots);
   const std::int32_t first = parse_number(range.substr(0, dots), range);
   const std::int32_t last = parse_number(range.substr(dots + 2, step_at - dots - 2), range);
@@ -48,24 +46,27 @@ void add_range(std::set<std::int32_t>& numbers, const std::string& range) {
       step_at == std::string::npos ? 1 : parse_number(range.substr(step_at + 1), range);
   if (first > last) throw Error("'" + range + "' goes down; write the smaller number first");
   if (multiplies && step < 2) throw Error("'" + range + "' never ends; multiply by 2 or more");
+  std::vector<std::int32_t> numbers;
   for (std::int64_t number = first; number <= last;
        number = multiplies ? number * step : number + step)
-    numbers.insert(static_cast<std::int32_t>(number));
+    numbers.push_back(static_cast<std::int32_t>(number));
+  return numbers;
 }
 
 /// What the threads of one sweep share.
 class SharedSweep {
  public:
-  SharedSweep(const std::vector<Configuration>& configurations, const Evaluate& evaluate,
+  SharedSweep(const std::vector<Configuration>& configurations, const MakeEvaluate& make_evaluate,
               const SweepOptions& options)
       : configurations_(configurations),
-        evaluate_(evaluate),
+        make_evaluate_(make_evaluate),
         options_(options),
         outcomes_(configurations.size()) {}
 
   void work() {
     try {
-      while (!failed_ && take_batch()) {
+      const Evaluate evaluate = make_evaluate_();
+      while (!failed_ && take_batch(evaluate)) {
       }
     } catch (...) {
       const std::scoped_lock lock(mutex_);
@@ -80,11 +81,11 @@ class SharedSweep {
   }
 
  private:
-  bool take_batch() {
+  bool take_batch(const Evaluate& evaluate) {
     const std::size_t begin = next_.fetch_add(kBatch);
     if (begin >= configurations_.size()) return false;
     const std::size_t end = std::min(begin + kBatch, configurations_.size());
-    for (std::size_t at = begin; at < end; ++at) outcomes_[at] = evaluate_(configurations_[at]);
+    for (std::size_t at = begin; at < end; ++at) outcomes_[at] = evaluate(configurations_[at]);
     const std::size_t done = done_.fetch_add(end - begin) + end - begin;
     std::unique_lock lock(mutex_, std::defer_lock);
     if (options_.record) {
@@ -98,7 +99,7 @@ class SharedSweep {
   }
 
   const std::vector<Configuration>& configurations_;
-  const Evaluate& evaluate_;
+  const MakeEvaluate& make_evaluate_;
   const SweepOptions& options_;
   std::vector<Outcome> outcomes_;  ///< each written by one thread
   std::atomic<std::size_t> next_ = 0;
@@ -121,13 +122,14 @@ void draw_bar(std::size_t done, std::size_t all) {
 
 std::vector<std::int32_t> parse_numbers(const std::string& text) {
   std::set<std::int32_t> numbers;
-  for (const std::string& range : CLI::detail::split(text, ',')) add_range(numbers, range);
+  for (const std::string& range : CLI::detail::split(text, ','))
+    for (const std::int32_t number : numbers_of(range)) numbers.insert(number);
   return {numbers.begin(), numbers.end()};
 }
 
 std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
-                           const Evaluate& evaluate, const SweepOptions& options) {
-  SharedSweep shared(configurations, evaluate, options);
+                           const MakeEvaluate& make_evaluate, const SweepOptions& options) {
+  SharedSweep shared(configurations, make_evaluate, options);
   {
     std::vector<std::jthread> others;
     for (std::int32_t thread = 1; thread < options.threads; ++thread)
@@ -138,6 +140,13 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
   if (options.progress && !configurations.empty())
     options.progress(configurations.size(), configurations.size());
   return outcomes;
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
 }
 
 Progress progress_bar() {

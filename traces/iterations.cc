@@ -53,7 +53,9 @@ std::string outliers_json(const StragglerReport& report) {
   return out + "]";
 }
 
-std::string stragglers_json(const StragglerReport& report) {
+std::string stragglers_json(const std::optional<StragglerReport>& stragglers) {
+  if (!stragglers) return "null";
+  const StragglerReport& report = *stragglers;
   return fmt::format(
       "{{\"slowdown\":{:.6f},\"replayed_ns\":{},\"even_ns\":{},\n  \"stages\":{},\n"
       "  \"without_rank_ns\":[{}],\"without_kind_ns\":{},\n  \"outliers\":{}}}",
@@ -121,13 +123,15 @@ std::string what_if(const StragglerReport& report) {
 }
 
 std::string outliers(const Iterations& iterations) {
-  const std::vector<Outlier>& all = iterations.stragglers.outliers;
+  const std::vector<Outlier>& all = iterations.stragglers->outliers;
   std::string text;
-  for (std::size_t at = 0; at < std::min(all.size(), kShown); ++at)
-    text += fmt::format("{} {} on rank {} took {}, usually {} ({})\n",
-                        at == 0 ? "outliers:" : "         ", to_string(all[at].op), all[at].rank,
-                        short_text(all[at].duration), short_text(all[at].median),
-                        iterations.rows[all[at].step].label);
+  for (std::size_t at = 0; at < std::min(all.size(), kShown); ++at) {
+    const std::string& label = iterations.rows[all[at].step].label;
+    text +=
+        fmt::format("{} {} on rank {} took {}, usually {}{}\n", at == 0 ? "outliers:" : "         ",
+                    to_string(all[at].op), all[at].rank, short_text(all[at].duration),
+                    short_text(all[at].median), label.empty() ? "" : " (" + label + ")");
+  }
   return text;
 }
 
@@ -160,8 +164,9 @@ std::string write_iterations_text(const Iterations& iterations) {
       "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
       "most\n",
       100 * replay_error_quantile(iterations, 0.5), 100 * replay_error_quantile(iterations, 1));
-  text +=
-      slow_stages(iterations.stragglers) + what_if(iterations.stragglers) + outliers(iterations);
+  if (iterations.stragglers)
+    text += slow_stages(*iterations.stragglers) + what_if(*iterations.stragglers) +
+            outliers(iterations);
   for (const std::string& note : iterations.notes) text += "note: " + note + "\n";
   return text;
 }

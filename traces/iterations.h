@@ -12,8 +12,10 @@
 //                 "outliers":[{"iteration":12,"rank":1,"op":"1F2","duration_ns":...,
 //                              "median_ns":...}, ...]},
 //   "notes":["..."]
+// Of a step that broke off, "stragglers" is null.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +32,9 @@ struct IterationRow {
 
 /// All measured steps of one pipeline.
 struct Iterations {
-  std::vector<IterationRow> rows;  ///< at least one
-  StragglerReport stragglers;
-  std::vector<std::string> notes;  ///< of the reader, in sentences
+  std::vector<IterationRow> rows;             ///< at least one
+  std::optional<StragglerReport> stragglers;  ///< nothing of steps that broke off
+  std::vector<std::string> notes;             ///< of the reader, in sentences
 };
 
 /// The value below which a fraction of the replay errors lies, from the sorted values.

@@ -26,18 +26,21 @@ std::string write_configuration(const Configuration& configuration) {
   const Shape& shape = configuration.shape;
   return fmt::format(
       "\"schedule\":{},\"pp\":{},\"vpp\":{},\"tp\":{},\"cp\":{},\"ep\":{},\"dp\":{},"
-      "\"microbatches\":{},\"micro_batch_size\":{},\"recompute\":{}",
+      "\"microbatches\":{},\"micro_batch_size\":{},\"recompute\":{},\"split\":{}",
       json_string(configuration.schedule), shape.ranks, shape.chunks, configuration.tensor,
       configuration.context, configuration.expert, configuration.data, shape.microbatches,
-      configuration.micro_batch_size, json_string(std::string(name(configuration.recompute))));
+      configuration.micro_batch_size, json_string(std::string(name(configuration.recompute))),
+      json_string(name_of(kLayerSplits, configuration.split)));
 }
 
 std::string write_plan(const Plan& plan) {
   return fmt::format(
-      "{{{},\"step_ns\":{},\"ns_per_sample\":{},\"bubble_ratio\":{},\"lower_bound_ns\":{},"
+      "{{{},\"layout\":{},\"step_ns\":{},\"ns_per_sample\":{},\"bubble_ratio\":{},\"lower_bound_"
+      "ns\":{},"
       "\"peak_memory_bytes\":{},\"peak_activations\":{},\"peak_units\":{},\"mfu\":{},"
       "\"tokens_per_second\":{},\"mean_busy_ns\":{},\"mean_idle_by_cause_ns\":{{{}}}}}",
-      write_configuration(plan.configuration), plan.step, plan.nanos_per_sample(),
+      write_configuration(plan.configuration),
+      plan.layout.empty() ? "null" : json_string(plan.layout), plan.step, plan.nanos_per_sample(),
       plan.bubble_ratio, plan.lower_bound, number_or_null(plan.peak_bytes), plan.peak_activations,
       plan.peak_units, number_or_null(plan.mfu), number_or_null(plan.tokens_per_second),
       plan.mean_busy, write_idle(plan));
@@ -80,17 +83,18 @@ std::string write_plan_csv(const PlanTable& table) {
   std::string text =
       "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
       "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
-      "tokens_per_second\n";
+      "tokens_per_second,split,layout\n";
   for (const Plan& plan : table.plans) {
     const Configuration& which = plan.configuration;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
         which.shape.ranks, which.shape.chunks, which.tensor, which.context, which.expert,
         which.data, which.shape.microbatches, which.micro_batch_size, name(which.recompute),
         plan.step, plan.nanos_per_sample(), plan.bubble_ratio, plan.lower_bound,
         plan.peak_bytes ? std::to_string(*plan.peak_bytes) : "", plan.peak_activations,
         plan.peak_units, plan.mfu ? fmt::format("{}", *plan.mfu) : "",
-        plan.tokens_per_second ? fmt::format("{}", *plan.tokens_per_second) : "");
+        plan.tokens_per_second ? fmt::format("{}", *plan.tokens_per_second) : "",
+        name_of(kLayerSplits, which.split), plan.layout);
   }
   return text;
 }

@@ -70,7 +70,8 @@ Json json_of(const Plan& plan) {
           {"peak_units", plan.peak_units},
           {"peak_memory_bytes", json_of(plan.peak_bytes)},
           {"mfu", json_of(plan.mfu)},
-          {"tokens_per_second", json_of(plan.tokens_per_second)}};
+          {"tokens_per_second", json_of(plan.tokens_per_second)},
+          {"layout", plan.layout}};
 }
 
 /// The rest of the configuration is that of the sweep.
@@ -92,6 +93,7 @@ Plan plan_of(const Json& json) {
   plan.peak_bytes = optional_of<Bytes>(json.at("peak_memory_bytes"));
   plan.mfu = optional_of<double>(json.at("mfu"));
   plan.tokens_per_second = optional_of<double>(json.at("tokens_per_second"));
+  json.at("layout").get_to(plan.layout);
   return plan;
 }
 

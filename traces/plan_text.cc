@@ -50,6 +50,8 @@ std::vector<Column> columns_for(const std::vector<Plan>& plans) {
       {"m", 6, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
       {"recompute", 10, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
        modelled},
+      {"split", 9, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
+       any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
       {"step", 10, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
       {"per sample", 11, [](const Plan& p) { return short_time(p.nanos_per_sample()); }, !modelled},
       {"bubble", 8, [](const Plan& p) { return percent_text(p.bubble_ratio); }},
@@ -58,15 +60,24 @@ std::vector<Column> columns_for(const std::vector<Plan>& plans) {
   };
 }
 
+/// Of the column of names, in all tables.
+std::size_t name_width(const PlanTable& table) {
+  std::size_t width = 15;
+  for (const Plan& plan : table.plans) width = std::max(width, plan.configuration.schedule.size());
+  for (const Refusal& refused : table.refusals) width = std::max(width, refused.schedule.size());
+  return width;
+}
+
 std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
                           std::size_t rows) {
   const std::vector<Column> columns = columns_for(table.plans);
-  std::string text = fmt::format("   # {:<15}", "schedule");
+  const std::size_t width = name_width(table);
+  std::string text = fmt::format("   # {:<{}}", "schedule", width);
   for (const Column& column : columns)
     if (column.shown) text += fmt::format("{:>{}}", column.title, column.width);
   const auto add_row = [&](std::size_t at) {
     const Plan& plan = table.plans[at];
-    text += fmt::format("\n{:>4} {:<15}", at + 1, plan.configuration.schedule);
+    text += fmt::format("\n{:>4} {:<{}}", at + 1, plan.configuration.schedule, width);
     for (const Column& column : columns)
       if (column.shown) text += fmt::format("{:>{}}", column.cell(plan), column.width);
     if (std::find(front.begin(), front.end(), at) != front.end()) text += "  *";
@@ -80,7 +91,9 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
     if (++further > rows) break;
     add_row(at);
   }
-  return text + "\n* Pareto front: nothing else is as fast in as little memory\n";
+  text += "\n* Pareto front: nothing else is as fast in as little memory\n";
+  const std::string& layout = table.plans[0].layout;
+  return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
 }
 
 /// "+12.3 %  dependency +1.2 ms, drain +0.4 ms": a plan against the best, per sample and rank.
@@ -116,8 +129,8 @@ std::string write_losers(const PlanTable& table) {
   for (const std::size_t at : best) {
     if (at == 0) continue;
     const Plan& plan = table.plans[at];
-    text += fmt::format("  {:<15} #{:<5} {}\n", plan.configuration.schedule, at + 1,
-                        write_loss(plan, table.plans[0]));
+    text += fmt::format("  {:<{}} #{:<5} {}\n", plan.configuration.schedule, name_width(table),
+                        at + 1, write_loss(plan, table.plans[0]));
   }
   return text;
 }
@@ -125,7 +138,7 @@ std::string write_losers(const PlanTable& table) {
 std::string write_refusals(const PlanTable& table) {
   std::string text;
   for (const Refusal& refused : table.refusals)
-    text += fmt::format("  {:<15} {}: {}\n", refused.schedule,
+    text += fmt::format("  {:<{}} {}: {}\n", refused.schedule, name_width(table),
                         counted(refused.configurations, "configuration"), refused.reason);
   return text.empty() ? text : "\nno plans:\n" + text;
 }

@@ -238,26 +238,6 @@ std::string noise_line(const BubbleReport& report) {
 /// With its sign: where messages share links, a slower op can make a step shorter.
 std::string change_text(Nanos change) { return (change < 0 ? "" : "+") + short_text(change); }
 
-/// One line where it was asked for, none elsewhere: kinds, then the most sensitive ranks.
-std::string sensitivity_line(const BubbleReport& report) {
-  if (!report.sensitivity) return {};
-  constexpr std::size_t kShown = 4;
-  const Sensitivity& sensitivity = *report.sensitivity;
-  std::string text = "1 % more of";
-  for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
-    if (sensitivity.by_kind[kind] != 0)
-      text += fmt::format("  {} {}", name(static_cast<BusyKind>(kind)),
-                          change_text(sensitivity.by_kind[kind]));
-  std::vector<std::size_t> ranks(sensitivity.by_rank.size());
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
-  std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t left, std::size_t right) {
-    return sensitivity.by_rank[left] > sensitivity.by_rank[right];
-  });
-  for (std::size_t at = 0; at < std::min(kShown, ranks.size()); ++at)
-    text += fmt::format("  rank {} {}", ranks[at], change_text(sensitivity.by_rank[ranks[at]]));
-  return text + "\n";
-}
-
 std::string highest_peak(const Recording& recording) {
   const std::vector<RankReport>& ranks = recording.report.ranks;
   const auto highest = std::max_element(ranks.begin(), ranks.end(),
@@ -276,11 +256,30 @@ std::string highest_peak(const Recording& recording) {
 
 }  // namespace
 
+std::string write_sensitivity_text(const BubbleReport& report) {
+  if (!report.sensitivity) return {};
+  constexpr std::size_t kShown = 4;
+  const Sensitivity& sensitivity = *report.sensitivity;
+  std::string text = "1 % more of";
+  for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
+    if (sensitivity.by_kind[kind] != 0)
+      text += fmt::format("  {} {}", name(static_cast<BusyKind>(kind)),
+                          change_text(sensitivity.by_kind[kind]));
+  std::vector<std::size_t> ranks(sensitivity.by_rank.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
+  std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t left, std::size_t right) {
+    return sensitivity.by_rank[left] > sensitivity.by_rank[right];
+  });
+  for (std::size_t at = 0; at < std::min(kShown, ranks.size()); ++at)
+    text += fmt::format("  rank {} {}", ranks[at], change_text(sensitivity.by_rank[ranks[at]]));
+  return text + "\n";
+}
+
 std::string write_text_report(const Recording& recording, const DrawOptions& options) {
   std::string text = costs_line(recording) + totals(recording.report) +
                      asynchronous(recording.report) + busiest_link(recording.report) +
-                     noise_line(recording.report) + sensitivity_line(recording.report) + "\n" +
-                     RankTable(recording, options).draw();
+                     noise_line(recording.report) + write_sensitivity_text(recording.report) +
+                     "\n" + RankTable(recording, options).draw();
   const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";
   return text + "\n" + path_text(recording, options.width) + highest_peak(recording);

@@ -121,15 +121,24 @@ class Reception {
   std::string reason_;
 };
 
-Connection reach(const Address& address, Waiting& waiting) {
+/// A name may be known later, as that of a container that starts: it is sought less often.
+constexpr int kNextCallMilliseconds = 20;
+constexpr int kNextLookupMilliseconds = 200;
+
+Connection reach(const Address& address, const Caller& caller, Waiting& waiting) {
   for (;;) {
-    TcpSocket socket = call(address);
-    if (socket.is_open()) return {std::move(socket), FrameReader(kLargest)};
-    if (waiting.is_over())
-      throw Error(Fault::kMachine, "rank 0 does not answer at " + to_string(address) +
-                                       "; is it started, with the same MASTER_ADDR and "
-                                       "MASTER_PORT?");
-    poll(nullptr, 0, 20);
+    std::string obstacle = "rank 0 does not answer at " + to_string(address) +
+                           "; is it started, with the same MASTER_ADDR and MASTER_PORT?";
+    int nap = kNextCallMilliseconds;
+    try {
+      TcpSocket socket = caller(address);
+      if (socket.is_open()) return {std::move(socket), FrameReader(kLargest)};
+    } catch (const Error& error) {
+      obstacle = error.what();
+      nap = kNextLookupMilliseconds;
+    }
+    if (waiting.is_over()) throw Error(Fault::kMachine, obstacle);
+    poll(nullptr, 0, nap);
   }
 }
 
@@ -157,9 +166,10 @@ ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const 
   return reception.welcome();
 }
 
-ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits) {
+ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits,
+                       const Caller& caller) {
   Waiting waiting(limits);
-  Connection connection = reach(address, waiting);
+  Connection connection = reach(address, caller, waiting);
   BlobWriter writer;
   writer.write(Hello{kVersion, seat});
   say(connection.socket, Line::kHello, writer.take());

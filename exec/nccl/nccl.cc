@@ -56,20 +56,30 @@ void NcclRanks::split(const std::vector<std::size_t>& parts) {
 }
 
 /// The error of a call, unless the watch knows better what has happened.
-void NcclRanks::expect(const char* error) const {
+void NcclRanks::expect(const char* error) {
   if (error == nullptr) return;
   const std::string text = error;
   const Nanos end = read_monotonic_clock() + kExplanation;
-  for (const Patience patience; read_monotonic_clock() < end; patience.wait()) watch_();
+  for (const Patience patience; read_monotonic_clock() < end; patience.wait()) watch();
+  abort();
   throw Error(Fault::kMachine, text);
 }
 
-void NcclRanks::settle(void* communicator) const {
+void NcclRanks::watch() {
+  try {
+    watch_();
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+void NcclRanks::settle(void* communicator) {
   for (const Patience patience;; patience.wait()) {
     std::int32_t under_way = 0;
     expect(calls_.ask(communicator, &under_way));
     if (under_way == 0) return;
-    watch_();
+    watch();
   }
 }
 
@@ -103,6 +113,23 @@ void NcclRanks::sum(std::size_t group, const std::vector<Buffer>& values, void* 
   });
 }
 
+void NcclRanks::sum_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream) {
+  together(group, [&] {
+    for (const Piece& piece : pieces)
+      expect(calls_.sum_at(communicator(group), piece.buffer.data,
+                           piece.buffer.bytes / sizeof(float), rank_in(group, piece.owner),
+                           stream));
+  });
+}
+
+void NcclRanks::gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream) {
+  together(group, [&] {
+    for (const Piece& piece : pieces)
+      expect(calls_.spread(communicator(group), piece.buffer.data, piece.buffer.bytes,
+                           rank_in(group, piece.owner), stream));
+  });
+}
+
 void NcclRanks::together(std::optional<std::size_t> group, const std::function<void()>& calls) {
   expect(calls_.begin_group());
   in_group_ = true;
@@ -119,11 +146,11 @@ void NcclRanks::together(std::optional<std::size_t> group, const std::function<v
 }
 
 /// What follows on a stream may be put there only when NCCL has put there its own.
-void NcclRanks::await(std::optional<std::size_t> group) const {
+void NcclRanks::await(std::optional<std::size_t> group) {
   if (!in_group_) settle(communicator(group));
 }
 
-void NcclRanks::check() const {
+void NcclRanks::check() {
   std::int32_t under_way = 0;
   expect(calls_.ask(all_.get(), &under_way));
   for (const Communicator& part : parts_)
@@ -131,9 +158,10 @@ void NcclRanks::check() const {
 }
 
 void NcclRanks::abort() {
+  if (std::exchange(is_aborted_, true)) return;
   for (const Communicator& part : parts_)
     if (part) calls_.abort(part.get());
-  calls_.abort(all_.get());
+  if (all_) calls_.abort(all_.get());
 }
 
 }  // namespace bubblescope

@@ -36,7 +36,8 @@ struct Membership {
 };
 
 /// All ranks' communicator, and those of groups of them. For one thread. What NCCL refuses, here or
-/// as the news of another rank, is thrown as Error (Fault::kMachine).
+/// as the news of another rank, is thrown as Error (Fault::kMachine), and so is what the watch
+/// throws: everything is aborted then, before anyone gives back memory or streams that it uses.
 class NcclRanks {
  public:
   /// All ranks make it at the same time, with the same groups. `calls` is not copied. Returns when
@@ -57,13 +58,24 @@ class NcclRanks {
   void receive(std::optional<std::size_t> group, std::int32_t peer, const Buffer& to, void* stream);
   void sum(std::size_t group, const std::vector<Buffer>& values, void* stream);
 
+  /// Neighbouring bytes that one member of a group owns.
+  struct Piece {
+    Buffer buffer;
+    std::int32_t owner = 0;
+  };
+  /// Each owner gets the sum of its pieces; what the others have there is lost.
+  void sum_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
+  /// All get what the owners have.
+  void gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
+
   /// What `calls` of send() and receive() ask for starts as one.
   void together(std::optional<std::size_t> group, const std::function<void()>& calls);
 
   /// Throws what has gone wrong since.
-  void check() const;
+  void check();
 
-  /// Ends everything that is under way, without the others. Nothing can be sent any more.
+  /// Ends everything that is under way, without the others. Nothing can be sent any more. Again is
+  /// nothing.
   void abort();
 
  private:
@@ -77,9 +89,10 @@ class NcclRanks {
   void* communicator(std::optional<std::size_t> group) const;
   std::int32_t rank_in(std::optional<std::size_t> group, std::int32_t rank) const;
   void split(const std::vector<std::size_t>& parts);
-  void expect(const char* error) const;
-  void settle(void* communicator) const;
-  void await(std::optional<std::size_t> group) const;
+  void expect(const char* error);
+  void settle(void* communicator);
+  void await(std::optional<std::size_t> group);
+  void watch();
 
   const BubblescopeNccl& calls_;
   Membership own_;
@@ -88,6 +101,7 @@ class NcclRanks {
   Communicator all_;
   std::vector<Communicator> parts_;  ///< by group; null where this rank is not in it
   bool in_group_ = false;
+  bool is_aborted_ = false;
 };
 
 }  // namespace bubblescope

@@ -1,9 +1,9 @@
 // Questions to rank 0's clock.
 #include "exec/nccl/step_begin.h"
 
-#include <algorithm>
+#include <vector>
 
-#include "exec/mpi_clock.h"
+#include "exec/clock_offset.h"
 #include "exec/step_clock.h"
 
 namespace bubblescope {
@@ -64,12 +64,7 @@ std::optional<StepBegin> follow(ProcessLink& link, const ProcessLink::GivesUp& g
   link.send(0, Line::kClock, blob_of(kReady));
   const std::optional<Nanos> begin = await_time(link, gives_up);
   if (!begin) return std::nullopt;
-  const auto quickest = std::min_element(
-      samples.begin(), samples.end(), [](const ClockSample& left, const ClockSample& right) {
-        return left.answered - left.asked < right.answered - right.asked;
-      });
-  const ClockOffset clock{find_clock_offset(samples),
-                          (quickest->answered - quickest->asked + 1) / 2};
+  const ClockOffset clock{find_clock_offset(samples), (quickest(samples).took() + 1) / 2};
   return StepBegin{*begin + clock.ahead, clock};
 }
 

@@ -10,12 +10,15 @@
 
 #include "exec/backend.h"
 #include "exec/gpu/gpu_step.h"
-#include "exec/mpi_results.h"
 #include "exec/nccl/process_link.h"
 #include "exec/nccl/step_begin.h"
+#include "exec/rank_part.h"
 #include "exec/step_clock.h"
 
 namespace bubblescope {
+
+/// Tells the other processes to wait on, while this one does what takes long.
+void show_life(ProcessLink& link);
 
 class StepLink {
  public:

@@ -52,6 +52,21 @@ TcpSocket open_socket(const addrinfo& at) {
   return made;
 }
 
+/// Not open: errno says why. A wildcard address of IPv6 takes callers of IPv4, too.
+TcpSocket listen_on(const addrinfo& at) {
+  const int on = 1;
+  const int off = 0;
+  TcpSocket made = open_socket(at);
+  if (!made.is_open()) return {};
+  setsockopt(made.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.ai_family == AF_INET6)
+    setsockopt(made.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (bind(made.descriptor(), at.ai_addr, at.ai_addrlen) == 0 &&
+      listen(made.descriptor(), SOMAXCONN) == 0)
+    return made;
+  return {};
+}
+
 bool has_connected(const TcpSocket& socket) {
   pollfd waiting{socket.descriptor(), POLLOUT, 0};
   if (poll(&waiting, 1, kCallMilliseconds) != 1) return false;
@@ -104,15 +119,13 @@ std::optional<Blob> TcpSocket::read() const {
 TcpSocket listen_at(const Address& address) {
   const Addresses found = find_addresses(address, true);
   int error = 0;
-  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    TcpSocket made = open_socket(*at);
-    const int on = 1;
-    if (made.is_open()) setsockopt(made.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (made.is_open() && bind(made.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
-        listen(made.descriptor(), SOMAXCONN) == 0)
-      return made;
-    error = errno;
-  }
+  for (const int family : {AF_INET6, AF_INET})
+    for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+      if (at->ai_family != family) continue;
+      TcpSocket made = listen_on(*at);
+      if (made.is_open()) return made;
+      error = errno;
+    }
   throw Error(Fault::kMachine, "rank 0 cannot listen at " + to_string(address) + ": " +
                                    std::strerror(error) + "; choose another MASTER_PORT");
 }

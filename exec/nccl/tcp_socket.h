@@ -52,7 +52,8 @@ class TcpSocket {
   int descriptor_ = -1;
 };
 
-/// On a loopback address only for this host, else for all. Port 0: any that is free. Throws Error.
+/// On a loopback address only for this host, else for all, over IPv4 and IPv6. Port 0: any that is
+/// free. Throws Error.
 TcpSocket listen_at(const Address& address);
 std::uint16_t port_of(const TcpSocket& listener);
 

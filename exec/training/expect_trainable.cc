@@ -9,18 +9,6 @@ namespace bubblescope {
 
 namespace {
 
-/// Memory of another process is out of a copy's reach.
-void expect_keepers_here(const Schedule& schedule, const Processes& processes) {
-  if (!processes.here()) return;
-  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
-    const std::int32_t keeper = schedule.keeper_of_rank[rank];
-    if (keeper == static_cast<std::int32_t>(rank)) continue;
-    throw Error("rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keeper) +
-                ", which runs in another process; that is not done yet: run both in one, as "
-                "--backend cpu does");
-  }
-}
-
 /// Every position belongs to one slice, and every slice has some.
 void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
   const std::int32_t slices = schedule.shape.slices;
@@ -45,9 +33,7 @@ void expect_full_rounds(const Schedule& schedule) {
 
 }  // namespace
 
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
-                      const Processes& processes) {
-  expect_keepers_here(schedule, processes);
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
   expect_sliceable(schedule, options.model);
   expect_full_rounds(schedule);
   if (options.model.width % options.model.heads != 0)

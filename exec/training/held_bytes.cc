@@ -4,12 +4,10 @@
 namespace bubblescope {
 
 Bytes held_bytes(const Activations& saved) {
-  Bytes bytes = saved.head_input.bytes() + saved.head_normed.bytes() + saved.probabilities.bytes();
+  Bytes bytes = 0;
+  for (const auto matrix : kHeadMatrices) bytes += (saved.*matrix).bytes();
   for (const BlockActivations& block : saved.blocks)
-    for (const Matrix* matrix :
-         {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed, &block.middle,
-          &block.middle_normed, &block.before_gelu, &block.after_gelu})
-      bytes += matrix->bytes();
+    for (const auto matrix : kBlockMatrices) bytes += (block.*matrix).bytes();
   return bytes;
 }
 

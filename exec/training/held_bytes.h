@@ -1,6 +1,8 @@
 // How much memory a micro-batch holds on a stage.
 #pragma once
 
+#include <array>
+
 #include "exec/training/transformer.h"
 #include "sim/ir/units.h"
 
@@ -12,6 +14,18 @@ struct Kept {
   Matrix input;
   Activations saved;
 };
+
+/// All that a block's forward keeps.
+inline constexpr std::array<Matrix BlockActivations::*, 9> kBlockMatrices{
+    &BlockActivations::input,         &BlockActivations::normed,
+    &BlockActivations::qkv,           &BlockActivations::attention,
+    &BlockActivations::mixed,         &BlockActivations::middle,
+    &BlockActivations::middle_normed, &BlockActivations::before_gelu,
+    &BlockActivations::after_gelu};
+
+/// All that the last stage's head keeps.
+inline constexpr std::array<Matrix Activations::*, 3> kHeadMatrices{
+    &Activations::head_input, &Activations::head_normed, &Activations::probabilities};
 
 /// Between forward and input gradient.
 Bytes held_bytes(const Activations& saved);

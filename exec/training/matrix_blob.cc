@@ -13,6 +13,14 @@ namespace {
 /// What stands before a matrix's entries: rows, columns and how many follow.
 constexpr std::size_t kHeaderBytes = 2 * sizeof(std::int32_t) + sizeof(std::size_t);
 
+}  // namespace
+
+void write_matrix(BlobWriter& writer, const Matrix& matrix) {
+  writer.write(matrix.rows);
+  writer.write(matrix.columns);
+  writer.write_all(matrix.values);
+}
+
 Matrix read_matrix(BlobReader& reader) {
   Matrix matrix;
   matrix.rows = reader.read<std::int32_t>();
@@ -27,15 +35,9 @@ Matrix read_matrix(BlobReader& reader) {
   return matrix;
 }
 
-}  // namespace
-
 void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices) {
   writer.write(matrices.size());
-  for (const Matrix& matrix : matrices) {
-    writer.write(matrix.rows);
-    writer.write(matrix.columns);
-    writer.write_all(matrix.values);
-  }
+  for (const Matrix& matrix : matrices) write_matrix(writer, matrix);
 }
 
 std::vector<Matrix> read_matrices(BlobReader& reader) {

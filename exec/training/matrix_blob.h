@@ -8,9 +8,11 @@
 
 namespace bubblescope {
 
+void write_matrix(BlobWriter& writer, const Matrix& matrix);
 void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices);
 
-/// What was written. Throws Error for bytes that are too few, or no matrices.
+// What was written. They throw Error for bytes that are too few, or no matrices.
+Matrix read_matrix(BlobReader& reader);
 std::vector<Matrix> read_matrices(BlobReader& reader);
 
 }  // namespace bubblescope

@@ -5,16 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "exec/training/keep_memory.h"
 #include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
-
-[[noreturn]] void refuse(const Op& op, const char* lack) {
-  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack);
-}
 
 Direction direction_of(const Op& message) {
   return message.kind == OpKind::kSendForward ? Direction::kForward : Direction::kBackward;
@@ -51,7 +48,8 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       inbox_(schedule),
       outbox_(schedule),
       exchange_(program, processes) {
-  expect_trainable(schedule, options, processes);
+  expect_trainable(schedule, options);
+  keep_freed_memory();
   multiplier();
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     first_home_.push_back(stages_.size());
@@ -106,6 +104,10 @@ bool Training::updates_inside() const {
   return steps;
 }
 
+void Training::refuse_before(const Op& op, const char* lack) {
+  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack);
+}
+
 Work Training::work() {
   return [this](const Turn& turn) {
     run(turn);
@@ -117,6 +119,7 @@ Cargo Training::cargo() {
   return {[this](InstructionId message) {
             const Instruction& instruction = program_.instructions[message];
             if (updates_inside_ && hands_gradients_on(instruction)) return exchange_.pack(message);
+            if (is_copy(instruction.op.kind)) return pack_copy(instruction);
             if (!is_message(instruction)) return Blob();
             const auto parcel = outbox_.take(outbox_slot(instruction.op));
             return parcel ? pack(*parcel) : Blob();
@@ -126,8 +129,13 @@ Cargo Training::cargo() {
             BlobReader reader(bytes);
             if (hands_gradients_on(instruction))
               exchange_.put(message, read_matrices(reader));
+            else if (is_copy(instruction.op.kind))
+              unpack_copy(instruction, bytes);
             else
               inbox_.put(inbox_slot(instruction.op), unpack(bytes));
+          },
+          [this](InstructionId copy, std::span<const std::byte> bytes) {
+            return keep(program_.instructions[copy], bytes);
           }};
 }
 
@@ -217,7 +225,7 @@ void Training::compute_forward(const Op& op) {
 
 void Training::compute_again(const Op& op) {
   MicrobatchState& state = state_of(op);
-  if (!state.kept) refuse(op, "what it starts from is here");
+  if (!state.kept) refuse_before(op, "what it starts from is here");
   const Stage& stage = weights_of(op);
   const std::optional<Slice> slice = slice_of(op);
   const Slice* const cut = slice ? &*slice : nullptr;
@@ -230,32 +238,10 @@ void Training::compute_again(const Op& op) {
   hold(op, held_bytes(*state.kept) + context_bytes(op));
 }
 
-/// The copy is there before its original goes.
-void Training::move_out(const Instruction& evict) {
-  MicrobatchState& state = state_of(evict.op);
-  if (!state.kept) refuse(evict.op, "its forward was made");
-  const bool host = evict.peer == evict.rank;
-  if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(held_bytes(*state.kept));
-  state.elsewhere = *state.kept;
-  state.kept.reset();
-  hold(evict.op, context_bytes(evict.op));
-}
-
-void Training::move_back(const Instruction& load) {
-  MicrobatchState& state = state_of(load.op);
-  if (!state.elsewhere) refuse(load.op, "what it brings back has left");
-  state.kept = *state.elsewhere;
-  const Bytes moved = held_bytes(*state.kept);
-  hold(load.op, moved + context_bytes(load.op));
-  state.elsewhere.reset();
-  const bool host = load.peer == load.rank;
-  if (!host) memory_[static_cast<std::size_t>(load.peer)].add(-moved);
-}
-
 void Training::compute_input_grad(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
-  if (!state.kept || !state.complete) refuse(op, "what its forward keeps is here, whole");
+  if (!state.kept || !state.complete) refuse_before(op, "what its forward keeps is here, whole");
   Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
   const std::optional<Slice> slice = slice_of(op);
   StageGrad made = run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad),
@@ -269,7 +255,7 @@ void Training::compute_input_grad(const Op& op) {
 
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
-  if (!state.work) refuse(op, "its input gradient was made");
+  if (!state.work) refuse_before(op, "its input gradient was made");
   const Home home = home_of(op);
   run_weight_grad(*state.work, stages_[home].gradients);
   state.work.reset();

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "exec/backend.h"
 #include "exec/processes.h"
 #include "exec/training/gradient_exchange.h"
+#include "exec/training/kept_blob.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/serial_training.h"
 #include "exec/training/stage_state.h"
@@ -18,11 +20,9 @@
 
 namespace bubblescope {
 
-/// Throws Error for sequences with fewer tokens than slices, heads that do not divide the width,
-/// replicas that micro-batches do not fill and evictions into the memory of another process: the
-/// same in every process.
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options,
-                      const Processes& processes = this_process_alone());
+/// Throws Error for sequences with fewer tokens than slices, heads that do not divide the width
+/// and replicas that micro-batches do not fill.
+void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
 
 class Training {
  public:
@@ -63,6 +63,11 @@ class Training {
   void write(Direction direction, const Op& op, Matrix matrix);
   void move_out(const Instruction& evict);
   void move_back(const Instruction& load);
+  bool is_kept_here(const Instruction& copy) const;
+  Blob pack_copy(const Instruction& copy);
+  Blob keep(const Instruction& copy, std::span<const std::byte> bytes);
+  void unpack_copy(const Instruction& copy, std::span<const std::byte> bytes);
+  [[noreturn]] static void refuse_before(const Op& op, const char* lack);
   void hold(const Op& op, Bytes bytes);
   MicrobatchState& state_of(const Op& op);
   const Stage& weights_of(const Op& op) const;
@@ -92,6 +97,7 @@ class Training {
   Mailbox inbox_;                     ///< at the stage that reads
   Mailbox outbox_;                    ///< at the stage that made it
   GradientExchange exchange_;
+  KeptForOthers kept_for_others_;
   bool updates_inside_ = false;  ///< by the program's own optimizer steps
   std::vector<double> losses_;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/layer_split.h"
 #include "sim/analysis/report.h"
 
 namespace bubblescope {
@@ -22,6 +23,7 @@ struct Configuration {
   std::int32_t context = 1;  ///< ranks that share a sequence
   std::int32_t micro_batch_size = 1;
   Recompute recompute = Recompute::kNone;
+  LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
 
   std::int64_t samples() const {
     return std::int64_t{shape.microbatches} * micro_batch_size * data;
@@ -43,6 +45,7 @@ struct Plan {
   std::optional<Bytes> peak_bytes;
   std::optional<double> mfu;  ///< model FLOPs utilisation, a fraction
   std::optional<double> tokens_per_second;
+  std::string layout;  ///< of a model: its layers on every stage, as Megatron-LM writes it
 
   /// What plans are ranked by: configurations of different batches become comparable.
   double nanos_per_sample() const {
@@ -53,10 +56,12 @@ struct Plan {
 };
 
 /// What became of a configuration: a plan, a reason why there is none, or both where the plan may
-/// not be used (it does not fit).
+/// not be used (it does not fit). Neither where it was not tried, as another one covers it.
 struct Outcome {
   std::optional<Plan> plan;
   std::string refusal;
+
+  bool was_tried() const { return plan || !refusal.empty(); }
 };
 
 /// The comparable part of a report.

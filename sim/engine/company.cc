@@ -9,7 +9,7 @@ Company::Company(const Traffic& traffic)
     : traffic_(traffic), states_(traffic.company.size()), on_(traffic.devices) {}
 
 void Company::begin(CompanyId op, Nanos alone, Nanos now) {
-  states_[op] = {alone * kWholePace, now, 0};
+  states_[op] = {Parts{alone} * kWholePace, now, 0};
   const std::uint32_t device = traffic_.company[op].device;
   on_[device].push_back(op);
   dirty_.push_back(device);
@@ -37,7 +37,7 @@ void Company::set_paces(std::vector<CompanyId>& on, Nanos now) {
     const Rate pace = paces[std::min(others, paces.size() - 1)];
     State& state = states_[op];
     if (pace == state.pace) continue;
-    state.left -= state.pace * (now - state.since);
+    state.left -= Parts{state.pace} * (now - state.since);
     state.since = now;
     state.pace = pace;
     changed_.push_back(op);

@@ -46,12 +46,6 @@ void expect_layers(const ModelOnDevices& on, std::int32_t stages) {
                                      std::to_string(stages) + "; give less of --pp or --vpp");
 }
 
-/// What all stages of a rank hold.
-struct RankLoad {
-  std::int64_t layers = 0;
-  StageParameters parameters;
-};
-
 /// Every rank that holds a stage holds all of it.
 std::vector<RankLoad> loads_of(const Schedule& schedule, const std::vector<StageLoad>& stages) {
   std::vector<RankLoad> loads(static_cast<std::size_t>(schedule.shape.ranks));
@@ -117,13 +111,19 @@ StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
   return cost;
 }
 
+}  // namespace
+
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
   const Bytes forward = whole.forward / slices;
   const Bytes weight_grad = whole.weight_grad / slices;
   return {forward, -forward - weight_grad, weight_grad};
 }
 
-}  // namespace
+StateBytes states_of_rank(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
+  StateBytes states = states_of(on.parallel, load.parameters);
+  states.buffers = buffer_bytes(on, ranks, load);
+  return states;
+}
 
 ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   expect_divisible(on);
@@ -146,10 +146,8 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
     step.costs.updates.push_back(update_cost(on, load.parameters, load.times, holders));
     step.activation_bytes.push_back(slice_memory(load.memory, slices));
   }
-  for (const RankLoad& load : loads_of(schedule, stages)) {
-    step.states.push_back(states_of(on.parallel, load.parameters));
-    step.states.back().buffers = buffer_bytes(on, schedule.shape.ranks, load);
-  }
+  for (const RankLoad& load : loads_of(schedule, stages))
+    step.states.push_back(states_of_rank(on, schedule.shape.ranks, load));
   return step;
 }
 

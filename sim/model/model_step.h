@@ -26,6 +26,19 @@ struct ModelStep {
 /// Throws Error where the model is cut into too many stages, or cannot be cut as asked.
 ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule);
 
+/// What all stages of a rank hold.
+struct RankLoad {
+  std::int64_t layers = 0;
+  StageParameters parameters;
+};
+
+/// A rank's states in a pipeline of so many ranks, its buffers included; one version of the
+/// weights.
+StateBytes states_of_rank(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load);
+
+/// The part of a stage's activations that one slice of a sequence has.
+MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);
+
 /// Stands for a schedule that has no order yet: stages dealt to ranks in a loop.
 Schedule unordered_schedule(const Shape& shape);
 

@@ -76,9 +76,13 @@ StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages) : on_(on),
 }
 
 StageLoad StageLoads::load(std::int32_t stage) const {
+  const auto at = static_cast<std::size_t>(stage);
+  return load(stage, first_layer_[at], first_layer_[at + 1]);
+}
+
+StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t end) const {
   StageLoad sum;
-  std::int64_t layer = first_layer_[static_cast<std::size_t>(stage)];
-  const std::int64_t end = first_layer_[static_cast<std::size_t>(stage) + 1];
+  std::int64_t layer = first;
   for (const LayerKind& kind : kinds_) {
     const std::int64_t count = std::max<std::int64_t>(0, std::min(end, kind.end) - layer);
     sum.add(kind, count);

@@ -39,6 +39,8 @@ class StageLoads {
   /// [stage]: its first layer; and the end.
   const std::vector<std::int64_t>& first_layer() const { return first_layer_; }
   StageLoad load(std::int32_t stage) const;
+  /// The same if it held the layers from `first` to before `end`.
+  StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const;
 
  private:
   void add_embedding(StageLoad& sum) const;

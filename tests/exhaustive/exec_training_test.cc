@@ -202,16 +202,48 @@ TEST(Training, WhatCannotBeTrainedIsRefused) {
   refuses(build_schedule(find_schedule("pipedream"), shared), small_model());  // a half round
 }
 
-/// A copy reaches the memory of its own process alone.
-TEST(Training, RefusesToEvictIntoAnotherProcess) {
+InstructionId find_copy(const Program& program, const std::string& name) {
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (to_string(program.instructions[id].op) == name) return id;
+  throw Error("there is no " + name);
+}
+
+/// Rank 3 of bpipe on four ranks keeps what rank 0 evicts, also where it is another process.
+TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const Schedule schedule = *build_if_legal(find_schedule("bpipe"), {4, 1, 8, 1, {}});
   const Program program = lowered(schedule);
-  const auto train_as = [&](std::int32_t rank) {
-    const Processes one_of_four(Processes::Link{rank, 4, {}, {}, [] {}});
-    const Training training(schedule, program, small_model(), one_of_four);
-  };
-  EXPECT_THROW(train_as(0), Error);
-  EXPECT_THROW(train_as(2), Error);  // it evicts nothing, but would wait for those that do
+  const Processes last_of_four(
+      Processes::Link{3, 4, [](Blob own) { return std::vector<Blob>{std::move(own)}; }, {}, [] {}});
+  Training keeper(schedule, program, small_model(), last_of_four);
+  const Cargo cargo = keeper.cargo();
+  const InstructionId evict = find_copy(program, "0EVICT2");
+  const InstructionId load = find_copy(program, "0LOAD2");
+  EXPECT_TRUE(cargo.keep(load, {}).empty());  // there is nothing yet
+  Kept kept;
+  kept.saved.tokens.inputs = {3, 1};
+  kept.saved.blocks.resize(1);
+  kept.saved.blocks[0].mixed = Matrix(2, 8);
+  kept.saved.blocks[0].mixed.values[5] = 7;
+  const Blob bytes = to_bytes(kept);
+  EXPECT_TRUE(cargo.keep(evict, bytes).empty());
+  // 2 x 8 numbers of four bytes, on rank 3.
+  EXPECT_EQ(keeper.peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
+  const Blob back = cargo.keep(load, {});
+  EXPECT_EQ(back, bytes);
+  const Kept read = read_kept(back);
+  EXPECT_EQ(read.saved.tokens.inputs, kept.saved.tokens.inputs);
+  EXPECT_EQ(read.saved.blocks.at(0).mixed.values, kept.saved.blocks[0].mixed.values);
+  EXPECT_TRUE(cargo.keep(load, {}).empty());  // it has gone
+  EXPECT_TRUE(cargo.keep(evict, bytes).empty());
+  EXPECT_EQ(keeper.peak_bytes()[3], 64);  // one at a time
+}
+
+TEST(Training, RefusesWhatCameBackCut) {
+  Kept kept;
+  kept.input = Matrix(2, 8);
+  Blob bytes = to_bytes(kept);
+  bytes.resize(bytes.size() - 5);
+  EXPECT_THROW(read_kept(bytes), Error);
 }
 
 /// The peaks that were measured are those of the memory curve, recomputed and evicted parts too.

@@ -3,8 +3,8 @@
 
   inject_faults.py PROGRAM [--count 40] [--seed 1] [--backend cpu|mpi]
 
-Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill and
-freeze. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
+Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill, freeze and
+kill-done, of a rank whose part of the step is done. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
 culprit is the first that is named; every file is whole, and says where the ranks stood; nothing else is left behind.
 """
 import argparse
@@ -21,7 +21,7 @@ import tempfile
 import time
 
 SHAPES = [("gpipe", 2, 4), ("1f1b", 4, 6), ("zb-h1", 3, 6), ("interleaved", 2, 4), ("zb-v", 2, 4), ("dualpipe", 2, 4),
-          ("pipedream", 3, 6)]
+          ("pipedream", 3, 6), ("bpipe", 4, 6)]
 MODEL = ["--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--steps", "1"]
 HANG_TIMEOUT = "2s"
 LIMIT = 60  # seconds after which a run counts as hanging
@@ -35,7 +35,7 @@ def ops_of(program, shape):
         subprocess.run(arguments + ["--save", file.name], check=True, capture_output=True)
         rows = json.load(open(file.name))["instructions"]
     senders = {waited for row in rows if "SEND" in row[1] for waited in row[6]}
-    return [(row[0], row[1], at in senders) for at, row in enumerate(rows) if "SEND" not in row[1]]
+    return [(row[0], row[1], at in senders) for at, row in enumerate(rows) if re.fullmatch(r"\d+[FBIWR]\d+", row[1])]
 
 
 class Run:
@@ -158,6 +158,20 @@ def await_processes(launcher, count):
     raise AssertionError("the processes have not started in time")
 
 
+def try_kill_done(options, folder):
+    """A process that is killed when it has done its part: the last op of all is where rank 0 hangs."""
+    ranks, microbatches = 3, 6
+    run = Run(options, ("1f1b", ranks, microbatches), injected("hang", 0, f"0B{microbatches - 1}") + ["--timeout", "50s"],
+              folder).exports().start()
+    processes = await_processes(run.process.pid, ranks)
+    time.sleep(2)
+    os.kill(processes[-1], signal.SIGKILL)
+    run.finish()
+    run.expect(run.status != 0, "the exit status tells of no death")
+    run.expect(run.messages and f"rank {ranks - 1} does not answer" in run.messages[0], "the culprit is not named")
+    run.expect_files(broken=True)
+
+
 def try_signal(options, shape, rank, op, folder, number):
     """A process that is killed or frozen from outside, at any time from its start on."""
     timeout = "3s" if number == signal.SIGSTOP else "50s"
@@ -192,6 +206,8 @@ def try_one(options, kind, shape, folder):
         return try_interrupt(options, shape, rank, op, folder, options.random.uniform(0, latest))
     if kind == "kill":
         return try_signal(options, shape, rank, op, folder, signal.SIGKILL)
+    if kind == "kill-done":
+        return try_kill_done(options, folder)
     if kind == "freeze":
         return try_signal(options, shape, rank, op, folder, signal.SIGSTOP)
     try_fatal(options, shape, rank, op, folder, kind)
@@ -210,7 +226,7 @@ def main():
     options.ops = {shape: ops_of(options.program, shape) for shape in SHAPES}
     kinds = ["delay", "slow", "die", "hang", "wrong-size", "garbage", "full-disk", "interrupt"]
     if options.backend == "mpi":
-        kinds += ["kill", "freeze"]
+        kinds += ["kill", "freeze", "kill-done"]
     kinds = options.kinds.split(",") if options.kinds else kinds
     failed = 0
     for number in range(options.count):

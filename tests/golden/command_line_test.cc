@@ -97,6 +97,26 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
+TEST(CommandLine, SaysWhichFlagsChangeNothing) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --tp 8", 0, "--tp changes nothing without --model"},
+      {"compare 1f1b --pp 4 -m 8 --gpu a100", 0, "--gpu changes nothing without --model"},
+      {"search --pp 2 -m 2 --dp 2", 0, "--dp changes nothing without --model"},
+      {"plan --pp 2 -m 2 --zero 1", 0, "--zero changes nothing without --model"},
+      {"simulate 1f1b --pp 4 -m 8 --seeds 9", 0, "--seeds changes nothing without noise"},
+      {"compare 1f1b --pp 4 -m 8 --steps 3", 0, "--steps changes nothing without --backend"},
+      {"run 1f1b --pp 2 -m 2 --hidden-size 8", 0, "changes nothing without --work transformer"},
+      {"run 1f1b --pp 2 -m 2 --graph", 0, "--graph changes nothing on the backend cpu"},
+      {"run 1f1b --pp 2 -m 2 --save-training x.json", 2, "add --work transformer"},
+      {"search --pp 2 -m 2 -o found.csv", 2, "a search writes our own json"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+  const std::string needed =
+      run_with_messages("compare 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 64 --jitter 1%")
+          .output;
+  EXPECT_EQ(needed.find("changes nothing"), std::string::npos) << needed;
+}
+
 TEST(CommandLine, EveryCommandHelpsWithAnExample) {
   for (const char* command : {"simulate", "compare", "check", "convert", "search", "partition",
                               "diff", "list", "completion"}) {

@@ -34,6 +34,28 @@ TEST(ModelCommands, TakeOneSourceOfCosts) {
               "layers per stage  7 9*2 7");
 }
 
+TEST(ModelCommands, CompareWhatSimulateSays) {
+  const std::string flags = " --pp 4 -m 8 --model llama3-8b --tp 2 --seq-length 4096 ";
+  const Json both = report_of("compare 1f1b,zb-h1" + flags + "--micro-batch-size 2");
+  for (const Json& report : both["reports"]) {
+    const std::string name = report["schedule"];
+    const Json alone = report_of("simulate " + name + flags + "--micro-batch-size 2");
+    EXPECT_EQ(report["makespan_ns"], alone["makespan_ns"]) << name;
+    EXPECT_EQ(report["ranks"], alone["ranks"]) << name;
+  }
+  expect_says("compare 1f1b,gpipe --pp 4 -m 64 --model llama3-8b", 0,
+              "gpipe: 4 of 4 ranks do not fit");
+}
+
+// A search ends with the gradients; nothing else may differ from what simulate counts.
+TEST(ModelCommands, SearchWithTheTimesOfTheModel) {
+  const std::string flags = " --pp 2 -m 3 --model llama3-8b --dp 8 ";
+  const Json found = report_of("search" + flags + "--time-limit 1s");
+  const Json fixed = report_of("simulate zb-h2" + flags + "--optimizer none --grad-reduction none");
+  EXPECT_LE(found["makespan_ns"], fixed["makespan_ns"]);
+  EXPECT_GE(found["makespan_ns"], fixed["lower_bound_ns"]);
+}
+
 TEST(ModelCommands, RecomputeOnce) {
   expect_says("convert 1f1b --pp 2 -m 2 --recompute full --to text | " BUBBLESCOPE_BINARY
               " simulate - --model llama3-8b --recompute full",

@@ -97,6 +97,13 @@ TEST(NoiseCommands, SensitivityIsInTheReport) {
 
 // A NIC of 8 Gb/s is 1 ns per byte: each of the 8 forward messages of a micro-batch takes 1 MB / 1
 // GB/s = 1 ms out of node 0.
+TEST(NoiseCommands, ComparisonsSayWhatEverySchedulesStepIsSensitiveTo) {
+  const std::string text = run_command("compare 1f1b,zb-h1 --pp 4 -m 8 --sensitivity").output;
+  EXPECT_NE(text.find("\n1f1b: 1 % more of  F +110 us  B +220 us  rank 3"), std::string::npos)
+      << text;  // 11 forwards and backwards on the critical path, of 1 and 2 ms
+  EXPECT_NE(text.find("\nzb-h1: 1 % more of"), std::string::npos) << text;
+}
+
 TEST(NoiseCommands, LinksAreInTheReport) {
   const Json links = json_of(
       "simulate forward-only --pp 2 -m 8 --network bytes=1MB,per-node=1,link=1000,nic=8")["links"];

@@ -45,9 +45,11 @@ def prove(program, ranks, microbatches, chunks, folder):
 
 
 def prove_what_messages_carry_else(program, ranks, microbatches):
-    """Slices of sequences, and gradients that ranks add up within the step."""
+    """Slices of sequences, activations that others keep, and gradients that ranks add up within the step."""
     runs = [["seq1f1b", "--slices", "2"],
             ["pipedream", "--replicas", {2: "1,1", 3: "2,1", 4: "2,2"}[ranks], "--optimizer", "local"]]
+    if ranks >= 4:  # smaller ones evict nothing
+        runs += [["bpipe", "--optimizer", "local"], ["bpipe", "--recompute", "selective"]]
     if ranks % 2 == 0 and microbatches % ranks == 0:
         runs.append(["chimera", "--optimizer", "local", "--grad-reduction", "overlap"])
         runs.append(["chimera-halving", "--optimizer", "barrier"])
@@ -57,6 +59,26 @@ def prove_what_messages_carry_else(program, ranks, microbatches):
         if done.returncode != 0 or json.loads(done.stdout)["gradients_match"] is not True:
             sys.exit(f"{' '.join(run)}: exit status {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
         print(f"{' '.join(run)}: {json.loads(done.stdout)['proof']}")
+
+
+def peaks(program, schedule):
+    """The most that each of four ranks held, in bytes of activations."""
+    done = launch(4, program, "run", schedule, "--pp", "4", "-m", "8", "--backend", "mpi", "--format", "json", *MODEL)
+    if done.returncode != 0:
+        sys.exit(f"{schedule}: exit status {done.returncode}\n{done.stderr}")
+    return [rank["peak_memory_bytes"] for rank in json.loads(done.stdout)["ranks"]]
+
+
+def evict(program):
+    """Of four micro-batches that 1F1B's first rank holds on four ranks, bpipe's holds three: what is moved is in the
+    last rank's process, beside what that holds itself."""
+    plain = peaks(program, "1f1b")
+    moved = peaks(program, "bpipe")
+    print(f"peaks in bytes: 1f1b {plain}, bpipe {moved}")
+    if not 0.7 * plain[0] < moved[0] < 0.8 * plain[0]:
+        sys.exit("rank 0 does not hold three quarters of what it holds in 1f1b")
+    if moved[3] < plain[3] + 0.2 * plain[0]:
+        sys.exit("rank 3 does not hold what rank 0 evicts")
 
 
 def refuse(program):
@@ -73,10 +95,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         proven = prove(program, ranks, microbatches, 1, folder) | prove(program, ranks, microbatches, 2, folder)
     prove_what_messages_carry_else(program, ranks, microbatches)
+    evict(program)
     refuse(program)
     print(f"{len(proven)} schedules proven over MPI with {ranks} processes")
     if ranks == 4 and len(proven) < 20:  # smaller and odd shapes suit fewer
         sys.exit("too few schedules were run")
+    if "bpipe" not in proven:
+        sys.exit("bpipe was not proven")
 
 
 if __name__ == "__main__":

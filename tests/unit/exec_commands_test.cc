@@ -94,6 +94,38 @@ TEST(RunCommand, ADeadRankIsTheMachinesFaultAndLeavesAPartialTimeline) {
   EXPECT_EQ(message.find("bubblescope: " + breakdown), 0u) << message;
 }
 
+TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
+  const TemporaryFile broken("broken.json");
+  const TemporaryFile whole("whole.json");
+  testing::internal::CaptureStderr();
+  call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
+                 "rank=1,op=1F1,die", "--save", broken.path()});
+  call(run_simulate, {"gpipe", "--pp", "2", "-m", "2", "--save", whole.path()});
+  testing::internal::GetCapturedStderr();
+  const Json alone = call(run_analyze, {broken.path(), "--format", "json"}).json();
+  EXPECT_TRUE(alone["stragglers"].is_null());
+  EXPECT_EQ(alone["notes"][0].get<std::string>().find("this is no whole step, it broke off: rank 1 "
+                                                      "died at 1F1"),
+            0u)
+      << alone["notes"];
+  const Json both = call(run_analyze, {broken.path(), whole.path(), "--format", "json"}).json();
+  EXPECT_EQ(both["iterations"], 1);
+  EXPECT_EQ(both["per_iteration"][0]["label"], whole.path());
+  EXPECT_EQ(both["makespan_ns"], 9'000'000);  // (m + p - 1) (f + b) = 3 x 3 ms
+  EXPECT_EQ(both["notes"][0].get<std::string>().find("1 step(s) left out, which broke off: rank 1"),
+            0u)
+      << both["notes"];
+}
+
+TEST(RunCommand, SavesWhatWasTrainedAlsoWithoutProof) {
+  const TemporaryFile saved("training.json");
+  Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-proof"});
+  arguments.insert(arguments.end(), {"--save-training", saved.path()});
+  EXPECT_EQ(call(run_run, arguments).status, 0);
+  std::ifstream file(saved.path());
+  EXPECT_EQ(Json::parse(file)["stages"].size(), 2u);
+}
+
 TEST(RunCommand, ADeathIsToldAlsoWhereTheDiskIsFull) {
   testing::internal::CaptureStderr();
   EXPECT_THROW(call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject", "rank=1,op=1F1,die",

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/mpi_clock.h"
+#include "exec/clock_offset.h"
 #include "exec/mpi_port.h"
-#include "exec/mpi_results.h"
 #include "exec/mpi_watch.h"
+#include "exec/rank_part.h"
 #include "exec/signs_of_life.h"
 #include "sim/ir/error.h"
 
@@ -26,7 +26,7 @@ std::string message_of(const std::exception_ptr& failure) {
   }
 }
 
-TEST(MpiClock, TrustsTheQuickestAnswer) {
+TEST(ClockOffset, TrustsTheQuickestAnswer) {
   // This clock is 1000 ahead. The second question took 4, its answer came in the middle: at 2002
   // here it was 1002 there. The others took longer on one of the ways.
   EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}), 1000);
@@ -88,7 +88,7 @@ TEST(MpiPort, WithoutItsModuleSaysWhatToInstall) {
   }
 }
 
-TEST(MpiResults, TravelAsBytes) {
+TEST(RankPart, TravelsAsBytes) {
   RankPart part;
   part.result.spans = {{3, 10, 20}};
   part.result.reason = Stop::kFailure;
@@ -108,7 +108,7 @@ TEST(MpiResults, TravelAsBytes) {
   EXPECT_THROW(read_part(cut), Error);
 }
 
-TEST(MpiResults, AMessageEndsWhenItArrives) {
+TEST(RankPart, AMessageEndsWhenItArrives) {
   Program program;
   program.instructions.resize(2);
   std::vector<RankPart> parts(2);
@@ -119,11 +119,24 @@ TEST(MpiResults, AMessageEndsWhenItArrives) {
   EXPECT_EQ(parts[0].result.spans[1].end, 8);
 }
 
-TEST(MpiResults, OfARankThatIsGoneNameIt) {
+TEST(RankPart, OfARankThatIsGoneNamesIt) {
   const RankPart part = missing_part(2, Stop::kNone);
   EXPECT_EQ(part.result.reason, Stop::kTimeout);
   EXPECT_EQ(message_of(part.result.failure),
             "rank 2 does not answer: its process has died or hangs");
+}
+
+TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
+  std::vector<RankPart> parts(3);
+  const auto second = [](std::int32_t rank) { return rank == 2; };
+  parts[2].result.spans = {{3, 10, 20}};
+  EXPECT_EQ(fail_those_gone(parts, second)[2].result.failure, nullptr);  // the step is complete
+  parts[0].result.reason = Stop::kInterrupt;
+  const std::vector<RankPart> stopped = fail_those_gone(parts, second);
+  EXPECT_EQ(message_of(stopped[2].result.failure),
+            "rank 2 does not answer: its process has died or hangs");
+  EXPECT_EQ(stopped[2].result.spans.size(), 1u);
+  EXPECT_EQ(stopped[1].result.failure, nullptr);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The link between processes: frames, meeting, strangers, deaths, clocks. Here each end is a
-// thread.
+// The link between processes: frames, letters, deaths, clocks, the end. Here each end is a thread.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/nccl/farewell.h"
 #include "exec/nccl/meeting.h"
 #include "exec/nccl/step_begin.h"
 #include "exec/nccl/step_link.h"
@@ -149,6 +149,22 @@ TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
             kNothingThrown3);
 }
 
+/// Rank 2 says its part and dies before rank 1 has said its own; then the others leave in any
+/// order.
+TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
+  EXPECT_EQ(meet(4,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 2) return link.send(0, Line::kShare, blob_of("early"));
+                   if (link.seat().rank == 1)
+                     while (!link.first_gone()) link.look(Line::kControl);
+                   const auto all = link.share(blob_of("here"), kNever);
+                   for (std::int32_t rank = 0; rank < 4; ++rank)
+                     EXPECT_EQ(link.had_gone(rank), rank == 2) << rank;
+                   EXPECT_EQ(text_of(*all[2]), "early");
+                 }),
+            std::vector<std::string>(4));
+}
+
 TEST(NcclLink, WithoutRankZeroNobodyWaits) {
   EXPECT_EQ(meet(3,
                  [](ProcessLink& link) {
@@ -159,86 +175,78 @@ TEST(NcclLink, WithoutRankZeroNobodyWaits) {
             kNothingThrown3);
 }
 
-TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
+/// The other end says something, then resets the connection: what it has not read makes it do so.
+TEST(NcclLink, LastWordsAreHeardAlthoughNothingCanBeSentAnyMore) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
-  TcpSocket scanner = call(address);
-  ASSERT_TRUE(scanner.is_open());
-  const std::string request = "GET / HTTP/1.1\r\n\r\n----------------";
-  scanner.write(std::as_bytes(std::span(request)));
-  TcpSocket partial = call(address);
-  const Blob hello = to_bytes({Line::kHello, 0, Blob(12)});
-  partial.write(std::span(hello).subspan(0, 25));
-  partial.close();
-  try {
-    receive_others(listener, 3, limits_of(300));
-    FAIL() << "nobody came";
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(error.fault(), Fault::kMachine);
-    EXPECT_EQ(text.find("of 3 processes, these have not come to rank 0 within --timeout: rank 1, 2 "
-                        "(2 caller(s) turned away"),
-              0u)
-        << text;
-  }
+  TcpSocket there = call({"127.0.0.1", port_of(listener)});
+  TcpSocket here = accept_from(listener);
+  ASSERT_TRUE(there.is_open() && here.is_open());
+  there.write(to_bytes({Line::kControl, 0, blob_of("no room for 9 bytes")}));
+  here.write(Blob(100));
+  there.close();
+  while (here.write(Blob(1))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::vector<Connection> connections;
+  connections.push_back({std::move(here), FrameReader(1000)});
+  ProcessLink link({0, 2}, std::move(connections));
+  link.send(1, Line::kControl, blob_of("go on"));  // fails
+  EXPECT_TRUE(link.is_gone(1));
+  const auto letters = link.look(Line::kControl);
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_EQ(text_of(letters[0].payload), "no room for 9 bytes");
 }
 
-TEST(NcclMeeting, StrangersDoNotKeepRanksFromMeeting) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
-  TcpSocket silent = call(address);
-  TcpSocket noisy = call(address);
-  noisy.write(Blob(4000, std::byte{0x42}));
-  std::thread other([&] {
-    ProcessLink link = call_first(address, {1, 2}, limits_of(20'000));
-    link.share({}, kNever);
-  });
-  ProcessLink link = receive_others(listener, 2, limits_of(20'000));
-  EXPECT_TRUE(link.share({}, kNever)[1]);
-  other.join();
+TEST(NcclLink, WithoutRankZeroOneOfTheOthersSpeaks) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 0) return;
+                   link.share(blob_of("here"), kNever);
+                   EXPECT_EQ(find_speaker(link), 1);
+                 }),
+            kNothingThrown3);
 }
 
-TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
-  std::atomic<bool> interrupted = false;
-  std::thread first([&] {
-    EXPECT_THROW(receive_others(listener, 3, {20'000'000'000, &interrupted}), Error);
-  });
-  const auto refusal = [&](const Seat& seat) {
-    try {
-      call_first(address, seat, limits_of(20'000));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_NE(
-      refusal({1, 4}).find("turned this process away: rank 1 counts 4 processes and rank 0 3"),
-      std::string::npos);
-  EXPECT_NE(refusal({7, 3}).find("there is no seat for rank 7"), std::string::npos);
-  interrupted = true;
-  first.join();
+/// Rank 0 trains a serial reference for longer than the others would wait for a silent one.
+TEST(NcclFarewell, TakesAsLongAsRankZeroShowsThatItLives) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   link.share({}, kNever);  // all begin now
+                   if (link.seat().rank == 0) {
+                     for (int turn = 0; turn < 10; ++turn) {
+                       std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                       show_life(link);
+                     }
+                   }
+                   EXPECT_EQ(say_farewell(link, limits_of(1000)), "");
+                 }),
+            kNothingThrown3);
 }
 
-TEST(NcclMeeting, WithoutRankZeroSaysWhereItWasSought) {
-  std::uint16_t port = 0;
-  {
-    port = port_of(listen_at({"127.0.0.1", 0}));  // free again
-  }
-  try {
-    call_first({"127.0.0.1", port}, {1, 2}, limits_of(100));
-    FAIL() << "nobody listens there";
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).find("rank 0 does not answer at 127.0.0.1:"), 0u);
-  }
+TEST(NcclFarewell, NamesRankZeroWhereItIsGoneAtOnce) {
+  EXPECT_EQ(meet(3,
+                 [](ProcessLink& link) {
+                   link.share({}, kNever);
+                   if (link.seat().rank == 0) return;  // its sockets close
+                   const Nanos begin = read_monotonic_clock();
+                   const std::string lost = say_farewell(link, limits_of(30'000));
+                   // Rank 1 speaks itself where it has noticed before.
+                   if (link.seat().rank == 2 || !lost.empty()) {
+                     EXPECT_EQ(lost, "rank 0 is gone: its process has died before all was done");
+                   }
+                   EXPECT_LT(read_monotonic_clock() - begin, 10'000'000'000);
+                 }),
+            kNothingThrown3);
 }
 
-TEST(NcclMeeting, ReadsAddresses) {
-  EXPECT_EQ(parse_address("host:80", ""), (Address{"host", 80}));
-  EXPECT_EQ(to_string(parse_address("[fe80::1]:65535", "")), "[fe80::1]:65535");
-  for (const char* text : {"host", "host:", ":80", "host:0", "host:65536", "host:8x", ""})
-    EXPECT_THROW(parse_address(text, "X="), Error) << text;
+TEST(NcclFarewell, NamesRankZeroWhereItIsSilent) {
+  EXPECT_EQ(meet(2,
+                 [](ProcessLink& link) {
+                   link.share({}, kNever);
+                   if (link.seat().rank == 0)
+                     return std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+                   EXPECT_EQ(say_farewell(link, limits_of(200)),
+                             "rank 0 does not answer: its process has died or hangs");
+                 }),
+            std::vector<std::string>(2));
 }
 
 TEST(NcclClock, AllBeginAtOneMomentOfOneClock) {

@@ -99,6 +99,33 @@ TEST_F(PlanShards, MergedAreTheSingleRun) {
     }
 }
 
+TEST_F(PlanShards, KeepEverySplitOfLayers) {
+  const Arguments question{"--model",
+                           "llama3-8b",
+                           "--gpu",
+                           "a100-40",
+                           "--gpus",
+                           "8",
+                           "--global-batch-size",
+                           "16",
+                           "--tp",
+                           "1",
+                           "--micro-batch-size",
+                           "1",
+                           "--schedules",
+                           "1f1b,zb-h1",
+                           "--format",
+                           "csv"};
+  const std::string single = plan(question);
+  EXPECT_NE(single.find(",fitted,"), std::string::npos) << single;
+  EXPECT_EQ(plan(question, {"--resume", "journal"}), single);
+  EXPECT_EQ(plan(question, {"--resume", "journal"}), single) << "all of it from the journal";
+  for (const char* process : {"0", "1", "2"}) {
+    const Environment environment({{"PMI_RANK", process}, {"PMI_SIZE", "3"}});
+    EXPECT_EQ(plan(question), std::string(process) == "2" ? single : "");
+  }
+}
+
 TEST_F(PlanShards, OfALauncherPrintTheSingleRunOnce) {
   const std::string single = plan(kQuestion);
   const std::vector<std::pair<const char*, const char*>> launchers{

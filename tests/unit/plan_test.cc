@@ -293,57 +293,5 @@ TEST(PlanCommand, DrawsAHeatMapOfShapes) {
   std::filesystem::remove(svg);
 }
 
-TEST(ModelPlans, UseAllDevicesAndTheWholeBatch) {
-  const Printed printed =
-      plan({"--model", "llama3-8b", "--gpu", "h100", "--gpus", "16", "--global-batch-size", "32",
-            "--schedules", "1f1b,interleaved", "--micro-batch-size", "1,2", "--format", "json"});
-  ASSERT_EQ(printed.status, 0);
-  const Json plans = Json::parse(printed.output)["plans"];
-  ASSERT_GT(plans.size(), 10U);
-  for (const Json& entry : plans) {
-    const int ranks = entry["pp"].get<int>() * entry["tp"].get<int>() * entry["dp"].get<int>();
-    EXPECT_EQ(ranks, 16) << entry;
-    EXPECT_EQ(entry["microbatches"].get<int>() * entry["micro_batch_size"].get<int>() *
-                  entry["dp"].get<int>(),
-              32)
-        << entry;
-    EXPECT_LE(entry["peak_memory_bytes"], Bytes{80} << 30) << entry;
-    // 32 samples of 8,192 tokens.
-    EXPECT_NEAR(entry["tokens_per_second"].get<double>(),
-                32 * 8192e9 / entry["step_ns"].get<double>(), 1)
-        << entry;
-    // The device never does more than it can: 794.5 of 989 TFLOP/s are reachable.
-    EXPECT_GT(entry["mfu"], 0.01) << entry;
-    EXPECT_LT(entry["mfu"], 794.5 / 989) << entry;
-  }
-  EXPECT_LE(plans[0]["step_ns"], plans[1]["step_ns"]);
-}
-
-TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
-  const Printed printed = plan({"--model", "llama3-8b", "--gpus", "16", "--global-batch-size", "32",
-                                "--pp", "4", "--tp", "2", "--micro-batch-size", "1", "--schedules",
-                                "zb-h1", "--recompute", "full", "--format", "json"});
-  const Json entry = Json::parse(printed.output)["plans"][0];
-  testing::internal::CaptureStdout();
-  run_simulate({"zb-h1", "--pp", "4", "-m", "16", "--model", "llama3-8b", "--tp", "2", "--dp", "2",
-                "--recompute", "full", "--format", "json"});
-  std::fflush(stdout);
-  const Json report = Json::parse(testing::internal::GetCapturedStdout());
-  EXPECT_EQ(entry["bubble_ratio"], report["bubble"]["ratio"]);
-  EXPECT_EQ(entry["step_ns"], report["makespan_ns"]);
-  Bytes peak = 0;
-  for (const Json& rank : report["ranks"])
-    peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
-  EXPECT_EQ(entry["peak_memory_bytes"], peak);
-}
-
-TEST(ModelPlans, SayWhatDoesNotFit) {
-  const Printed printed = plan(
-      {"--model", "llama3-405b", "--gpus", "8", "--global-batch-size", "8", "--schedules", "1f1b"});
-  EXPECT_EQ(printed.status, 1);
-  EXPECT_NE(printed.output.find("states and one micro-batch take"), std::string::npos)
-      << printed.output;
-}
-
 }  // namespace
 }  // namespace bubblescope

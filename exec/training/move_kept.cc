@@ -1,0 +1,64 @@
+// Copies of activations to other memories, and back.
+#include <utility>
+
+#include "exec/training/kept_blob.h"
+#include "exec/training/training.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+/// The copy is there before its original goes.
+void Training::move_out(const Instruction& evict) {
+  MicrobatchState& state = state_of(evict.op);
+  if (!state.kept) refuse_before(evict.op, "its forward was made");
+  const bool host = evict.peer == evict.rank;
+  if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(held_bytes(*state.kept));
+  if (is_kept_here(evict)) state.elsewhere = *state.kept;
+  state.kept.reset();
+  hold(evict.op, context_bytes(evict.op));
+}
+
+void Training::move_back(const Instruction& load) {
+  MicrobatchState& state = state_of(load.op);
+  if (!state.elsewhere) refuse_before(load.op, "what it brings back has left");
+  state.kept = *state.elsewhere;
+  const Bytes moved = held_bytes(*state.kept);
+  hold(load.op, moved + context_bytes(load.op));
+  state.elsewhere.reset();
+  const bool host = load.peer == load.rank;
+  if (!host) memory_[static_cast<std::size_t>(load.peer)].add(-moved);
+}
+
+bool Training::is_kept_here(const Instruction& copy) const {
+  return copy.peer == copy.rank || processes_.runs(copy.peer);
+}
+
+/// What an EVICT brings to its keeper; a LOAD asks.
+Blob Training::pack_copy(const Instruction& copy) {
+  if (copy.op.kind == OpKind::kLoad) return {};
+  const MicrobatchState& state = state_of(copy.op);
+  if (!state.kept) refuse_before(copy.op, "its forward was made");
+  return to_bytes(*state.kept);
+}
+
+/// In the keeper's process; the answer is what a LOAD gets.
+Blob Training::keep(const Instruction& copy, std::span<const std::byte> bytes) {
+  RankMemory& memory = memory_[static_cast<std::size_t>(copy.peer)];
+  if (copy.op.kind == OpKind::kEvict) {
+    Blob kept(bytes.begin(), bytes.end());
+    memory.add(held_bytes_of(kept));
+    kept_for_others_.put(copy.op, std::move(kept));
+    return {};
+  }
+  Blob kept = kept_for_others_.take(copy.op);
+  if (!kept.empty()) memory.add(-held_bytes_of(kept));
+  return kept;
+}
+
+/// What came back lies ready for the LOAD itself.
+void Training::unpack_copy(const Instruction& copy, std::span<const std::byte> bytes) {
+  if (copy.op.kind == OpKind::kLoad && !bytes.empty())
+    state_of(copy.op).elsewhere = read_kept(bytes);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,212 @@
+// Counting layers: what divides, what is level, what has room.
+#include "sim/analysis/layer_split.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/analysis/asynchronous.h"
+#include "sim/model/model_step.h"
+
+namespace bubblescope {
+
+namespace {
+
+double time_of(const StageLoad& load) {
+  return load.times.forward + load.times.input_grad + load.times.weight_grad;
+}
+
+/// The most that a rank's ops hold together. Memory is taken where an op starts and given back
+/// where it ends, and ops follow one another: the sums after each of them are the whole curve.
+Bytes peak_of(const RankOrder& ops, const std::vector<MemoryDelta>& of_stage) {
+  Bytes held = 0;
+  Bytes peak = 0;
+  for (const Op& op : ops) {
+    held += of_stage[static_cast<std::size_t>(op.stage)](op.kind);
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+std::vector<std::int64_t> first_layers(const LayerCounts& counts) {
+  std::vector<std::int64_t> first{0};
+  for (const std::int64_t count : counts) first.push_back(first.back() + count);
+  return first;
+}
+
+}  // namespace
+
+LayerDealer::LayerDealer(const ModelOnDevices& on, const Schedule& schedule)
+    : on_(on),
+      schedule_(schedule),
+      stages_(schedule.stages_per_pipeline()),
+      loads_(on, stages_),
+      stages_of_rank_(static_cast<std::size_t>(schedule.shape.ranks)),
+      ranks_of_stage_(static_cast<std::size_t>(stages_)) {
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
+      const std::int32_t rank = schedule.rank_of_stage[static_cast<std::size_t>(stage)] + replica;
+      stages_of_rank_[static_cast<std::size_t>(rank)].push_back(stage % stages_);
+      ranks_of_stage_[static_cast<std::size_t>(stage % stages_)].push_back(rank);
+    }
+  for (const WeightReport& weights : account_for_weights(schedule, {}))
+    versions_.push_back(std::max(1, weights.versions));
+}
+
+std::optional<LayerCounts> LayerDealer::deal(LayerSplit split) const {
+  switch (split) {
+    case LayerSplit::kBalanced: return balanced();
+    case LayerSplit::kEven: return even();
+    case LayerSplit::kEnds: return ends();
+    case LayerSplit::kFitted: return fitted();
+  }
+  return {};
+}
+
+LayerCounts LayerDealer::balanced() const {
+  const std::vector<std::int64_t>& first = loads_.first_layer();
+  LayerCounts counts;
+  for (std::size_t stage = 0; stage + 1 < first.size(); ++stage)
+    counts.push_back(first[stage + 1] - first[stage]);
+  return counts;
+}
+
+std::optional<LayerCounts> LayerDealer::even() const {
+  if (on_.model.layers % stages_ != 0) return {};
+  return LayerCounts(static_cast<std::size_t>(stages_), on_.model.layers / stages_);
+}
+
+/// The stages between get as few layers as the ends can complete, which have no more than they.
+/// What is left goes to both ends so that the slower of them is as fast as it can be; of equals to
+/// the last, as the first holds the most micro-batches.
+std::optional<LayerCounts> LayerDealer::ends() const {
+  if (stages_ < 3) return {};
+  const std::int64_t layers = on_.model.layers;
+  const std::int64_t between = (layers + stages_ - 1) / stages_;
+  const std::int64_t rest = layers - between * (stages_ - 2);
+  if (rest < 0) return {};
+  std::int64_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t first = std::max<std::int64_t>(0, rest - between);
+       first <= std::min(between, rest); ++first) {
+    const double slower =
+        std::max(time_of(loads_.load(0, 0, first)),
+                 time_of(loads_.load(stages_ - 1, layers - rest + first, layers)));
+    if (slower >= least) continue;
+    least = slower;
+    best = first;
+  }
+  LayerCounts counts(static_cast<std::size_t>(stages_), between);
+  counts.front() = best;
+  counts.back() = rest - best;
+  return counts;
+}
+
+/// As many of the model's last layers on a stage.
+StageLoad LayerDealer::alike(std::int32_t stage, std::int64_t layers) const {
+  return loads_.load(stage, on_.model.layers - layers, on_.model.layers);
+}
+
+bool LayerDealer::has_room(std::int32_t stage, const LayerCounts& counts) const {
+  std::vector<StageLoad> loads(counts.size());
+  for (const std::int32_t rank : ranks_of_stage_[static_cast<std::size_t>(stage)]) {
+    for (const std::int32_t held : stages_of_rank_[static_cast<std::size_t>(rank)])
+      loads[static_cast<std::size_t>(held)] = alike(held, counts[static_cast<std::size_t>(held)]);
+    if (held(rank, loads) > on_.gpu.memory) return false;
+  }
+  return true;
+}
+
+/// One layer at a time to the stage that is done first and has room. While a stage has room, adding
+/// to it is what the best split does, too: as for split_layers(), no exchange makes the slowest
+/// stage faster.
+std::optional<LayerCounts> LayerDealer::fitted() const {
+  const double layer = time_of(alike(1 % stages_, 1)) - time_of(alike(1 % stages_, 0));
+  std::vector<double> load;
+  for (std::int32_t stage = 0; stage < stages_; ++stage)
+    load.push_back(time_of(alike(stage, 0)) / layer);
+  if (stages_ > 1) {
+    load.front() = on_.parallel.embedding_layers.value_or(load.front());
+    load.back() = on_.parallel.head_layers.value_or(load.back());
+  }
+  load.front() += 1e-6;  // of equals to the middle, as in split_layers()
+  load.back() += 1e-6;
+  LayerCounts counts(load.size(), 0);
+  for (std::int64_t left = on_.model.layers; left > 0;) {
+    const auto least = std::min_element(load.begin(), load.end());
+    if (*least == std::numeric_limits<double>::infinity()) return {};
+    const auto stage = static_cast<std::size_t>(least - load.begin());
+    ++counts[stage];
+    if (has_room(static_cast<std::int32_t>(stage), counts)) {
+      *least += 1;
+      --left;
+    } else {
+      --counts[stage];
+      *least = std::numeric_limits<double>::infinity();
+    }
+  }
+  return counts;
+}
+
+Bytes LayerDealer::held(std::int32_t rank, const std::vector<StageLoad>& stages) const {
+  const auto at = static_cast<std::size_t>(rank);
+  RankLoad load;
+  std::vector<MemoryDelta> of_stage(static_cast<std::size_t>(schedule_.stages()));
+  for (const std::int32_t stage : stages_of_rank_[at]) {
+    const StageLoad& held = stages[static_cast<std::size_t>(stage)];
+    load.layers += held.layers;
+    load.parameters += held.parameters;
+    for (std::int32_t copy = stage; copy < schedule_.stages(); copy += stages_)
+      of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);
+  }
+  StateBytes states = states_of_rank(on_, schedule_.shape.ranks, load);
+  if (!versions_.empty()) states.weights *= versions_[at];
+  return states.total() + peak_of(schedule_.order[at], of_stage);
+}
+
+SplitLoad LayerDealer::load(const LayerCounts& counts) const {
+  const std::vector<std::int64_t> first = first_layers(counts);
+  std::vector<StageLoad> loads;
+  SplitLoad split;
+  for (std::int32_t stage = 0; stage < stages_; ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    loads.push_back(loads_.load(stage, first[at], first[at + 1]));
+    split.slowest_stage = std::max(split.slowest_stage, time_of(loads.back()));
+  }
+  for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) {
+    double time = 0;
+    for (const std::int32_t stage : stages_of_rank_[static_cast<std::size_t>(rank)])
+      time += time_of(loads[static_cast<std::size_t>(stage)]);
+    split.slowest_rank = std::max(split.slowest_rank, time);
+    split.fullest_rank = std::max(split.fullest_rank, held(rank, loads));
+  }
+  return split;
+}
+
+std::vector<std::optional<LayerCounts>> LayerDealer::worth_trying(
+    std::span<const LayerSplit> splits) const {
+  std::vector<std::optional<LayerCounts>> worth(splits.size());
+  std::vector<SplitLoad> before;
+  const bool copies = !schedule_.keeper_of_rank.empty();
+  bool balanced_fits = false;
+  for (std::size_t at = 0; at < splits.size(); ++at) {
+    // What fits as it is needs no fitting.
+    if (splits[at] == LayerSplit::kFitted && balanced_fits) continue;
+    std::optional<LayerCounts> counts = deal(splits[at]);
+    if (!counts) continue;
+    if (copies) {
+      worth[at] = std::move(counts);
+      break;
+    }
+    const SplitLoad mine = load(*counts);
+    const bool covered = std::any_of(before.begin(), before.end(),
+                                     [&](const SplitLoad& other) { return other.covers(mine); });
+    const bool fits = mine.fullest_rank <= on_.gpu.memory;
+    balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);
+    if (!before.empty() && (covered || !fits)) continue;
+    before.push_back(mine);
+    worth[at] = std::move(counts);
+  }
+  return worth;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// What the heap keeps between the steps of a training.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <thread>
+#include <vector>
+
+#include "exec/training/keep_memory.h"
+#include "exec/training/matrix.h"
+
+// Sanitizers bring a heap of their own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BUBBLESCOPE_OTHER_HEAP
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BUBBLESCOPE_OTHER_HEAP
+#endif
+#endif
+
+namespace bubblescope {
+namespace {
+
+/// Pages that this thread had to wait for.
+long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+/// Forwards that keep 10 MiB, then all backwards: 2560 pages of 4 KiB.
+long run_step() {
+  const long before = page_faults();
+  std::vector<Matrix> kept;
+  for (int microbatch = 0; microbatch < 40; ++microbatch) kept.emplace_back(256, 256);
+  return page_faults() - before;
+}
+
+TEST(KeepMemory, TheSecondStepFindsThePagesOfTheFirst) {
+#if !defined(__GLIBC__) || defined(BUBBLESCOPE_OTHER_HEAP)
+  GTEST_SKIP() << "this heap is not glibc's";
+#else
+  keep_freed_memory();
+  long second = 0;
+  std::thread lane([&] {
+    run_step();
+    second = run_step();
+  });
+  lane.join();
+  EXPECT_LT(second, 100);
+#endif
+}
+
+}  // namespace
+}  // namespace bubblescope

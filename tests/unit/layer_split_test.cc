@@ -1,0 +1,184 @@
+// Layers to stages: what is dealt, what it holds, and that nothing better fits.
+#include "sim/analysis/layer_split.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "sim/analysis/memory_curve.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/lower.h"
+#include "sim/model/model_step.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+ModelOnDevices on_devices(const char* model, std::int64_t layers) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find(model)->model;
+  on.model.layers = layers;
+  on.gpu = Registry<GpuDef>::instance().find("h100")->gpu;
+  on.parallel.sequence = on.model.sequence;
+  return on;
+}
+
+Schedule order_of(const char* name, std::int32_t ranks, std::int32_t microbatches,
+                  std::int32_t chunks = 1) {
+  ScheduleRequest request;
+  request.shape.ranks = ranks;
+  request.shape.microbatches = microbatches;
+  request.shape.chunks = chunks;
+  return build_schedule(find_schedule(name), request);
+}
+
+/// Of the fullest rank, timed: the slow way.
+Bytes peak_of(ModelOnDevices on, const Schedule& schedule, const LayerCounts& counts) {
+  on.parallel.layers_of_stage = counts;
+  const ModelStep step = model_step(on, schedule);
+  const Program program = std::get<Program>(lower(schedule, {}));
+  MemoryModel memory;
+  memory.activation_bytes = step.activation_bytes;
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+  Bytes most = 0;
+  for (const Peak& peak : find_peaks(schedule, program, simulate(program, step.costs), memory))
+    most = std::max(most, peak.bytes.value_or(0));
+  return most;
+}
+
+/// Every way to deal layers to stages.
+std::vector<LayerCounts> all_counts(std::int64_t layers, std::size_t stages) {
+  if (stages == 1) return {{layers}};
+  std::vector<LayerCounts> all;
+  for (std::int64_t first = 0; first <= layers; ++first)
+    for (const LayerCounts& rest : all_counts(layers - first, stages - 1)) {
+      all.push_back({first});
+      all.back().insert(all.back().end(), rest.begin(), rest.end());
+    }
+  return all;
+}
+
+TEST(LayerSplits, WhatRanksHoldIsReadOffTheirOrders) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
+    for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "interleaved", "hanayo",
+                             "dualpipe", "dualpipev", "chimera", "eager-1f1b"}) {
+      ModelOnDevices on = on_devices("llama3-8b", 16);
+      on.parallel.recompute = recompute;
+      const ScheduleDef& def = find_schedule(name);
+      const bool interleaves = std::string(name) == "interleaved";
+      const Schedule schedule =
+          order_of(name, 4, 8, def.implied_chunks.value_or(interleaves ? 2 : 1));
+      const LayerDealer dealer(on, schedule);
+      const LayerCounts counts = *dealer.deal(LayerSplit::kBalanced);
+      EXPECT_EQ(dealer.load(counts).fullest_rank, peak_of(on, schedule, counts)) << name;
+    }
+}
+
+TEST(LayerSplits, NoneThatFitsIsFasterThanTheFitted) {
+  for (const char* name : {"1f1b", "zb-h1", "gpipe"}) {
+    const Schedule schedule = order_of(name, 3, 6);
+    ModelOnDevices on = on_devices("llama3-8b", 8);
+    const LayerDealer any(on, schedule);
+    const std::vector<LayerCounts> all = all_counts(8, 3);
+    std::vector<SplitLoad> loads;
+    for (const LayerCounts& counts : all) loads.push_back(any.load(counts));
+    for (const SplitLoad& limit : loads) {
+      on.gpu.memory = limit.fullest_rank;
+      double least = std::numeric_limits<double>::infinity();
+      for (const SplitLoad& load : loads)
+        if (load.fullest_rank <= on.gpu.memory) least = std::min(least, load.slowest_stage);
+      const LayerDealer dealer(on, schedule);
+      const std::optional<LayerCounts> fitted = dealer.deal(LayerSplit::kFitted);
+      ASSERT_TRUE(fitted) << name;
+      const SplitLoad found = dealer.load(*fitted);
+      EXPECT_LE(found.fullest_rank, on.gpu.memory) << name;
+      EXPECT_DOUBLE_EQ(found.slowest_stage, least) << name << " in " << on.gpu.memory;
+    }
+    on.gpu.memory = std::min_element(loads.begin(), loads.end(),
+                                     [](auto& left, auto& right) {
+                                       return left.fullest_rank < right.fullest_rank;
+                                     })
+                        ->fullest_rank -
+                    1;
+    EXPECT_FALSE(LayerDealer(on, schedule).deal(LayerSplit::kFitted)) << name;
+  }
+}
+
+// Llama 3 (arXiv 2407.21783, section 3.3.2): 126 layers, one less on the first and on the last of
+// 128 stages. On 16 stages that is 7, 14 times 8, 7.
+TEST(LayerSplits, EndsAreThoseOfLlama3) {
+  const ModelOnDevices on = on_devices("llama3-405b", 126);
+  LayerCounts expected(128, 1);
+  expected.front() = expected.back() = 0;
+  const Schedule interleaved = order_of("interleaved", 16, 16, 8);
+  EXPECT_EQ(LayerDealer(on, interleaved).deal(LayerSplit::kEnds), expected);
+  expected.assign(16, 8);
+  expected.front() = expected.back() = 7;
+  const Schedule plain = order_of("1f1b", 16, 16);
+  EXPECT_EQ(LayerDealer(on, plain).deal(LayerSplit::kEnds), expected);
+}
+
+TEST(LayerSplits, EvenOnesNeedLayersThatDivide) {
+  const Schedule schedule = order_of("1f1b", 4, 8);
+  const ModelOnDevices divides = on_devices("llama3-8b", 32);
+  EXPECT_EQ(LayerDealer(divides, schedule).deal(LayerSplit::kEven), LayerCounts(4, 8));
+  const ModelOnDevices does_not = on_devices("llama3-8b", 30);
+  EXPECT_FALSE(LayerDealer(does_not, schedule).deal(LayerSplit::kEven));
+}
+
+TEST(LayerSplits, DealEveryLayerOnce) {
+  for (const std::int64_t layers : {6, 13, 61})
+    for (const char* model : {"llama3-8b", "deepseek-v3"})
+      for (const std::int32_t ranks : {1, 2, 4, 8}) {
+        ModelOnDevices on = on_devices(model, layers);
+        on.parallel.expert = 1;
+        const Schedule schedule = order_of("1f1b", ranks, 8);
+        const LayerDealer dealer(on, schedule);
+        for (const auto& split : kLayerSplits) {
+          const std::optional<LayerCounts> counts = dealer.deal(split.choice);
+          if (!counts) continue;
+          EXPECT_EQ(counts->size(), static_cast<std::size_t>(ranks)) << split.name;
+          EXPECT_EQ(std::accumulate(counts->begin(), counts->end(), std::int64_t{0}), layers);
+        }
+      }
+}
+
+TEST(LayerSplits, WhatAnotherCoversIsNotTried) {
+  const std::vector<LayerSplit> all{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
+                                    LayerSplit::kFitted};
+  ModelOnDevices on = on_devices("llama3-8b", 16);
+  const Schedule schedule = order_of("1f1b", 4, 8);
+  const LayerDealer roomy(on, schedule);
+  const auto worth = roomy.worth_trying(all);
+  ASSERT_TRUE(worth[0]);
+  EXPECT_FALSE(worth[3]) << "the balanced split fits, there is nothing to fit";
+  for (std::size_t at = 1; at < worth.size(); ++at) {
+    if (!worth[at]) continue;
+    for (std::size_t before = 0; before < at; ++before) {
+      if (!worth[before]) continue;
+      EXPECT_FALSE(roomy.load(*worth[before]).covers(roomy.load(*worth[at])));
+    }
+  }
+  // One byte less than the balanced split needs: now there is.
+  on.gpu.memory = roomy.load(*worth[0]).fullest_rank - 1;
+  const LayerDealer tight(on, schedule);
+  const auto fitted = tight.worth_trying(std::vector{LayerSplit::kBalanced, LayerSplit::kFitted});
+  ASSERT_TRUE(fitted[1]);
+  EXPECT_LE(tight.load(*fitted[1]).fullest_rank, on.gpu.memory);
+  EXPECT_GT(tight.load(*fitted[1]).slowest_stage, tight.load(*fitted[0]).slowest_stage);
+}
+
+TEST(LayerSplits, OrdersThatCopyActivationsKeepTheFirst) {
+  const ModelOnDevices on = on_devices("llama3-8b", 16);
+  const Schedule schedule = order_of("bpipe", 4, 8);
+  const std::vector<LayerSplit> all{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kFitted};
+  const auto worth = LayerDealer(on, schedule).worth_trying(all);
+  EXPECT_TRUE(worth[0]);
+  EXPECT_FALSE(worth[1]);
+  EXPECT_FALSE(worth[2]);
+}
+
+}  // namespace
+}  // namespace bubblescope

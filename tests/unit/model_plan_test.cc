@@ -1,0 +1,135 @@
+// `plan` for a model: all devices, the whole batch, layers that fit.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/ir/error.h"
+#include "sim/ir/units.h"
+#include "tools/command.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Printed {
+  int status = 0;
+  std::string output;
+};
+
+Printed plan(const Arguments& arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run_plan(arguments);
+  std::fflush(stdout);
+  testing::internal::GetCapturedStderr();
+  return {status, testing::internal::GetCapturedStdout()};
+}
+
+TEST(ModelPlans, UseAllDevicesAndTheWholeBatch) {
+  const Printed printed =
+      plan({"--model", "llama3-8b", "--gpu", "h100", "--gpus", "16", "--global-batch-size", "32",
+            "--schedules", "1f1b,interleaved", "--micro-batch-size", "1,2", "--format", "json"});
+  ASSERT_EQ(printed.status, 0);
+  const Json plans = Json::parse(printed.output)["plans"];
+  ASSERT_GT(plans.size(), 10U);
+  for (const Json& entry : plans) {
+    const int ranks = entry["pp"].get<int>() * entry["tp"].get<int>() * entry["dp"].get<int>();
+    EXPECT_EQ(ranks, 16) << entry;
+    EXPECT_EQ(entry["microbatches"].get<int>() * entry["micro_batch_size"].get<int>() *
+                  entry["dp"].get<int>(),
+              32)
+        << entry;
+    EXPECT_LE(entry["peak_memory_bytes"], Bytes{80} << 30) << entry;
+    // 32 samples of 8,192 tokens.
+    EXPECT_NEAR(entry["tokens_per_second"].get<double>(),
+                32 * 8192e9 / entry["step_ns"].get<double>(), 1)
+        << entry;
+    // The device never does more than it can: 794.5 of 989 TFLOP/s are reachable.
+    EXPECT_GT(entry["mfu"], 0.01) << entry;
+    EXPECT_LT(entry["mfu"], 794.5 / 989) << entry;
+  }
+  EXPECT_LE(plans[0]["step_ns"], plans[1]["step_ns"]);
+}
+
+TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
+  const Printed printed = plan({"--model", "llama3-8b", "--gpus", "16", "--global-batch-size", "32",
+                                "--pp", "4", "--tp", "2", "--micro-batch-size", "1", "--schedules",
+                                "zb-h1", "--recompute", "full", "--format", "json"});
+  const Json entry = Json::parse(printed.output)["plans"][0];
+  testing::internal::CaptureStdout();
+  run_simulate({"zb-h1", "--pp", "4", "-m", "16", "--model", "llama3-8b", "--tp", "2", "--dp", "2",
+                "--recompute", "full", "--format", "json"});
+  std::fflush(stdout);
+  const Json report = Json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(entry["bubble_ratio"], report["bubble"]["ratio"]);
+  EXPECT_EQ(entry["step_ns"], report["makespan_ns"]);
+  Bytes peak = 0;
+  for (const Json& rank : report["ranks"])
+    peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
+  EXPECT_EQ(entry["peak_memory_bytes"], peak);
+}
+
+// 8 A100 of 40 GB: with 1F1B nothing fits on 8 stages but fewer layers on the first ones.
+TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
+  const Printed printed = plan({"--model", "llama3-8b", "--gpu", "a100-40", "--gpus", "8",
+                                "--global-batch-size", "16", "--tp", "1", "--micro-batch-size", "1",
+                                "--schedules", "1f1b,interleaved", "--format", "json"});
+  const Json plans = Json::parse(printed.output)["plans"];
+  std::set<std::string> splits;
+  for (const Json& entry : plans) {
+    splits.insert(entry["split"].get<std::string>());
+    testing::internal::CaptureStdout();
+    run_simulate({entry["schedule"], "--pp", entry["pp"].dump(), "-m", entry["microbatches"].dump(),
+                  "--vpp", entry["vpp"].dump(), "--dp", entry["dp"].dump(), "--recompute",
+                  entry["recompute"], "--model", "llama3-8b", "--gpu", "a100-40", "--layout",
+                  entry["layout"], "--format", "json"});
+    std::fflush(stdout);
+    const Json report = Json::parse(testing::internal::GetCapturedStdout());
+    EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
+    Bytes peak = 0;
+    for (const Json& rank : report["ranks"])
+      peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
+    EXPECT_EQ(entry["peak_memory_bytes"], peak) << entry;
+  }
+  EXPECT_TRUE(splits.contains("fitted"));
+  EXPECT_TRUE(splits.contains("balanced") || splits.contains("even"));
+}
+
+TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
+  const Arguments question{"--model",     "llama3-8b", "--gpus",   "8",    "--global-batch-size",
+                           "16",          "--tp",      "1",        "--pp", "4",
+                           "--schedules", "1f1b",      "--format", "json", "--split"};
+  const auto plans_of = [&](const std::string& splits) {
+    Arguments asked = question;
+    asked.push_back(splits);
+    return Json::parse(plan(asked).output)["plans"];
+  };
+  const Json plans = plans_of("even");
+  ASSERT_FALSE(plans.empty());
+  for (const Json& entry : plans) EXPECT_EQ(entry["layout"], "Et*8|(t*8|)*2t*8L");
+  Arguments odd = question;
+  odd.push_back("odd");
+  EXPECT_THROW(run_plan(odd), Error);
+}
+
+TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
+  const Printed printed =
+      plan({"--model", "llama3-405b", "--gpus", "512", "--global-batch-size", "64", "--tp", "8",
+            "--pp", "16", "--schedules", "1f1b", "--split", "even"});
+  EXPECT_NE(printed.output.find("126 layers cannot be dealt to 16 stages by --split even"),
+            std::string::npos)
+      << printed.output;
+}
+
+TEST(ModelPlans, SayWhatDoesNotFit) {
+  const Printed printed = plan(
+      {"--model", "llama3-405b", "--gpus", "8", "--global-batch-size", "8", "--schedules", "1f1b"});
+  EXPECT_EQ(printed.status, 1);
+  EXPECT_NE(printed.output.find("states and one micro-batch take"), std::string::npos)
+      << printed.output;
+}
+
+}  // namespace
+}  // namespace bubblescope

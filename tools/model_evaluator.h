@@ -1,0 +1,52 @@
+// What becomes of one way to spread a model: from its configuration to a row of the plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/model/model_step.h"
+#include "tools/model_plan.h"
+
+namespace bubblescope {
+
+/// Evaluates configurations one after another, for one thread. Refers to the planner. The orders of
+/// registered schedules do not depend on costs, nor does what they are lowered to: both are kept
+/// for the next configuration of the same schedule and shape.
+class ModelEvaluator {
+ public:
+  explicit ModelEvaluator(const ModelPlanner& planner) : planner_(planner) {}
+
+  /// The whole walk; without it where the states alone do not fit, and where another split covers
+  /// this one. The step includes what of the gradients' reduction and of the optimizer is not
+  /// overlapped.
+  Outcome evaluate(const Configuration& configuration);
+
+ private:
+  struct Ordered {
+    std::string name;
+    Shape asked;
+    Schedule schedule;
+    std::variant<Program, Deadlock> program;
+  };
+
+  /// What is common to the splits of one configuration.
+  struct Dealt {
+    Configuration first;
+    std::string refusal;                             ///< of all of them
+    std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nothing: not worth a try
+  };
+
+  const Dealt& deal(const Configuration& configuration);
+  const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
+  Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
+  Plan with_rates(Plan plan, const ModelOnDevices& here) const;
+
+  const ModelPlanner& planner_;
+  std::optional<Ordered> ordered_;
+  std::optional<Dealt> dealt_;
+};
+
+}  // namespace bubblescope

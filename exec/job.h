@@ -54,6 +54,12 @@ struct Job {
   std::function<std::vector<PoolUse>()> pools;     ///< per rank; empty where there are none
 };
 
+/// What a message of a size takes from one rank to its neighbour, while nothing else runs.
+struct MessageTime {
+  Bytes bytes = 0;
+  Nanos nanos = 0;
+};
+
 /// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    Precision precision);

@@ -83,6 +83,24 @@ Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
   return {};
 }
 
+/// What is taken for granted because no flag says otherwise.
+void say_defaults(const LayerGraph& graph, const PartitionOptions& options) {
+  const bool alone = options.repeats == 1 &&
+                     std::any_of(graph.layers.begin(), graph.layers.end(), [](const Layer& layer) {
+                       return layer.name.starts_with("enc-") || layer.name.starts_with("dec-");
+                     });
+  if (alone)
+    fmt::print(stderr,
+               "bubblescope: {} has the operators of one layer, which is taken once; "
+               "--repeat-layers says how many there are\n",
+               graph.source);
+  if (options.method == PartitionMethod::kPipedream && options.worker_count() > 1 &&
+      options.bytes_per_second.empty())
+    fmt::print(stderr,
+               "bubblescope: without --bandwidth replicas agree on their weights at once, "
+               "and messages take no time\n");
+}
+
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
   PartitionPlan planned{graph, plan(graph, options), {}};
   const std::vector<PartitionStage>& stages = planned.partition.stages;
@@ -133,6 +151,7 @@ int run_partition(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   options = settled(std::move(options));
   const LayerGraph graph = read_model_profile(options.profile, options.repeats);
+  say_defaults(graph, options);
   const PartitionPlan planned = plan_for(graph, options);
   warn_of_slow_messages(planned.partition, options);
   if (output) {

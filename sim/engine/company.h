@@ -1,4 +1,4 @@
-// Ops in company: how fast each one of a device's ops goes on, at one moment.
+// Ops in company: how fast each one of a device's ops and messages goes on, at one moment.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class Company {
 
   const Traffic& traffic_;
   std::vector<State> states_;               ///< per op
-  std::vector<std::vector<CompanyId>> on_;  ///< per device: what is busy, one op per rank
+  std::vector<std::vector<CompanyId>> on_;  ///< per device: one op per busy rank, and messages
   std::vector<std::uint32_t> dirty_;        ///< devices on which anything began or ended
   std::vector<CompanyId> changed_;
 };

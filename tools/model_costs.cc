@@ -88,6 +88,24 @@ void set_recompute(CostModel& costs, MemoryModel& memory, const Schedule& schedu
   }
 }
 
+void set_copies(CostModel& costs, const MemoryModel& memory, const Schedule& schedule,
+                const ModelOnDevices& on) {
+  if (schedule.keeper_of_rank.empty()) return;
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const std::int32_t rank = schedule.rank_of_stage[at];
+    const std::int32_t keeper = schedule.keeper_of_rank[static_cast<std::size_t>(rank)];
+    const Link& link = keeper == rank ? on.gpu.host : rank_link(on, rank, keeper);
+    const Bytes kept = memory.checkpoint_bytes.empty() ? memory.activation_bytes[at].forward
+                                                       : memory.checkpoint_bytes[at];
+    for (std::size_t slice = 0; slice < slices; ++slice) {
+      StageCost& cost = costs.stages[at * slices + slice];
+      cost.evict = cost.load = link.time(static_cast<double>(kept));
+    }
+  }
+}
+
 LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options) {
   LowerOptions lower = options.cost.lower;
   if (options.model.given() && !options.cost.any_update) lower.update = model_step_end(schedule);

@@ -27,6 +27,11 @@ void set_bytes(MemoryModel& memory, const ModelStep& step);
 void set_recompute(CostModel& costs, MemoryModel& memory, const Schedule& schedule,
                    const PlacedModel& placed);
 
+/// Gives a model's copies, where the schedule has them, the time that what a forward keeps takes to
+/// the host's memory, or to the rank that keeps it.
+void set_copies(CostModel& costs, const MemoryModel& memory, const Schedule& schedule,
+                const ModelOnDevices& on);
+
 /// The flags', and where there is a model its step's end.
 LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options);
 

@@ -7,6 +7,7 @@
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
 #include "tools/heading.h"
+#include "traces/gpu_file.h"
 #include "traces/model_file.h"
 
 namespace bubblescope {
@@ -24,9 +25,12 @@ const Def& find_known(const std::string& name, const char* what) {
                           what, name, nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
 }
 
+bool is_file(const std::string& name) {
+  return name == "-" || name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
 void set_model(ModelOnDevices& on, const std::string& name) {
-  const bool file = name == "-" || name.find('/') != std::string::npos || name.ends_with(".json");
-  if (file) {
+  if (is_file(name)) {
     on.model = read_model(name);
     on.sources.push_back(name);
     return;
@@ -34,6 +38,19 @@ void set_model(ModelOnDevices& on, const std::string& name) {
   const ModelDef& def = find_known<ModelDef>(name, "model");
   on.model = def.model;
   on.sources.push_back(def.name + ": " + def.source);
+}
+
+/// Returns its name.
+std::string set_gpu(ModelOnDevices& on, const std::string& name) {
+  if (is_file(name)) {
+    on.gpu = read_gpu(name);
+    on.sources.push_back(name);
+    return name;
+  }
+  const GpuDef& def = find_known<GpuDef>(name, "gpu");
+  on.gpu = def.gpu;
+  for (const std::string& source : def.sources) on.sources.push_back(def.name + ": " + source);
+  return def.name;
 }
 
 }  // namespace
@@ -50,8 +67,9 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--model", options.model,
                  "costs and memory of a model: a name ('bubblescope list models') or a config.json")
       ->type_name("NAME|FILE");
-  app.add_option("--gpu", options.gpu, "the device ('bubblescope list gpus', default h100)")
-      ->type_name("NAME");
+  app.add_option("--gpu", options.gpu,
+                 "the device: a name ('bubblescope list gpus', default h100) or a file of its own")
+      ->type_name("NAME|FILE");
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--zero", options.parallel.zero_stage,
@@ -74,6 +92,13 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--tensor-exposed", options.tensor_exposed,
                  "part of the tensor ranks' collectives that is waited for (default 1)")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--message-exposed", options.message_exposed,
+                 "part of a message between pipeline ranks that holds up its sender (default 0)")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--accumulation-bytes", options.accumulation_bytes,
+                 "moved per weight and micro-batch where gradients are added up by a kernel of "
+                 "their own, such as 12 (default 0: by W's products)")
+      ->check(CLI::Range(0.0, 100.0));
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
@@ -84,6 +109,9 @@ void add_sequence_option(CLI::App& app, ModelOptions& options) {
 }
 
 void add_parallel_options(CLI::App& app, ModelOptions& options) {
+  app.add_option("--global-batch-size,--global-batch", options.global_batch,
+                 "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   const Heading heading(app, kHeading);
   const CLI::Range ranks(1, 65'536);
   Parallelism& parallel = options.parallel;
@@ -110,10 +138,7 @@ void warn_without_model(const CLI::App& app, const ModelOptions& options) {
 ModelOnDevices resolve(const ModelOptions& options) {
   ModelOnDevices on;
   set_model(on, options.model);
-  const GpuDef& gpu = find_known<GpuDef>(options.gpu, "gpu");
-  on.gpu = gpu.gpu;
-  on.name = options.model + " on " + gpu.name;
-  for (const std::string& source : gpu.sources) on.sources.push_back(gpu.name + ": " + source);
+  on.name = options.model + " on " + set_gpu(on, options.gpu);
   if (options.per_node) on.gpu.per_node = *options.per_node;
   on.parallel = options.parallel;
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
@@ -121,6 +146,8 @@ ModelOnDevices resolve(const ModelOptions& options) {
   on.assumptions.causal = !options.full_attention;
   on.assumptions.slowdown = options.slowdown;
   on.assumptions.tensor_exposed = options.tensor_exposed;
+  on.assumptions.message_exposed = options.message_exposed;
+  on.assumptions.accumulation_bytes = options.accumulation_bytes;
   return on;
 }
 

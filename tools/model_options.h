@@ -16,11 +16,14 @@ struct ModelOptions {
   Parallelism parallel;
   std::optional<std::int64_t> sequence;
   std::optional<std::int32_t> per_node;
-  bool keep_scores = false;  ///< no flash attention
+  std::optional<std::int64_t> global_batch;  ///< samples of a step, which give -m
+  bool keep_scores = false;                  ///< no flash attention
   bool full_attention = false;
   bool explain = false;
   double slowdown = 1;
   double tensor_exposed = 1;
+  double message_exposed = 0;
+  double accumulation_bytes = 0;
 
   bool given() const { return !model.empty(); }
 };
@@ -29,7 +32,7 @@ struct ModelOptions {
 void add_model_options(CLI::App& app, ModelOptions& options);
 /// --seq-length.
 void add_sequence_option(CLI::App& app, ModelOptions& options);
-/// --tp, --cp, --ep, --dp: one value each.
+/// --tp, --cp, --ep, --dp: one value each; --global-batch-size.
 void add_parallel_options(CLI::App& app, ModelOptions& options);
 /// --micro-batch-size.
 void add_batch_option(CLI::App& app, ModelOptions& options);

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <utility>
 #include <variant>
@@ -37,6 +39,26 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
   const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
   throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
                           example));
+}
+
+/// -m, or what --global-batch-size makes it.
+std::int32_t microbatches_of(const PredictOptions& options, const std::string& schedule) {
+  const std::optional<std::int32_t>& given = options.shape.microbatches;
+  if (!options.model.global_batch) return required(given, schedule, "-m");
+  const std::int64_t batch = *options.model.global_batch;
+  const Parallelism& parallel = options.model.parallel;
+  const std::int64_t samples = std::int64_t{parallel.data} * parallel.micro_batch_size;
+  const std::int64_t microbatches = batch / samples;
+  if (batch % samples != 0 || microbatches > std::numeric_limits<std::int32_t>::max())
+    throw Error(
+        fmt::format("--global-batch-size {} is no multiple of --dp {} times "
+                    "--micro-batch-size {}; give {}, or -m",
+                    batch, parallel.data, parallel.micro_batch_size,
+                    std::max<std::int64_t>(microbatches, 1) * samples));
+  if (given && *given != microbatches)
+    throw Error(fmt::format("--global-batch-size {} makes {} micro-batches, not {}; leave -m out",
+                            batch, microbatches, *given));
+  return static_cast<std::int32_t>(microbatches);
 }
 
 /// The stages of a layout that each rank has: Megatron's virtual pipeline size.
@@ -110,11 +132,17 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
 /// The same step in every scenario of the noise.
 StepTimes try_noise(const Step& step, const NoiseOptions& options) {
   const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
-  const NoiseModel model(step.program, durations, options.noise);
+  const NoiseModel model(step.program, durations, options.noise,
+                         price_bytes(step.program, step.models.costs));
   const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
-  return summarize(step.traffic
-                       ? simulate_batches(step.program, *step.traffic, options.seeds, batch)
-                       : simulate_batches(step.program, options.seeds, batch));
+  std::function<BatchDurations(std::size_t)> lengths;
+  if (options.noise.ragged > 0)
+    lengths = [&](std::size_t block) {
+      return [batch = NoisyBatch(model, block)](InstructionId id) { return batch.length(id); };
+    };
+  return summarize(
+      step.traffic ? simulate_batches(step.program, *step.traffic, options.seeds, batch, lengths)
+                   : simulate_batches(step.program, options.seeds, batch));
 }
 
 std::string uniform_text(const UniformCost& cost) {
@@ -180,7 +208,7 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   const ShapeOptions& given = options.shape;
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
-  request.shape.microbatches = required(given.microbatches, def.name, "-m");
+  request.shape.microbatches = microbatches_of(options, def.name);
   request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
   if (!given.layout.empty())
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
@@ -251,6 +279,7 @@ Models placed_models(const PredictOptions& options, const Schedule& schedule, Me
   models.memory = std::move(memory);
   set_bytes(models.memory, placed.step);
   set_recompute(models.costs, models.memory, schedule, placed);
+  set_copies(models.costs, models.memory, schedule, placed.on);
   models.placed = std::move(placed);
   return models;
 }

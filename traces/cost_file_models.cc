@@ -129,14 +129,16 @@ void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
   if (file.links.empty()) return;
   model.message_between.assign(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
                                model.message);
+  model.byte_time_between.assign(model.message_between.size(), model.byte_time);
   for (std::size_t at = 0; at < file.links.size(); ++at) {
     const LinkEntry& link = file.links[at];
     if (std::max(link.from, link.to) >= ranks)
       throw Error(
           fmt::format("{}: /links/{}: joins ranks {} and {}, but ranks are 0..{}; remove it",
                       file.file, at, link.from, link.to, ranks - 1));
-    model.message_between[static_cast<std::size_t>(std::int64_t{link.from} * ranks + link.to)] =
-        static_cast<Nanos>(link.transfer.nanos());
+    const auto pair = static_cast<std::size_t>(std::int64_t{link.from} * ranks + link.to);
+    model.message_between[pair] = static_cast<Nanos>(link.transfer.nanos());
+    model.byte_time_between[pair] = model.message_between[pair] - link.transfer.latency;
   }
 }
 
@@ -148,6 +150,7 @@ CostModel cost_model(const CostFile& file, const Schedule& schedule) {
   CostModel model;
   model.slices = schedule.shape.slices;
   model.message = static_cast<Nanos>(file.message.nanos());
+  model.byte_time = model.message - file.message.latency;
   const bool recomputes = find_kinds(schedule)[static_cast<std::size_t>(OpKind::kRecompute)];
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];

@@ -2,7 +2,10 @@
 #include "traces/model_file.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <string_view>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/format.h"
@@ -13,6 +16,42 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+
+/// What a configuration does not say because its model_type does (the defaults of Hugging Face's
+/// configuration classes).
+struct Family {
+  std::string_view type;  ///< model_type
+  bool gated = true;
+  bool tied = false;       ///< unless tie_word_embeddings says
+  bool dropout = false;    ///< unless a rate says
+  bool positions = false;  ///< learned, one per token of the sequence
+};
+
+constexpr Family kHandWritten{"", true, false, false, false};
+constexpr Family kGpt2{"gpt2", false, true, true, true};
+constexpr std::array<Family, 21> kFamilies{{
+    {"bloom", false, true},
+    {"cohere", true, true},
+    {"deepseek_v2"},
+    {"deepseek_v3"},
+    {"falcon", false, true},
+    {"gemma", true, true},
+    {"gemma2", true, true},
+    kGpt2,
+    {"gpt_neox", false},
+    {"llama"},
+    {"mistral"},
+    {"mixtral"},
+    {"olmo"},
+    {"olmo2"},
+    {"opt", false, true, true, true},
+    {"phi3"},
+    {"qwen2"},
+    {"qwen2_moe"},
+    {"qwen3"},
+    {"qwen3_moe"},
+    {"starcoder2", false, true},
+}};
 
 /// A configuration, whose keys differ between families of models.
 class Config {
@@ -34,10 +73,36 @@ class Config {
 
   bool flag(const char* key, bool otherwise) const {
     const auto member = node_.find(key);
-    return member ? member->boolean() : otherwise;
+    return member && !member->value().is_null() ? member->boolean() : otherwise;
   }
 
-  bool has(const char* key) const { return node_.find(key).has_value(); }
+  /// Whether the first of these rates that is there is above 0.
+  bool drops(std::initializer_list<const char*> keys, bool otherwise) const {
+    for (const char* key : keys)
+      if (const auto member = node_.find(key); member && member->value().is_number())
+        return member->value() > 0.0;
+    return otherwise;
+  }
+
+  /// Refuses what is there and differs from the one value that is understood.
+  void expect(const char* key, std::int64_t only) const {
+    const auto member = node_.find(key);
+    if (member && member->value().is_number_integer() && member->value() != only)
+      member->refuse("must be " + std::to_string(only) + "; another value is not supported");
+  }
+
+  /// By model_type; without one the keys decide, as in files written by hand.
+  const Family& family() const {
+    const auto type = node_.find("model_type");
+    if (!type) return node_.find("n_embd") ? kGpt2 : kHandWritten;
+    std::string known;
+    for (const Family& family : kFamilies) {
+      if (family.type == type->text()) return family;
+      known += (known.empty() ? "" : ", ") + std::string(family.type);
+    }
+    type->refuse("'" + type->text() + "' is none of the architectures that are known (" + known +
+                 "); where it is built like one of them, write that one's name");
+  }
 
  private:
   const JsonNode& node_;
@@ -49,8 +114,11 @@ std::optional<Experts> experts_of(const Config& config) {
   Experts experts;
   experts.count = *count;
   experts.per_token = config.required({"num_experts_per_tok"});
-  experts.shared = config.find({"n_shared_experts"}, 0).value_or(0);
   experts.feed_forward = config.required({"moe_intermediate_size", "intermediate_size"});
+  // Qwen's one shared expert is as wide as several of the others.
+  const std::int64_t shared = config.find({"shared_expert_intermediate_size"}, 0).value_or(0);
+  experts.shared = config.find({"n_shared_experts"}, 0)
+                       .value_or((shared + experts.feed_forward / 2) / experts.feed_forward);
   experts.dense_layers = config.find({"first_k_dense_replace"}, 0).value_or(0);
   return experts;
 }
@@ -62,32 +130,48 @@ std::optional<LatentAttention> latent_of(const Config& config) {
                          config.required({"qk_rope_head_dim"}), config.required({"v_head_dim"})};
 }
 
+/// Falcon says it in three ways: one for all heads, as many as heads, or some.
+std::int64_t key_value_heads_of(const Config& config, std::int64_t heads) {
+  if (config.flag("multi_query", false) && !config.flag("new_decoder_architecture", false))
+    return 1;
+  return config.find({"num_key_value_heads", "num_kv_heads"}).value_or(heads);
+}
+
+void set_attention(Transformer& model, const Config& config) {
+  model.heads = config.required({"num_attention_heads", "n_head"});
+  model.key_value_heads = key_value_heads_of(config, model.heads);
+  model.latent = latent_of(config);
+  model.head_size = model.latent ? config.required({"qk_nope_head_dim"})
+                                 : config.find({"head_dim"}).value_or(model.hidden / model.heads);
+}
+
+void set_tables(Transformer& model, const Config& config, const Family& family) {
+  model.vocabulary = config.required({"vocab_size"});
+  model.tied_embeddings = config.flag("tie_word_embeddings", family.tied);
+  model.sequence =
+      config.find({"max_position_embeddings", "n_positions", "seq_length"}).value_or(2048);
+  if (family.positions) model.position_table = model.sequence;
+}
+
 }  // namespace
 
 Transformer parse_model(std::string_view text, const std::string& file) {
   const Json parsed = parse_json(text, file);
   const JsonNode node(parsed, file);
   const Config config(node);
+  const Family& family = config.family();
   Transformer model;
   model.layers = config.required({"num_hidden_layers", "n_layer"});
-  model.hidden = config.required({"hidden_size", "n_embd"});
-  model.heads = config.required({"num_attention_heads", "n_head"});
-  model.key_value_heads = config.find({"num_key_value_heads"}).value_or(model.heads);
-  model.latent = latent_of(config);
-  if (model.latent)
-    model.head_size = config.required({"qk_nope_head_dim"});
-  else
-    model.head_size = config.find({"head_dim"}).value_or(model.hidden / model.heads);
-  const bool gpt2 = config.has("n_embd");
-  const auto inner = config.find({"intermediate_size", "n_inner"});
+  model.hidden = config.required({"hidden_size", "n_embd", "n_embed"});
+  set_attention(model, config);
+  const auto inner = config.find({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"});
   model.feed_forward = inner ? *inner : 4 * model.hidden;
-  model.gated = !gpt2;
-  model.dropout = gpt2;
-  model.vocabulary = config.required({"vocab_size"});
-  model.tied_embeddings = config.flag("tie_word_embeddings", gpt2);
+  model.gated = family.gated;
+  model.dropout = config.drops({"resid_pdrop", "hidden_dropout", "dropout"}, family.dropout);
+  set_tables(model, config, family);
+  config.expect("word_embed_proj_dim", model.hidden);
+  config.expect("decoder_sparse_step", 1);
   model.predictions = config.find({"num_nextn_predict_layers"}, 0).value_or(0);
-  model.sequence = config.required({"max_position_embeddings", "n_positions"});
-  if (gpt2) model.position_table = model.sequence;
   model.experts = experts_of(config);
   const std::vector<std::string> faults = faults_of(model);
   if (!faults.empty()) throw Error(file + ": " + faults[0]);

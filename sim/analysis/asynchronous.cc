@@ -13,20 +13,22 @@ namespace {
 
 /// What happens to micro-batches on the first stage.
 struct FirstStage {
-  std::vector<Nanos> left;  ///< per micro-batch: the end of its last op
-  Nanos last_entry = 0;     ///< the latest start of a forward
+  std::vector<Nanos> leaves;  ///< per micro-batch: the start of its last op
+  std::vector<Nanos> left;    ///< and its end
+  Nanos entered = 0;          ///< the latest end of a forward
 };
 
 FirstStage watch_first_stage(const Schedule& schedule, const Program& program,
                              const Timeline& timeline) {
-  FirstStage first{std::vector<Nanos>(schedule.shape.microbatches, 0), 0};
+  const std::vector<Nanos> none(static_cast<std::size_t>(schedule.shape.microbatches), 0);
+  FirstStage first{none, none, 0};
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const Op& op = instruction.op;
     if (!is_compute(op.kind) || !schedule.is_first(op.stage)) continue;
+    first.leaves[op.microbatch] = std::max(first.leaves[op.microbatch], timeline.start[id]);
     first.left[op.microbatch] = std::max(first.left[op.microbatch], timeline.end[id]);
-    if (op.kind == OpKind::kForward)
-      first.last_entry = std::max(first.last_entry, timeline.start[id]);
+    if (op.kind == OpKind::kForward) first.entered = std::max(first.entered, timeline.end[id]);
   }
   return first;
 }
@@ -64,17 +66,28 @@ WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>
   return report;
 }
 
+/// Micro-batches after which a pipeline does the same again: all replicas had their turns, and an
+/// update was made.
+std::int32_t round_of(const Schedule& schedule) {
+  std::int32_t updates = 1;
+  for (const std::vector<WeightUse>& uses : schedule.weights)
+    for (const WeightUse& use : uses) updates = std::max(updates, use.written.value_or(0));
+  std::int32_t round = std::max(1, schedule.shape.microbatches / updates);
+  for (const std::int32_t replicas : schedule.replicas_of_stage) round = std::lcm(round, replicas);
+  return round;
+}
+
 }  // namespace
 
 std::optional<Nanos> find_period(const Schedule& schedule, const Program& program,
                                  const Timeline& timeline) {
   if (schedule.weights.empty()) return {};
   const FirstStage first = watch_first_stage(schedule, program, timeline);
-  std::int32_t round = 1;
-  for (const std::int32_t replicas : schedule.replicas_of_stage) round = std::lcm(round, replicas);
+  const std::int32_t round = round_of(schedule);
   std::int32_t last = schedule.shape.microbatches - 1;
-  while (last > 0 && first.left[last] > first.last_entry) --last;
-  const std::int32_t microbatches = last / 2 / round * round;
+  while (last > 0 && first.leaves[last] > first.entered) --last;
+  const std::int32_t rounds = last / round;
+  const std::int32_t microbatches = (rounds > 1 ? rounds / 2 : rounds) * round;
   if (microbatches == 0) return {};
   const Nanos time = first.left[last] - first.left[last - microbatches];
   return (time + microbatches / 2) / microbatches;

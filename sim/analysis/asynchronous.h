@@ -12,7 +12,8 @@
 namespace bubblescope {
 
 /// Time per micro-batch in the steady state, from the ends of the first stage's last ops: over the
-/// later half of what ends before the last micro-batch enters, in whole rounds of the replicas.
+/// later half of what begins to leave by the time that the last micro-batch has entered, in whole
+/// rounds of the replicas and of the micro-batches of an update.
 std::optional<Nanos> find_period(const Schedule& schedule, const Program& program,
                                  const Timeline& timeline);
 

@@ -2,6 +2,7 @@
 #include "sim/engine/simulate_batch.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/engine/simulate_shared.h"
 
@@ -79,10 +80,46 @@ std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenario
   return makespans;
 }
 
+namespace {
+
+/// Traffic whose flows carry more or less from scenario to scenario.
+class LengthenedTraffic {
+ public:
+  LengthenedTraffic(const Traffic& traffic,
+                    const std::function<BatchDurations(std::size_t)>& lengths)
+      : whole_(traffic), traffic_(traffic), lengths_(lengths) {}
+
+  const Traffic& traffic() const { return traffic_; }
+
+  void set_scenario(std::size_t scenario) {
+    if (!lengths_) return;
+    const std::size_t within = scenario % kBatchWidth;
+    if (within == 0) {
+      const BatchDurations lengths = lengths_(scenario / kBatchWidth);
+      of_flow_.clear();
+      for (const Flow& flow : whole_.flows) of_flow_.push_back(lengths(flow.instruction));
+    }
+    for (std::size_t flow = 0; flow < of_flow_.size(); ++flow) {
+      const double load = static_cast<double>(whole_.flows[flow].load) * of_flow_[flow][within];
+      traffic_.flows[flow].load = std::max<Load>(1, std::llround(load));
+    }
+  }
+
+ private:
+  const Traffic& whole_;
+  Traffic traffic_;
+  const std::function<BatchDurations(std::size_t)>& lengths_;
+  std::vector<Batch> of_flow_;
+};
+
+}  // namespace
+
 std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
                                     std::size_t scenarios,
-                                    const std::function<BatchDurations(std::size_t)>& batch) {
-  const SharedSimulator simulator(program, traffic);
+                                    const std::function<BatchDurations(std::size_t)>& batch,
+                                    const std::function<BatchDurations(std::size_t)>& lengths) {
+  LengthenedTraffic lengthened(traffic, lengths);
+  const SharedSimulator simulator(program, lengthened.traffic());
   std::vector<Nanos> makespans;
   std::vector<Batch> fixed(program.size());
   std::vector<Nanos> of_one(program.size());
@@ -92,6 +129,7 @@ std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traff
       const BatchDurations durations = batch(scenario / kBatchWidth);
       for (InstructionId id = 0; id < program.size(); ++id) fixed[id] = durations(id);
     }
+    lengthened.set_scenario(scenario);
     for (InstructionId id = 0; id < program.size(); ++id)
       of_one[id] = static_cast<Nanos>(fixed[id][within]);
     const std::vector<Nanos> ends = simulator.run(of_one).timeline.end;

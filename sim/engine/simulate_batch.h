@@ -36,9 +36,10 @@ std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenario
                                     const std::function<BatchDurations(std::size_t)>& batch);
 
 /// The same where messages share resources: the durations are what Traffic::fixed is in every
-/// scenario, and scenarios are run one by one.
+/// scenario, `lengths` are factors of what flows (none: 1), and scenarios are run one by one.
 std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
                                     std::size_t scenarios,
-                                    const std::function<BatchDurations(std::size_t)>& batch);
+                                    const std::function<BatchDurations(std::size_t)>& batch,
+                                    const std::function<BatchDurations(std::size_t)>& lengths = {});
 
 }  // namespace bubblescope

@@ -178,4 +178,22 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   return durations;
 }
 
+std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs) {
+  std::vector<Nanos> bytes;
+  bytes.reserve(program.instructions.size());
+  for (const Instruction& instruction : program.instructions) {
+    const OpKind kind = instruction.op.kind;
+    Nanos time = 0;
+    if (kind == OpKind::kEvict || kind == OpKind::kLoad)
+      time = duration_of(costs, instruction, program.ranks);
+    else if (is_message(instruction))
+      time = costs.byte_time_between.empty()
+                 ? costs.byte_time
+                 : costs.byte_time_between[static_cast<std::size_t>(
+                       std::int64_t{instruction.rank} * program.ranks + instruction.peer)];
+    bytes.push_back(time);
+  }
+  return bytes;
+}
+
 }  // namespace bubblescope

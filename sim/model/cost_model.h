@@ -34,8 +34,11 @@ struct CostModel {
   std::int32_t slices = 1;
   std::vector<StageCost> stages;  ///< [stage * slices + slice]
   Nanos message = 0;              ///< one message between two ranks
+  Nanos byte_time = 0;            ///< of it, what its bytes take and not latency
   /// [from * ranks + to]; where given, it replaces `message`.
   std::vector<Nanos> message_between;
+  /// Where given, it replaces `byte_time`.
+  std::vector<Nanos> byte_time_between;
   std::vector<UpdateCost> updates;  ///< [stage]; empty: they take no time
   Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
 
@@ -79,5 +82,9 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule);
 /// Duration of every instruction of a Program, in its order.
 /// Throws Error when the model does not cover the Program's stages.
 std::vector<Nanos> price(const Program& program, const CostModel& costs);
+
+/// What of the duration of every message and copy its bytes take: that is as long as its
+/// micro-batch. A copy is all bytes.
+std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs);
 
 }  // namespace bubblescope

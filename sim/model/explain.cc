@@ -57,19 +57,24 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           ") of that for each side n (fitted to arXiv 2401.10241, table 9)",
       std::string("attention's core: ") +
           (!on.parallel.flash_attention
-               ? number(assumed.score_bytes) + " bytes per score moved, all computed; "
+               ? std::string("scores written, masked, put through softmax and read; ")
            : assumed.causal ? "causal, half of the scores; "
                             : "") +
           number(100 * assumed.core_rate) + " % of the reachable rate; its backward is all in I, " +
           number(on.parallel.flash_attention ? assumed.flash_backward : 2) +
           " times F (rates of arXiv 2307.08691 and 2407.08608)",
-      "elementwise work: bytes over " + number(100 * assumed.memory_rate) + " % of " +
-          number(gpu.memory_bytes_per_second / 1e12) + " TB/s (assumed), as much in I as in F",
+      "elementwise work: what unfused kernels read and write, over " +
+          number(100 * assumed.elementwise_rate) + " % of " +
+          number(gpu.memory_bytes_per_second / 1e12) +
+          " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)",
       "launches: " + number(assumed.forward_kernels) +
           " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
           " each (assumed)",
       "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
-          link_text(gpu.outside) + " between nodes",
+          link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
+          " to the host's memory; copies of activations take them too",
+      "messages: " + number(100 * assumed.message_exposed) +
+          " % of one holds up the op that sends it, the rest runs beside compute",
       "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
           " % is waited for, of the context ranks " + number(100 * assumed.context_exposed) +
           " %, of the experts " + number(100 * assumed.expert_exposed) +
@@ -77,7 +82,11 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
       std::string("gradients: reduced in 32 bits while the last micro-batch's backward runs; ") +
           "the rest, at least a sixteenth, is waited for; new weights are gathered while the first "
-          "forward runs",
+          "forward runs; micro-batches' are added up by the products of W" +
+          (assumed.accumulation_bytes > 0
+               ? " and by moving " + number(assumed.accumulation_bytes) + " bytes per weight more"
+               : ""),
+      "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
       std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter "
                   "(arXiv 1910.02054, section 3); ") +
           "2 GiB for the driver and the libraries (assumed)",

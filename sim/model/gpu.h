@@ -28,6 +28,7 @@ struct Gpu {
   std::int32_t per_node = 8;
   Link inside;   ///< between two of a node, one way, as measured where the source says so
   Link outside;  ///< between nodes, one way, per device
+  Link host;     ///< to the host's memory, one way
 };
 
 /// A known device, registered by one of the files in presets/.

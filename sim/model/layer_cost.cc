@@ -11,6 +11,18 @@ bool has_experts(const Transformer& model, std::int64_t layer) {
   return model.experts && layer >= model.experts->dense_layers;
 }
 
+/// 16-bit numbers that the kernels between the products of a layer read and write per token: those
+/// around the norms, which sequence parallelism splits, and those between split products.
+struct NumbersMoved {
+  double around = 0;
+  double split = 0;
+};
+
+/// Masks and softmax, 2 bytes read and 2 written; dropout, as much and a mask.
+double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 : 4; }
+/// Softmax takes two tensors to one; dropout as before.
+double score_bytes_backward(const Transformer& model) { return model.dropout ? 11 : 6; }
+
 /// Times of one layer's parts.
 class LayerClock {
  public:
@@ -35,8 +47,13 @@ class LayerClock {
     return bytes / (on_.gpu.memory_bytes_per_second * on_.assumptions.memory_rate) * 1e9;
   }
 
+  /// Of kernels that compute next to nothing.
+  double moved(double bytes) const {
+    return memory(bytes) * on_.assumptions.memory_rate / on_.assumptions.elementwise_rate;
+  }
+
   /// Attention's core in F: scores and weighted values, 2 products of s^2 a d each. Where scores
-  /// are kept they are all computed, and then masked.
+  /// are kept they are all computed, written and read (2 bytes each), and then masked.
   double core() const {
     const Transformer& model = on_.model;
     const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
@@ -46,25 +63,19 @@ class LayerClock {
     const double sequence = static_cast<double>(on_.parallel.sequence);
     const double flops = share * 2 * tokens() * sequence * per_tensor_rank(width);
     const double rate = on_.gpu.reachable_flops * on_.assumptions.core_rate;
-    return flops / rate * 1e9 * on_.assumptions.slowdown;
+    return std::max(flops / rate * 1e9 * on_.assumptions.slowdown, scores(4));
   }
 
-  /// Masks, softmax and dropout of scores that are kept; the same bytes again in I.
-  double scores() const {
+  /// What the kernels that pass over scores take, by their bytes per score; 0 without scores.
+  double scores(double bytes) const {
     if (on_.parallel.flash_attention) return 0;
     const auto heads = static_cast<double>(on_.model.heads);
-    return memory(tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(heads) *
-                  on_.assumptions.score_bytes);
+    return moved(tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(heads) *
+                 bytes);
   }
 
-  /// Norms, residuals, activation functions: read and written once each, in F.
-  double elementwise(double inner) const {
-    const Transformer& model = on_.model;
-    const double hidden = static_cast<double>(model.hidden);
-    const double around = (model.dropout ? 15 : 10) * hidden;  // numbers per token
-    const auto heads = static_cast<double>(model.heads * model.head_size);
-    const double split = (model.gated ? 3 : 2) * inner + 6 * heads;  // heads are put side by side
-    return memory(2 * tokens() * (per_norm_rank(around) + per_tensor_rank(split)));
+  double elementwise(const NumbersMoved& numbers) const {
+    return moved(2 * tokens() * (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
   }
 
   double launches(double share) const {
@@ -77,6 +88,14 @@ class LayerClock {
     const Link& link = group_link(on_.gpu, on_.parallel.tensor, 1);
     return waited(2 * all_reduce_time(bytes, on_.parallel.tensor, link),
                   on_.assumptions.tensor_exposed);
+  }
+
+  /// With sequence parallelism inputs are kept in parts, and gathered again in I, beside a product.
+  double regathered() const {
+    if (!on_.parallel.sequence_parallel) return 0;
+    const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
+    const Link& link = group_link(on_.gpu, on_.parallel.tensor, 1);
+    return waited(2 * all_gather_time(bytes, on_.parallel.tensor, link), 0);
   }
 
   /// All keys and values of the sequence, gathered in F; their gradients are scattered in I.
@@ -165,24 +184,80 @@ double inner_width(const Transformer& model, std::int64_t layer) {
                              model.experts->feed_forward);
 }
 
+/// Queries, keys and values of a token.
+struct HeadWidths {
+  double queries = 0;
+  double keys = 0;
+  double all = 0;
+};
+
+HeadWidths widths_of(const Transformer& model) {
+  const std::int64_t rotary = model.latent ? model.latent->rotary_size : 0;
+  const std::int64_t queries = model.heads * (model.head_size + rotary);
+  const std::int64_t keys = model.latent ? queries : model.key_value_heads * model.head_size;
+  return {static_cast<double>(queries), static_cast<double>(keys),
+          static_cast<double>(queries + 2 * keys)};
+}
+
+/// Tokens are put in order of their experts, and back: each copy is read and written twice.
+double numbers_dealt(const Transformer& model, std::int64_t layer) {
+  if (!has_experts(model, layer)) return 0;
+  return 4 * static_cast<double>(model.experts->per_token * model.hidden);
+}
+
+/// Two norms (read, written), two residuals; heads are taken apart and put together. GPT style also
+/// has biases beside the products, and dropout with a mask of a byte in one kernel with the
+/// residual; with gates there are positions to turn, and three tensors pass one fused kernel.
+NumbersMoved moved_forward(const Transformer& model, std::int64_t layer) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const HeadWidths heads = widths_of(model);
+  const double inner = inner_width(model, layer);
+  const double around = (model.dropout ? 11 : 10) * hidden + numbers_dealt(model, layer);
+  if (model.gated)
+    return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + 3 * inner};
+  return {around, 4 * heads.all + 2 * heads.queries + 4 * inner};
+}
+
+/// A norm's gradient takes two tensors to one, a residual's adds two, an activation's takes two to
+/// one, a bias's is a sum.
+NumbersMoved moved_backward(const Transformer& model, std::int64_t layer) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const HeadWidths heads = widths_of(model);
+  const double inner = inner_width(model, layer);
+  const double around = (model.dropout ? 17 : 12) * hidden + numbers_dealt(model, layer);
+  const double together = 2 * heads.all + 2 * heads.queries;
+  if (model.gated) return {around, together + 2 * (heads.queries + heads.keys) + 5 * inner};
+  return {around, together + heads.all + 4 * inner};
+}
+
 }  // namespace
 
 const Link& group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
   return std::int64_t{ranks} * stride <= gpu.per_node ? gpu.inside : gpu.outside;
 }
 
+const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
+  const std::int64_t stride =
+      std::int64_t{on.parallel.tensor} * on.parallel.context * on.parallel.data;
+  const bool one_node = from * stride / on.gpu.per_node == to * stride / on.gpu.per_node;
+  return one_node ? on.gpu.inside : on.gpu.outside;
+}
+
 PhaseTimes layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const LayerClock clock(on);
   const double products = products_of(on, clock, layer);
   const double core = clock.core();
-  const double scores = clock.scores();
-  const double rest = clock.elementwise(inner_width(on.model, layer));
+  const double scores = clock.scores(score_bytes_forward(on.model));
   const double waits = clock.tensor_collectives() + clock.context_collectives() +
                        (has_experts(on.model, layer) ? clock.expert_collectives() : 0);
   PhaseTimes times;
-  times.forward = products + core + scores + rest + clock.launches(1) + waits;
+  times.forward = products + core + scores + clock.elementwise(moved_forward(on.model, layer)) +
+                  clock.launches(1) + waits;
   const double core_backward = on.parallel.flash_attention ? on.assumptions.flash_backward : 2;
-  times.input_grad = products + core_backward * core + scores + rest + clock.launches(1) + waits;
+  times.input_grad = products + core_backward * core +
+                     clock.scores(score_bytes_backward(on.model)) +
+                     clock.elementwise(moved_backward(on.model, layer)) + clock.launches(1) +
+                     waits + clock.regathered();
   times.weight_grad = products + clock.launches(4 / on.assumptions.forward_kernels);
   if (on.parallel.recompute == Recompute::kFull) times.input_grad += times.forward;
   if (on.parallel.recompute == Recompute::kSelective) times.input_grad += core + scores;
@@ -192,7 +267,7 @@ PhaseTimes layer_times(const ModelOnDevices& on, std::int64_t layer) {
 PhaseTimes embedding_times(const ModelOnDevices& on) {
   const LayerClock clock(on);
   const double numbers = clock.tokens() * static_cast<double>(on.model.hidden);
-  const double lookup = clock.memory(4 * clock.per_norm_rank(numbers)) + clock.launches(0.2);
+  const double lookup = clock.moved(4 * clock.per_norm_rank(numbers)) + clock.launches(0.2);
   return {lookup, 0, lookup};
 }
 
@@ -201,9 +276,13 @@ PhaseTimes head_times(const ModelOnDevices& on) {
   const double columns = clock.per_tensor_rank(static_cast<double>(on.model.vocabulary));
   const double product =
       clock.product(clock.tokens(), static_cast<double>(on.model.hidden), columns);
-  const double softmax = clock.memory(4 * 4 * clock.tokens() * columns);
+  const double softmax = clock.moved(4 * 4 * clock.tokens() * columns);
   return {product + softmax + clock.launches(0.5), product + softmax / 2 + clock.launches(0.3),
           product + clock.launches(0.1)};
+}
+
+double accumulation_time(const ModelOnDevices& on, double parameters) {
+  return LayerClock(on).memory(on.assumptions.accumulation_bytes * parameters);
 }
 
 PhaseTimes prediction_times(const ModelOnDevices& on) {

@@ -15,13 +15,15 @@ namespace bubblescope {
 struct CostAssumptions {
   /// Of the reachable rate, what products reach one after another, and a side n of theirs costs
   /// n / (n + half) of it. Both are fitted to the weight gradients of arXiv 2401.10241, table 9,
-  /// which they meet within 4 %.
-  double product_rate = 0.93;
+  /// which they meet within 2 %.
+  double product_rate = 0.95;
   double half_rate_size = 50;
-  double memory_rate = 0.9;     ///< of the stated memory bandwidth
-  Nanos launch = 2'000;         ///< between two kernels of a stream
-  double forward_kernels = 14;  ///< of a layer; its input gradient has as many, W four
-  double score_bytes = 14;      ///< per score of attention that is stored, in F and again in I
+  double memory_rate = 0.9;  ///< of the stated memory bandwidth, by products and optimizers
+  /// The same by norms, biases, dropout, activation functions: fitted to F and I of the same table
+  /// 9 and of arXiv 2205.05198, table 4.
+  double elementwise_rate = 0.67;
+  Nanos launch = 4'000;         ///< of a kernel, until all SMs work, and at its end until none does
+  double forward_kernels = 18;  ///< of a layer; its input gradient has as many, W four
   double flash_backward =
       2.5;  ///< attention's core, backward over forward; 2 where scores are kept
   /// Flash attention beside plain products (arXiv 2307.08691 and 2407.08608, head size 128).
@@ -30,6 +32,13 @@ struct CostAssumptions {
   double tensor_exposed = 1;     ///< of the tensor ranks' collectives, the part that is waited for
   double context_exposed = 0.5;  ///< of the context ranks' key and value exchange
   double expert_exposed = 1;     ///< of the experts' all-to-all
+  /// Moved per weight and micro-batch where a kernel of its own adds gradients up, which W's
+  /// products do otherwise: 10 to 12 where gradients of 16 bits are added to 32 (Megatron-LM
+  /// without gradient accumulation fusion).
+  double accumulation_bytes = 0;
+  /// Of a message between pipeline ranks, what holds up the op that sends it; 1 where a runtime
+  /// waits for its sends, as Megatron-LM without --overlap-p2p-communication.
+  double message_exposed = 0;
   /// Of the device's SMs, what a collective holds while it runs beside compute: 20 of an H800's 132
   /// (arXiv 2412.19437, section 3.5.1). Compute is so much slower meanwhile.
   double collective_sms = 20.0 / 132;
@@ -67,6 +76,8 @@ PhaseTimes embedding_times(const ModelOnDevices& on);
 PhaseTimes head_times(const ModelOnDevices& on);
 /// Of all multi-token prediction modules.
 PhaseTimes prediction_times(const ModelOnDevices& on);
+/// What adding up the gradients of so many weights takes beside W's products, in nanoseconds.
+double accumulation_time(const ModelOnDevices& on, double parameters);
 
 /// FLOPs of one sample's forward and backward through the whole model, nothing computed twice: what
 /// MFU counts.
@@ -74,5 +85,7 @@ double model_flops_per_sample(const Transformer& model, std::int64_t sequence, b
 
 /// The link between ranks of a group that starts at a device and steps by `stride` devices.
 const Link& group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
+/// The link between two ranks of a pipeline, whose devices stand as in model_step().
+const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 
 }  // namespace bubblescope

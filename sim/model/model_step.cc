@@ -61,37 +61,63 @@ std::vector<RankLoad> loads_of(const Schedule& schedule, const std::vector<Stage
   return loads;
 }
 
-double message_bytes(const ModelOnDevices& on) {
+/// Of a micro-batch's slice, as one tensor rank sends it.
+double message_bytes(const ModelOnDevices& on, std::int32_t slices) {
   return 2.0 * static_cast<double>(on.parallel.tokens() * on.model.hidden) /
-         on.parallel.norm_split();
+         on.parallel.norm_split() / slices;
 }
 
 /// Every tensor rank sends its part; where the receiver's tensor ranks each need the whole, they
 /// put it together in their node (the scatter and gather of arXiv 2104.04473, section 4.1).
-Nanos message_time(const ModelOnDevices& on, const Link& link) {
+Nanos message_time(const ModelOnDevices& on, const Link& link, double bytes) {
   const Parallelism& parallel = on.parallel;
-  if (parallel.sequence_parallel) return link.time(message_bytes(on));
-  return link.time(message_bytes(on) / parallel.tensor) +
-         all_gather_time(message_bytes(on), parallel.tensor,
-                         group_link(on.gpu, parallel.tensor, 1));
+  if (parallel.sequence_parallel) return link.time(bytes);
+  return link.time(bytes / parallel.tensor) +
+         all_gather_time(bytes, parallel.tensor, group_link(on.gpu, parallel.tensor, 1));
 }
 
-/// Of every pair of ranks, by the nodes on which they are.
-std::vector<Nanos> messages_between(const ModelOnDevices& on, std::int32_t ranks) {
-  const std::int64_t stride =
-      std::int64_t{on.parallel.tensor} * on.parallel.context * on.parallel.data;
-  std::vector<Nanos> messages;
-  for (std::int64_t from = 0; from < ranks; ++from)
-    for (std::int64_t to = 0; to < ranks; ++to) {
-      const bool one_node = from * stride / on.gpu.per_node == to * stride / on.gpu.per_node;
-      messages.push_back(message_time(on, one_node ? on.gpu.inside : on.gpu.outside));
+/// Between every pair of ranks, by the nodes on which they are.
+void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape) {
+  for (std::int32_t from = 0; from < shape.ranks; ++from)
+    for (std::int32_t to = 0; to < shape.ranks; ++to) {
+      const Link& link = rank_link(on, from, to);
+      const Nanos time = message_time(on, link, message_bytes(on, shape.slices));
+      costs.message_between.push_back(time);
+      costs.byte_time_between.push_back(time - message_time(on, link, 0));
     }
-  return messages;
+}
+
+/// What of a message its sender waits for is a part of the op that made it, and no longer of the
+/// message.
+void expose_messages(CostModel& costs, const Schedule& schedule, double exposed) {
+  if (exposed == 0) return;
+  const auto slices = static_cast<std::size_t>(costs.slices);
+  const auto between = [&](std::int32_t from, std::int32_t to) -> Nanos {
+    const std::int64_t ranks = schedule.shape.ranks;
+    return from == to ? 0 : costs.message_between[static_cast<std::size_t>(from * ranks + to)];
+  };
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    if (schedule.is_last(stage)) continue;
+    const std::int32_t here = schedule.rank_of_stage[stage];
+    const std::int32_t next = schedule.rank_of_stage[stage + 1];
+    const auto waited = [&](Nanos message) {
+      return std::llround(exposed * static_cast<double>(message));
+    };
+    for (std::size_t slice = 0; slice < slices; ++slice) {
+      costs.stages[static_cast<std::size_t>(stage) * slices + slice].forward +=
+          waited(between(here, next));
+      StageCost& behind = costs.stages[(static_cast<std::size_t>(stage) + 1) * slices + slice];
+      behind.input_grad += waited(between(next, here));
+      behind.backward += waited(between(next, here));
+    }
+  }
+  for (auto* times : {&costs.message_between, &costs.byte_time_between})
+    for (Nanos& time : *times) time = std::llround((1 - exposed) * static_cast<double>(time));
 }
 
 /// Buffers of a rank: two messages each way; a layer that is computed again; gathered weights.
 Bytes buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
-  Bytes buffers = ranks > 1 ? static_cast<Bytes>(4 * message_bytes(on)) : 0;
+  Bytes buffers = ranks > 1 ? static_cast<Bytes>(4 * message_bytes(on, 1)) : 0;
   if (on.parallel.recompute == Recompute::kFull) {
     Parallelism whole = on.parallel;
     whole.recompute = Recompute::kNone;
@@ -136,7 +162,7 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   ModelStep step;
   step.first_layer = split.first_layer();
   step.costs.slices = slices;
-  step.costs.message_between = messages_between(on, schedule.shape.ranks);
+  set_messages(step.costs, on, schedule.shape);
   step.costs.norm = norm_time(on, schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
@@ -146,6 +172,7 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
     step.costs.updates.push_back(update_cost(on, load.parameters, load.times, holders));
     step.activation_bytes.push_back(slice_memory(load.memory, slices));
   }
+  expose_messages(step.costs, schedule, on.assumptions.message_exposed);
   for (const RankLoad& load : loads_of(schedule, stages))
     step.states.push_back(states_of_rank(on, schedule.shape.ranks, load));
   return step;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
@@ -145,9 +146,11 @@ std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> duration
   return durations;
 }
 
-NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise)
+NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise,
+                       std::vector<Nanos> byte_times)
     : program_(program),
       durations_(durations),
+      byte_times_(std::move(byte_times)),
       noise_(noise),
       op_table_(noise.distribution, noise.op_jitter),
       message_table_(noise.distribution, noise.message_jitter),
@@ -204,10 +207,21 @@ Batch NoisyBatch::let_straggle(Batch durations, std::uint64_t key) const {
   return durations;
 }
 
+Batch NoisyBatch::length(InstructionId id) const {
+  if (of_microbatch_.empty()) return all(1);
+  const Op& op = model_.program_.instructions[id].op;
+  return of_microbatch_[static_cast<std::size_t>(op.microbatch)];
+}
+
 Batch NoisyBatch::operator()(InstructionId id) const {
   const Instruction& instruction = model_.program_.instructions[id];
   Batch durations = all(static_cast<double>(model_.durations_[id]));
   if (model_.durations_[id] == 0) return durations;
+  if (const auto& bytes = model_.byte_times_; !bytes.empty() && bytes[id] > 0) {
+    const Batch lengths = length(id);
+    for (std::size_t at = 0; at < kBatchWidth; ++at)
+      durations[at] += static_cast<double>(bytes[id]) * (lengths[at] - 1);
+  }
   const Noise& noise = model_.noise_;
   const bool compute = is_compute(instruction.op.kind);
   const FactorTable& jitter = compute ? model_.op_table_ : model_.message_table_;
@@ -216,9 +230,7 @@ Batch NoisyBatch::operator()(InstructionId id) const {
   if (compute) {
     if (!of_rank_.empty())
       durations = multiply(durations, of_rank_[static_cast<std::size_t>(instruction.rank)]);
-    if (!of_microbatch_.empty())
-      durations =
-          multiply(durations, of_microbatch_[static_cast<std::size_t>(instruction.op.microbatch)]);
+    if (!of_microbatch_.empty()) durations = multiply(durations, length(id));
     if (noise.stragglers.probability > 0 && !noise.stragglers.whole_rank)
       durations = let_straggle(durations, key ^ kStraggling);
   }

@@ -3,9 +3,8 @@
 // In scenario n an op takes  duration x jitter x rank x length x straggler  to the nearest
 // nanosecond. Each factor is drawn by what it belongs to, not by its place in a schedule: the
 // jitter by (kind, stage, micro-batch, slice), the rank's by the rank, the length by the
-// micro-batch. So in scenario n of two schedules the same ops are slow ("common random numbers"),
-// and a comparison shows the schedules, not the luck. A full backward has the jitter of its input
-// gradient.
+// micro-batch. So in scenario n of two schedules the same ops are slow, and a comparison shows the
+// schedules, not the luck. A full backward has the jitter of its input gradient.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +35,10 @@ struct Noise {
   Distribution distribution = Distribution::kLognormal;
   double op_jitter = 0;       ///< of every compute op
   double message_jitter = 0;  ///< of every message; of its latency, where messages share links
-  double rank_jitter = 0;     ///< of a rank: all its ops in a scenario have it alike
-  double ragged = 0;          ///< of a micro-batch's length: all its ops scale with it
+  double rank_jitter = 0;     ///< of a rank: of all its ops in a scenario
+  /// Of a micro-batch's length: all its ops scale with it, and the bytes of its messages and
+  /// copies.
+  double ragged = 0;
   Stragglers stragglers;
   std::uint64_t seed = 1;
 
@@ -48,8 +49,7 @@ struct Noise {
   }
 };
 
-/// A rank that is always slow is no noise: its ops are longer in every scenario, and in the step
-/// that a report shows.
+/// Always slow, which is no noise: in every scenario, and in the step that a report shows.
 struct SlowRank {
   std::int32_t rank = 0;
   double factor = 1;  ///< its ops take so many times as long
@@ -61,8 +61,7 @@ std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> duration
                              const std::vector<SlowRank>& slow_ranks);
 
 /// Factors by quantile. A draw of 16 bits picks one of 256 quantiles of a normal distribution
-/// twice; the sum of the two over the root of 2 is normal for all purposes, and reaches to 4.08
-/// sigma.
+/// twice; the sum of the two over the root of 2 is normal, and reaches to 4.08 sigma.
 class FactorTable {
  public:
   FactorTable() = default;  ///< no spread: every factor is 1
@@ -83,21 +82,20 @@ class FactorTable {
 /// What of a Program's durations is noisy, and how. Refers to the Program and the durations.
 class NoiseModel {
  public:
-  /// Throws Error where a step might get too long.
-  NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise);
+  /// `byte_times` is price_bytes()'s; empty: all 0. Throws Error where a step might get too long.
+  NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise,
+             std::vector<Nanos> byte_times = {});
 
  private:
   friend class NoisyBatch;
 
   const Program& program_;
   std::span<const Nanos> durations_;
+  std::vector<Nanos> byte_times_;  ///< per instruction; or empty
   Noise noise_;
   std::vector<std::uint64_t> keys_;  ///< per instruction, from what it is
   std::int32_t microbatches_ = 0;
-  FactorTable op_table_;
-  FactorTable message_table_;
-  FactorTable rank_table_;
-  FactorTable length_table_;
+  FactorTable op_table_, message_table_, rank_table_, length_table_;
   std::vector<std::uint64_t> straggles_within_;  ///< [n]: of 2^32, that one of n scenarios does
 };
 
@@ -107,14 +105,14 @@ class NoisyBatch {
   NoisyBatch(const NoiseModel& model, std::size_t block);
 
   Batch operator()(InstructionId id) const;
+  Batch length(InstructionId id) const;  ///< of its micro-batch, as a factor
 
  private:
   Batch let_straggle(Batch durations, std::uint64_t key) const;
 
   const NoiseModel& model_;
   std::size_t block_;
-  std::vector<Batch> of_rank_;        ///< factors; empty where all are 1
-  std::vector<Batch> of_microbatch_;  ///< likewise
+  std::vector<Batch> of_rank_, of_microbatch_;  ///< factors; empty where all are 1
 };
 
 }  // namespace bubblescope

@@ -22,7 +22,9 @@ LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer, std::int64_t end
   const StageParameters parameters{
       static_cast<double>(held.attention + held.network) / tensor + static_cast<double>(held.norms),
       static_cast<double>(held.experts) / tensor / on.parallel.expert};
-  return {end, layer_times(on, layer), layer_memory(on.model, on.parallel, layer), parameters};
+  PhaseTimes times = layer_times(on, layer);
+  times.weight_grad += accumulation_time(on, parameters.all());
+  return {end, times, layer_memory(on.model, on.parallel, layer), parameters};
 }
 
 void add_memory(MemoryDelta& sum, const MemoryDelta& more, std::int64_t count) {
@@ -99,15 +101,17 @@ StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t 
 void StageLoads::add_embedding(StageLoad& sum) const {
   sum.times += embedding_times(on_);
   add_memory(sum.memory, embedding_memory(on_.model, on_.parallel), 1);
-  sum.parameters.dense +=
-      static_cast<double>(embedding_parameters(on_.model)) / on_.parallel.tensor;
+  const double table = static_cast<double>(embedding_parameters(on_.model)) / on_.parallel.tensor;
+  sum.times.weight_grad += accumulation_time(on_, table);
+  sum.parameters.dense += table;
 }
 
 void StageLoads::add_head(StageLoad& sum) const {
   sum.times += head_times(on_);
   add_memory(sum.memory, head_memory(on_.model, on_.parallel), 1);
-  if (on_.model.tied_embeddings && stages_ == 1) return;
-  sum.parameters.dense += static_cast<double>(head_parameters(on_.model)) / on_.parallel.tensor;
+  const double table = static_cast<double>(head_parameters(on_.model)) / on_.parallel.tensor;
+  sum.times.weight_grad += accumulation_time(on_, table);
+  if (!on_.model.tied_embeddings || stages_ > 1) sum.parameters.dense += table;
 }
 
 /// Each is a layer behind the last, which shares the head, and the embedding where it is on the

@@ -12,8 +12,10 @@ constexpr Bytes kContext = Bytes{2} << 30;  ///< CUDA's and NCCL's own; assumed
 constexpr double kWeightBytes = 2;
 constexpr double kGradientBytes = 4;
 constexpr double kOptimizerBytes = 12;  ///< Adam's two moments and the master weight
-constexpr double kUpdateBytes = 30;     ///< of a parameter's update: 16 read, 14 written
-constexpr Nanos kLastBucket = 16;       ///< the part of a collective that nothing can hide
+/// Of a parameter's update: Adam reads 16 and writes 14; its gradient is also read for the norm,
+/// scaled to clip it (8), and cleared.
+constexpr double kUpdateBytes = 46;
+constexpr Nanos kLastBucket = 16;  ///< the part of a collective that nothing can hide
 
 /// Ranks that hold copies of the same parameters, `stride` devices apart.
 struct CopyGroup {

@@ -146,6 +146,8 @@ CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Sch
         set(from, to);
         set(to, from);
       }
+  costs.byte_time = 0;  // bytes are flows
+  costs.byte_time_between.clear();
   return costs;
 }
 

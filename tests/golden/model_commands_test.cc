@@ -1,6 +1,7 @@
 // Commands with a model: what they print, and what they refuse.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -140,6 +141,28 @@ TEST(ModelCommands, EndAStepAsTheFlagsSay) {
   EXPECT_LT(makespan("--optimizer none"), makespan(""));
   EXPECT_EQ(makespan("--optimizer barrier --grad-reduction overlap"), makespan(""));
   EXPECT_LE(makespan("--optimizer local --grad-reduction overlap"), makespan(""));
+}
+
+TEST(ModelCommands, TakeTheBatchOfAStepInsteadOfMicrobatches) {
+  const std::string model = "simulate 1f1b --pp 4 --model llama3-8b --dp 8 --micro-batch-size 2 ";
+  EXPECT_EQ(report_of(model + "--global-batch-size 256")["microbatches"], 16);  // 256 / (8 x 2)
+  expect_says(model + "--global-batch-size 250", 2,
+              "250 is no multiple of --dp 8 times --micro-batch-size 2; give 240, or -m");
+  expect_says(model + "--global-batch-size 256 -m 8", 2, "makes 16 micro-batches, not 8");
+}
+
+TEST(ModelCommands, PriceCopiesByTheLinksOfTheDevice) {
+  // A micro-batch leaves about 10 GB in 8 layers: 0.2 s over the 52 GB/s of PCI Express 5, 20 s
+  // over half a gigabyte per second, beside ops of 0.3 s.
+  const std::string model = "simulate 1f1b --pp 4 -m 8 --model llama3-8b --optimizer none ";
+  const auto makespan = [&](const std::string& flags) {
+    return report_of(model + flags)["makespan_ns"].get<std::int64_t>();
+  };
+  const std::string file = ::testing::TempDir() + "slow_host.json";
+  std::ofstream(file) << R"({"like": "h100", "host": {"latency": 0, "gigabytes_per_second": 0.5}})";
+  const std::string slow = "--gpu " + file;
+  EXPECT_GT(makespan("--offload 1 " + slow), 2 * makespan("--offload 1"));
+  EXPECT_EQ(makespan(slow), makespan(""));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
+#include "tools/model_costs.h"
 
 namespace bubblescope {
 namespace {
@@ -196,10 +197,74 @@ TEST(Collectives, SlowDownTheComputeBesideThem) {
 
 TEST(Explanations, NameASourceForEveryNumberOfADevice) {
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
-    EXPECT_EQ(def.sources.size(), 7u) << def.name;
+    EXPECT_EQ(def.sources.size(), 8u) << def.name;
     for (const std::string& source : def.sources)
       EXPECT_NE(source.find(": "), std::string::npos) << def.name << ": " << source;
   }
+}
+
+TEST(ModelMessages, AreAsShortAsTheirSlices) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.gpu.inside = {500, 1e9};  // a nanosecond per byte
+  Shape shape = shape_of(2);
+  const Bytes whole = 2 * on.parallel.sequence * on.model.hidden;
+  EXPECT_EQ(model_step(on, shape).costs.message_between[1], 500 + whole);
+  shape.slices = 4;
+  EXPECT_EQ(model_step(on, shape).costs.message_between[1], 500 + whole / 4);
+}
+
+TEST(ModelMessages, HoldUpTheirSendersWhereNothingOverlaps) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  ScheduleRequest request;
+  request.shape = shape_of(4, 4);
+  const Schedule schedule = build_schedule(find_schedule("1f1b"), request);
+  const CostModel beside = model_step(on, schedule).costs;
+  on.assumptions.message_exposed = 1;
+  const CostModel within = model_step(on, schedule).costs;
+  const Nanos message = beside.message_between[1];
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    // The last stage sends no activation, the first no gradient.
+    EXPECT_EQ(within.stages[stage].forward - beside.stages[stage].forward, stage < 3 ? message : 0);
+    EXPECT_EQ(within.stages[stage].backward - beside.stages[stage].backward,
+              stage > 0 ? message : 0);
+    EXPECT_EQ(within.stages[stage].weight_grad, beside.stages[stage].weight_grad);
+  }
+  EXPECT_EQ(within.message_between[1], 0);
+}
+
+// 12 bytes per weight and micro-batch over 90 % of 2 TB/s; F and I stay as they are.
+TEST(ModelGradients, AreAddedUpByAKernelOfTheirOwnWhereTheProductsDoNot) {
+  ModelOnDevices on = on_devices("megatron-22b", "a100");
+  on.parallel.tensor = 8;
+  on.parallel.embedding_layers = on.parallel.head_layers = 0;
+  const StageCost fused = model_step(on, shape_of(4)).costs.stages[1];
+  on.assumptions.accumulation_bytes = 12;
+  const StageCost separate = model_step(on, shape_of(4)).costs.stages[1];
+  const double weights = 12 * (12.0 * 6144 * 6144 / 8 + 4 * 6144);  // 12 of 48 layers
+  EXPECT_NEAR(static_cast<double>(separate.weight_grad - fused.weight_grad),
+              12 * weights / (0.9 * 2e12) * 1e9, 2);
+  EXPECT_EQ(separate.forward, fused.forward);
+  EXPECT_EQ(separate.input_grad, fused.input_grad);
+}
+
+// BPipe: rank r keeps what it evicts with rank p-1-r; --offload keeps it in the host's memory.
+TEST(ModelCopies, TakeTheLinkToWhereActivationsAreKept) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.gpu.inside = {500, 1e9};
+  on.gpu.host = {700, 0.5e9};
+  ScheduleRequest request;
+  request.shape = shape_of(4, 8);
+  Schedule schedule = build_schedule(find_schedule("bpipe"), request);
+  ModelStep step = model_step(on, schedule);
+  MemoryModel memory;
+  set_bytes(memory, step);
+  set_copies(step.costs, memory, schedule, on);
+  const Bytes kept = step.activation_bytes[1].forward;
+  EXPECT_EQ(step.costs.stages[1].evict, 500 + kept);
+  EXPECT_EQ(step.costs.stages[1].load, 500 + kept);
+  schedule.keeper_of_rank = kept_by_host(4);
+  set_copies(step.costs, memory, schedule, on);
+  EXPECT_EQ(step.costs.stages[1].evict, 700 + 2 * kept);
 }
 
 }  // namespace

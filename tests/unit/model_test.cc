@@ -97,7 +97,7 @@ TEST(Models, AreTheseAndNoOthers) {
   names.clear();
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names, (std::set<std::string>{"a100", "a100-40", "b200", "gb200", "h100", "h200",
-                                          "h800", "mi300x", "v100"}));
+                                          "h800", "mi300x", "p100", "tpu-v3", "tpu-v4", "v100"}));
 }
 
 TEST(Activations, AreTheFormulasOf220505198) {
@@ -222,43 +222,48 @@ TEST(LayerCosts, RecomputationOfItsOwnIsWhatItAddsInOnePiece) {
 
 TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {
   // Table 4, one layer of 22B, t = 8, 4 samples of 2,048 tokens, scores kept: forward 7.7 ms and
-  // backward 11.9 ms, with sequence parallelism 7.2 and 11.8. Nothing here is fitted to them.
+  // backward 11.9 ms, with sequence parallelism 7.2 and 11.8. The elementwise rate is a compromise
+  // between them and F and I of arXiv 2401.10241, table 9.
   ModelOnDevices on = on_devices("megatron-22b", "a100");
   on.parallel.tensor = 8;
   on.parallel.micro_batch_size = 4;
   on.parallel.flash_attention = false;
   on.assumptions.causal = false;
   const PhaseTimes split = layer_times(on, 0);
-  EXPECT_NEAR(split.forward / 1e6, 7.2, 0.07 * 7.2);
-  EXPECT_NEAR((split.input_grad + split.weight_grad) / 1e6, 11.8, 0.07 * 11.8);
+  EXPECT_NEAR(split.forward / 1e6, 7.2, 0.02 * 7.2);
+  EXPECT_NEAR((split.input_grad + split.weight_grad) / 1e6, 11.8, 0.03 * 11.8);
   on.parallel.sequence_parallel = false;
   const PhaseTimes whole = layer_times(on, 0);
-  EXPECT_NEAR(whole.forward / 1e6, 7.7, 0.02 * 7.7);
-  EXPECT_NEAR((whole.input_grad + whole.weight_grad) / 1e6, 11.9, 0.02 * 11.9);
+  EXPECT_NEAR(whole.forward / 1e6, 7.7, 0.03 * 7.7);
+  EXPECT_NEAR((whole.input_grad + whole.weight_grad) / 1e6, 11.9, 0.07 * 11.9);
   on.parallel.recompute = Recompute::kSelective;  // 13.2 ms
   const PhaseTimes again = layer_times(on, 0);
-  EXPECT_NEAR((again.input_grad + again.weight_grad) / 1e6, 13.2, 0.02 * 13.2);
+  EXPECT_NEAR((again.input_grad + again.weight_grad) / 1e6, 13.2, 0.07 * 13.2);
 }
 
-// 2401.10241, table 9: T_W of 3, 4, 3 and 2 layers on an A100. Products alone, to which their rate
-// was fitted.
-TEST(LayerCosts, OfWeightGradientsAreTheMeasuredOnesOf240110241) {
+// 2401.10241, table 9: T_F, T_B and T_W of 3, 4, 3 and 2 layers on an A100. W is products alone, to
+// which their rate was fitted.
+TEST(LayerCosts, AreNearTheMeasuredOnesOf240110241) {
   struct Measured {
     const char* model;
     std::int32_t micro_batch_size;
     int layers;
-    double milliseconds;
+    double forward, input_grad, weight_grad;  ///< milliseconds
   };
-  const Measured measured[] = {{"zero-bubble-1.5b", 6, 3, 9.337},
-                               {"zero-bubble-6.2b", 3, 4, 19.927},
-                               {"zero-bubble-14.6b", 1, 3, 8.132},
-                               {"zero-bubble-28.3b", 1, 2, 7.715}};
+  const Measured measured[] = {{"zero-bubble-1.5b", 6, 3, 18.522, 18.086, 9.337},
+                               {"zero-bubble-6.2b", 3, 4, 29.718, 29.444, 19.927},
+                               {"zero-bubble-14.6b", 1, 3, 11.347, 11.248, 8.132},
+                               {"zero-bubble-28.3b", 1, 2, 10.419, 10.207, 7.715}};
   for (const Measured& stage : measured) {
     ModelOnDevices on = on_devices(stage.model, "a100");
     on.parallel.micro_batch_size = stage.micro_batch_size;
-    EXPECT_NEAR(stage.layers * layer_times(on, 0).weight_grad / 1e6, stage.milliseconds,
-                0.04 * stage.milliseconds)
-        << stage.model;
+    on.parallel.flash_attention = false;
+    on.assumptions.causal = false;
+    const PhaseTimes times = layer_times(on, 0);
+    const double layers = stage.layers / 1e6;
+    EXPECT_NEAR(layers * times.forward / stage.forward, 1, 0.11) << stage.model;
+    EXPECT_NEAR(layers * times.input_grad / stage.input_grad, 1, 0.05) << stage.model;
+    EXPECT_NEAR(layers * times.weight_grad / stage.weight_grad, 1, 0.02) << stage.model;
   }
 }
 

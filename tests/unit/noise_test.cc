@@ -133,6 +133,27 @@ TEST(Noise, OpsOfOneRankOrOneMicrobatchAreSlowTogether) {
     }
 }
 
+// A message of 1 ms, of which 0.75 are its bytes', is 0.25 ms + 0.75 ms times its micro-batch's
+// length; without bytes it is as long as ever.
+TEST(Noise, LengthensTheBytesOfMessagesAndNotTheirLatency) {
+  const Case made = two_ranks();
+  std::vector<Nanos> bytes(made.program.size(), 0);
+  InstructionId message = 0;
+  while (!is_message(made.program.instructions[message])) ++message;
+  bytes[message] = made.durations[message] * 3 / 4;
+  Noise noise;
+  noise.ragged = 0.3;
+  const NoiseModel model(made.program, made.durations, noise, bytes);
+  const NoiseModel latency_alone(made.program, made.durations, noise);
+  const auto whole = static_cast<double>(made.durations[message]);
+  const NoisyBatch batch(model, 0);
+  for (std::size_t at = 0; at < kBatchWidth; ++at) {
+    EXPECT_NEAR(batch(message)[at], whole / 4 + whole * 3 / 4 * batch.length(message)[at], 1);
+    EXPECT_EQ(NoisyBatch(latency_alone, 0)(message)[at], whole);
+  }
+  EXPECT_NE(batch.length(message)[0], batch.length(message)[1]);
+}
+
 TEST(Noise, ScenariosDoNotDependOnHowManyThereAre) {
   const Case made = two_ranks();
   Noise noise;

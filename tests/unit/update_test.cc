@@ -129,6 +129,17 @@ TEST(Optimizer, RefusesWhatMakesNoGradientsOrUpdatesByItself) {
   EXPECT_THROW(end_step("pipedream", request_of(2, 2), {OptimizerMode::kBarrier}), Error);
 }
 
+TEST(Optimizer, CountsInThePeriodOfUpdatesPerBatch) {
+  // PipeDream-2BW with p = 4 steps once in 4 micro-batches: (4 (F + B) + OPT) / 4 = 3 + 1.
+  ScheduleRequest request = request_of(4, 8);
+  request.cost.update.optimizer = 4;
+  for (const std::int32_t microbatches : {8, 12, 40}) {
+    request.shape.microbatches = microbatches;
+    EXPECT_EQ(end_step("pipedream-2bw", request, {OptimizerMode::kLocal}).report.period, 4)
+        << microbatches;
+  }
+}
+
 TEST(Optimizer, StepsInTheMidstOfAsynchronousTraining) {
   // Every backward ends with an update: the period of PipeDream is F + B + OPT.
   const Ended ended = end_step("pipedream", request_of(4, 40), {OptimizerMode::kLocal});

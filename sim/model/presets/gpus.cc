@@ -5,7 +5,8 @@
 // network. Point-to-point rates between two devices: of the 450 GB/s of an H100's NVLink 376 are
 // reached (NVIDIA/nccl issue 1264); the others are given the same share. Latencies: 9.8 us inside
 // a node (NVIDIA/nccl-tests issue 331), 20 us and 90 % of the rate between nodes (calculon's
-// InfiniBand, caa4b11).
+// InfiniBand, caa4b11). To the host: the rate of the PCI Express slot, or of NVLink-C2C, by the
+// makers' data sheets, of which the same share is reached.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@ struct Rates {
   double memory_terabytes_per_second;
   double link_gigabytes_per_second;  ///< one way, as stated
   double network_gigabytes_per_second;
+  double host_gigabytes_per_second;  ///< one way, as stated
+  std::int32_t per_node = 8;
 };
 
 /// Of the numbers that do not all stand in one place.
@@ -33,17 +36,20 @@ struct Sources {
   std::string base = std::string(kBook) + ", compute/accelerator";
   std::string reachable = std::string(kBook) + ", compute/accelerator/benchmarks (MAMF)";
   std::string link = std::string(kBook) + ", network";
+  std::string host = std::string(kBook) + ", network (PCI Express, 16 lanes)";
 };
 
 Gpu gpu_of(const Rates& rates) {
   constexpr double kReached = 376.0 / 450.0;
   Gpu gpu;
+  gpu.per_node = rates.per_node;
   gpu.peak_flops = rates.peak_teraflops * kTera;
   gpu.reachable_flops = rates.reachable_teraflops * kTera;
   gpu.memory = static_cast<Bytes>(rates.memory_gigabytes) << 30;
   gpu.memory_bytes_per_second = rates.memory_terabytes_per_second * kTera;
   gpu.inside = {9'800, kReached * rates.link_gigabytes_per_second * kGiga};
   gpu.outside = {20'000, 0.9 * rates.network_gigabytes_per_second * kGiga};
+  gpu.host = {10'000, kReached * rates.host_gigabytes_per_second * kGiga};
   return gpu;
 }
 
@@ -67,6 +73,8 @@ std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
       text(rates.network_gigabytes_per_second) +
           " GB/s per device between nodes: " + std::string(kBook) + ", network",
       "20 us and 90 % of it between nodes: calculon-ai/calculon@caa4b11",
+      text(rates.host_gigabytes_per_second) + " GB/s to the host, one way: " + from.host +
+          "; 10 us and 83.6 % of it: assumed, as inside a node",
   };
 }
 
@@ -75,31 +83,49 @@ GpuDef define(const char* name, std::vector<std::string> aliases, const char* su
   return {name, std::move(aliases), summary, kBook, gpu_of(rates), sources_of(rates, from)};
 }
 
+constexpr const char* kAssumed = "assumed, 80 % of the peak as on the H100";
+
+const GpuRegistrar kP100{define("p100", {}, "P100 SXM2 16 GB, 21 TF fp16",
+                                {21.2, 17, 16, 0.732, 80, 12.5, 15.8},
+                                {.base = "NVIDIA's Tesla P100 data sheet",
+                                 .reachable = kAssumed,
+                                 .link = "NVIDIA's Tesla P100 data sheet",
+                                 .host = "PCI Express 3.0, 16 lanes"})};
 const GpuRegistrar kV100{define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16",
-                                {125, 100, 32, 0.9, 150, 12.5},
+                                {125, 100, 32, 0.9, 150, 12.5, 15.8},
                                 {.base = "NVIDIA's Tesla V100 data sheet",
-                                 .reachable = "assumed, 80 % of the peak as on the H100",
-                                 .link = "NVIDIA's Tesla V100 data sheet"})};
+                                 .reachable = kAssumed,
+                                 .link = "NVIDIA's Tesla V100 data sheet",
+                                 .host = "PCI Express 3.0, 16 lanes"})};
 const GpuRegistrar kA100{
-    define("a100", {"a100-80"}, "A100 SXM 80 GB, 312 TF", {312, 271, 80, 2.0, 300, 25})};
+    define("a100", {"a100-80"}, "A100 SXM 80 GB, 312 TF", {312, 271, 80, 2.0, 300, 25, 31.5})};
 const GpuRegistrar kA100Small{
-    define("a100-40", {}, "A100 SXM 40 GB, 312 TF", {312, 271, 40, 1.555, 300, 25})};
+    define("a100-40", {}, "A100 SXM 40 GB, 312 TF", {312, 271, 40, 1.555, 300, 25, 31.5})};
 const GpuRegistrar kH100{
-    define("h100", {}, "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50})};
+    define("h100", {}, "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50, 63})};
 const GpuRegistrar kH800{
-    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50},
+    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50, 63},
            {.base = "as the H100",
             .reachable = "as the H100",
             .link = "assumed, from the 160 GB/s of arXiv 2412.19437, section 3.2.2, as reached"})};
 const GpuRegistrar kH200{
-    define("h200", {}, "H200 SXM 141 GB, 989 TF", {989, 794.5, 141, 4.8, 450, 50})};
+    define("h200", {}, "H200 SXM 141 GB, 989 TF", {989, 794.5, 141, 4.8, 450, 50, 63})};
 const GpuRegistrar kB200{
-    define("b200", {}, "B200 180 GB, 2250 TF", {2250, 1745, 180, 8.0, 900, 50})};
+    define("b200", {}, "B200 180 GB, 2250 TF", {2250, 1745, 180, 8.0, 900, 50, 63})};
 const GpuRegistrar kGb200{
-    define("gb200", {}, "GB200 186 GB, 2500 TF", {2500, 1822, 186, 8.0, 900, 50})};
+    define("gb200", {}, "GB200 186 GB, 2500 TF", {2500, 1822, 186, 8.0, 900, 50, 450},
+           {.host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"})};
 const GpuRegistrar kMi300x{define("mi300x", {},
                                   "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
-                                  {1307, 668, 192, 5.3, 64, 50})};
+                                  {1307, 668, 192, 5.3, 64, 50, 63})};
+
+// A pod of TPUs is one node: every chip is on the torus.
+constexpr const char* kTpus = "Jouppi et al., \"TPU v4\", ISCA 2023, table 4 (per link)";
+const Sources kTpuSources{.base = kTpus, .reachable = kAssumed, .link = kTpus, .host = "assumed"};
+const GpuRegistrar kTpu3{define("tpu-v3", {}, "TPU v3 chip 32 GB, 123 TF; 70 GB/s per link",
+                                {123, 98, 32, 0.9, 70, 12.5, 15.8, 1024}, kTpuSources)};
+const GpuRegistrar kTpu4{define("tpu-v4", {}, "TPU v4 chip 32 GB, 275 TF; 50 GB/s per link",
+                                {275, 220, 32, 1.2, 50, 12.5, 15.8, 4096}, kTpuSources)};
 
 }  // namespace
 }  // namespace bubblescope

@@ -1,0 +1,53 @@
+// Devices from files: what they say, what they leave to a preset, what they must not leave out.
+#include "traces/gpu_file.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+std::string complaint(const char* text) {
+  try {
+    parse_gpu(text, "gpu.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(GpuFiles, ChangeWhatTheySayOfAPreset) {
+  const Gpu& preset = Registry<GpuDef>::instance().find("a100")->gpu;
+  const Gpu gpu = parse_gpu(R"({"like": "a100", "reachable_teraflops": 250, "per_node": 16,
+                                "between_nodes": {"latency": "5us", "gigabytes_per_second": 50}})",
+                            "gpu.json");
+  EXPECT_EQ(gpu.reachable_flops, 250e12);
+  EXPECT_EQ(gpu.per_node, 16);
+  EXPECT_EQ(gpu.outside.time(50e9), 5'000 + 1'000'000'000);
+  EXPECT_EQ(gpu.peak_flops, preset.peak_flops);
+  EXPECT_EQ(gpu.memory, preset.memory);
+  EXPECT_EQ(gpu.inside.latency, preset.inside.latency);
+}
+
+TEST(GpuFiles, StandAloneWhereTheySayEverything) {
+  const Gpu gpu = parse_gpu(R"({"peak_teraflops": 100, "reachable_teraflops": 80, "memory": "16GiB",
+                                "memory_gigabytes_per_second": 600, "per_node": 4,
+                                "within_node": {"latency": "1us", "gigabytes_per_second": 20},
+                                "between_nodes": {"latency": "2us", "gigabytes_per_second": 10},
+                                "host": {"latency": "3us", "gigabytes_per_second": 5}})",
+                            "gpu.json");
+  EXPECT_EQ(gpu.memory, Bytes{16} << 30);
+  EXPECT_EQ(gpu.host.time(5e9), 3'000 + 1'000'000'000);
+}
+
+TEST(GpuFiles, SayWhatIsMissingOrWrong) {
+  EXPECT_NE(complaint(R"({"peak_teraflops": 100})").find("reachable_teraflops"), std::string::npos);
+  EXPECT_NE(complaint(R"({"like": "a10O"})").find("did you mean 'a100'"), std::string::npos);
+  EXPECT_NE(complaint(R"({"like": "a100", "memroy": "1GiB"})").find("memory"), std::string::npos);
+  EXPECT_NE(complaint(R"({"like": "a100", "reachable_teraflops": 400})").find("than the peak"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,191 @@
+// config.json's of well-known models: their keys as published, their parameters as counted.
+#include "traces/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+struct Known {
+  std::string config;
+  double parameters = 0;  ///< in the published checkpoint, or as its paper says
+};
+
+double parameters_of(const std::string& config) {
+  return static_cast<double>(total_parameters(parse_model(config, "config.json")));
+}
+
+void expect_known(const std::vector<Known>& models) {
+  for (const Known& known : models)
+    EXPECT_NEAR(parameters_of(known.config) / known.parameters, 1, 0.01) << known.config;
+}
+
+std::string complaint(const std::string& config) {
+  try {
+    parse_model(config, "config.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// Counts are the numbers of elements in the checkpoints' files unless a paper is named; a table
+// that is used twice is counted once.
+TEST(ModelFiles, CountTheParametersOfLlamasAndTheirLike) {
+  expect_known({
+      {R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+           "num_attention_heads": 32, "num_hidden_layers": 32, "vocab_size": 32000,
+           "max_position_embeddings": 4096})",
+       6'738'415'616},  // Llama-2-7b
+      {R"({"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 32,
+           "vocab_size": 32000, "max_position_embeddings": 32768})",
+       7'241'732'096},  // Mistral-7B-v0.1
+      {R"({"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,
+           "num_attention_heads": 28, "num_key_value_heads": 4, "num_hidden_layers": 28,
+           "vocab_size": 152064, "max_position_embeddings": 131072, "use_sliding_window": false})",
+       7'615'616'512},  // Qwen2-7B
+      {R"({"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864,
+           "num_attention_heads": 14, "num_key_value_heads": 2, "num_hidden_layers": 24,
+           "vocab_size": 151936, "max_position_embeddings": 131072, "tie_word_embeddings": true})",
+       494'032'768},  // Qwen2-0.5B
+      {R"({"model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288, "head_dim": 128,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 36,
+           "vocab_size": 151936, "max_position_embeddings": 40960})",
+       8'190'735'360},  // Qwen3-8B
+      {R"({"model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192,
+           "num_attention_heads": 32, "num_key_value_heads": 32, "num_hidden_layers": 32,
+           "vocab_size": 32064, "max_position_embeddings": 4096, "resid_pdrop": 0.0})",
+       3'821'079'552},  // Phi-3-mini-4k
+      {R"({"model_type": "olmo", "hidden_size": 4096, "intermediate_size": 11008,
+           "num_attention_heads": 32, "num_hidden_layers": 32, "vocab_size": 50304,
+           "max_position_embeddings": 2048})",
+       6'888'095'744},  // OLMo-7B-hf
+      {R"({"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528,
+           "num_attention_heads": 64, "num_key_value_heads": 64, "num_hidden_layers": 40,
+           "vocab_size": 256000, "max_position_embeddings": 8192})",
+       34'980'831'232},  // c4ai-command-r-v01
+  });
+}
+
+TEST(ModelFiles, KnowWhichFamiliesTieTheirTables) {
+  expect_known({
+      {R"({"model_type": "gemma", "hidden_size": 3072, "intermediate_size": 24576, "head_dim": 256,
+           "num_attention_heads": 16, "num_key_value_heads": 16, "num_hidden_layers": 28,
+           "vocab_size": 256000, "max_position_embeddings": 8192})",
+       8'537'680'896},  // gemma-7b
+      {R"({"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384, "head_dim": 256,
+           "num_attention_heads": 8, "num_key_value_heads": 1, "num_hidden_layers": 18,
+           "vocab_size": 256000, "max_position_embeddings": 8192})",
+       2'506'172'416},  // gemma-2b
+      {R"({"model_type": "gemma2", "hidden_size": 3584, "intermediate_size": 14336, "head_dim": 256,
+           "num_attention_heads": 16, "num_key_value_heads": 8, "num_hidden_layers": 42,
+           "vocab_size": 256000, "max_position_embeddings": 8192})",
+       9'241'705'984},  // gemma-2-9b
+      {R"({"model_type": "starcoder2", "hidden_size": 3072, "intermediate_size": 12288,
+           "num_attention_heads": 24, "num_key_value_heads": 2, "num_hidden_layers": 30,
+           "vocab_size": 49152, "max_position_embeddings": 16384})",
+       3'030'371'328},  // starcoder2-3b
+  });
+}
+
+TEST(ModelFiles, CountTheParametersOfGptsAndTheirLike) {
+  expect_known({
+      {R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+           "vocab_size": 50257, "resid_pdrop": 0.1})",
+       124'439'808},  // gpt2
+      {R"({"model_type": "gpt_neox", "hidden_size": 6144, "intermediate_size": 24576,
+           "num_attention_heads": 64, "num_hidden_layers": 44, "vocab_size": 50432,
+           "max_position_embeddings": 2048, "tie_word_embeddings": false})",
+       20'554'567'680},  // gpt-neox-20b
+      {R"({"model_type": "opt", "hidden_size": 4096, "ffn_dim": 16384, "num_attention_heads": 32,
+           "num_hidden_layers": 32, "vocab_size": 50272, "max_position_embeddings": 2048,
+           "word_embed_proj_dim": 4096, "dropout": 0.1})",
+       6'658'473'984},  // opt-6.7b
+      {R"({"model_type": "bloom", "n_embed": 14336, "num_attention_heads": 112, "n_layer": 70,
+           "vocab_size": 250880, "seq_length": 2048, "hidden_dropout": 0.0})",
+       176'247'271'424},  // bloom
+      {R"({"model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71,
+           "num_hidden_layers": 32, "vocab_size": 65024, "multi_query": true,
+           "new_decoder_architecture": false, "hidden_dropout": 0.0})",
+       6'921'720'704},  // falcon-7b
+  });
+}
+
+TEST(ModelFiles, CountTheParametersOfMixturesOfExperts) {
+  expect_known({
+      {R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 32,
+           "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000,
+           "max_position_embeddings": 32768})",
+       46'702'792'704},  // Mixtral-8x7B-v0.1
+      {R"({"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632,
+           "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+           "num_attention_heads": 16, "num_key_value_heads": 16, "num_hidden_layers": 24,
+           "num_experts": 60, "num_experts_per_tok": 4, "decoder_sparse_step": 1,
+           "vocab_size": 151936, "max_position_embeddings": 8192})",
+       14'315'784'192},  // Qwen1.5-MoE-A2.7B
+      {R"({"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144,
+           "moe_intermediate_size": 768, "head_dim": 128, "num_attention_heads": 32,
+           "num_key_value_heads": 4, "num_hidden_layers": 48, "num_experts": 128,
+           "num_experts_per_tok": 8, "vocab_size": 151936, "max_position_embeddings": 40960})",
+       30'532'122'624},  // Qwen3-30B-A3B
+      {R"({"model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944,
+           "moe_intermediate_size": 1408, "num_attention_heads": 16, "num_key_value_heads": 16,
+           "num_hidden_layers": 27, "n_routed_experts": 64, "n_shared_experts": 2,
+           "num_experts_per_tok": 6, "first_k_dense_replace": 1, "q_lora_rank": null,
+           "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+           "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840})",
+       15'706'484'224},  // DeepSeek-V2-Lite
+      {R"({"model_type": "deepseek_v2", "hidden_size": 5120, "intermediate_size": 12288,
+           "moe_intermediate_size": 1536, "num_attention_heads": 128, "num_key_value_heads": 128,
+           "num_hidden_layers": 60, "n_routed_experts": 160, "n_shared_experts": 2,
+           "num_experts_per_tok": 6, "first_k_dense_replace": 1, "q_lora_rank": 1536,
+           "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+           "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840})",
+       236e9},  // DeepSeek-V2, arXiv 2405.04434, abstract
+      {R"({"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432,
+           "moe_intermediate_size": 2048, "num_attention_heads": 128, "num_key_value_heads": 128,
+           "num_hidden_layers": 61, "n_routed_experts": 256, "n_shared_experts": 1,
+           "num_experts_per_tok": 8, "first_k_dense_replace": 3, "q_lora_rank": 1536,
+           "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+           "v_head_dim": 128, "vocab_size": 129280, "max_position_embeddings": 163840,
+           "num_nextn_predict_layers": 1, "tie_word_embeddings": false})",
+       671e9},  // DeepSeek-V3, arXiv 2412.19437, abstract
+  });
+}
+
+TEST(ModelFiles, RefuseArchitecturesThatAreNotKnown) {
+  const std::string unknown = complaint(R"({"model_type": "mamba", "hidden_size": 2048})");
+  EXPECT_NE(unknown.find("/model_type"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("'mamba' is none of the architectures that are known (bloom, cohere"),
+            std::string::npos)
+      << unknown;
+}
+
+TEST(ModelFiles, RefuseWhatAKnownArchitectureCanAlsoBe) {
+  const std::string rest =
+      R"("num_attention_heads": 16, "num_hidden_layers": 24, "vocab_size": 50272,)"
+      R"("max_position_embeddings": 2048)";
+  // opt-350m's tables are narrower than its layers; every second layer of a Qwen may be dense.
+  EXPECT_NE(complaint(R"({"model_type": "opt", "hidden_size": 1024, "ffn_dim": 4096,
+                          "word_embed_proj_dim": 512, )" +
+                      rest + "}")
+                .find("/word_embed_proj_dim: must be 1024"),
+            std::string::npos);
+  EXPECT_NE(complaint(R"({"model_type": "qwen2_moe", "hidden_size": 2048,
+                          "intermediate_size": 5632, "moe_intermediate_size": 1408,
+                          "num_experts": 60, "num_experts_per_tok": 4,
+                          "decoder_sparse_step": 2, )" +
+                      rest + "}")
+                .find("/decoder_sparse_step: must be 1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,23 @@
+// Descriptions of devices that no preset knows, or that differ from one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/model/gpu.h"
+
+namespace bubblescope {
+
+/// Reads a device:
+///
+///   {"like": "a100", "reachable_teraflops": 250, "per_node": 16,
+///    "between_nodes": {"latency": "5us", "gigabytes_per_second": 50}}
+///
+/// `like` names a preset; without it every key must be there: "peak_teraflops" and
+/// "reachable_teraflops" (16-bit, dense), "memory" (a size), "memory_gigabytes_per_second",
+/// "per_node", "within_node", "between_nodes" and "host" (a link's latency and one way's rate).
+/// Throws Error with the JSON pointer of the first fault.
+Gpu parse_gpu(std::string_view text, const std::string& file);
+Gpu read_gpu(const std::string& path);
+
+}  // namespace bubblescope

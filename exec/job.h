@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/backend.h"
+#include "exec/gpu/attention_grid.h"
 #include "exec/gpu/place_ranks.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
@@ -22,6 +23,7 @@ struct DeviceOptions {
   Share share = Share::kGreen;
   bool graph = false;  ///< each step after the second is one launch
   Precision precision = Precision::kFloat32;
+  Attention attention = Attention::kSoftmax;
 };
 
 /// Nothing is copied but the durations.
@@ -62,7 +64,7 @@ struct MessageTime {
 
 /// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
-                                   Precision precision);
+                                   const DeviceOptions& device);
 
 /// A step, run or predicted.
 struct TimedProgram {
@@ -73,6 +75,6 @@ struct TimedProgram {
 
 /// PoolUse::peak of every rank in such a step.
 std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
-                                      Precision precision);
+                                      const DeviceOptions& device);
 
 }  // namespace bubblescope

@@ -142,8 +142,7 @@ Json measure_costs(const Request& request, const Processes& processes) {
   MemoryModel memory;
   const bool on_device = static_cast<bool>(find_backend(request.run.backend).start);
   if (request.run.work == WorkKind::kTransformer)
-    memory = on_device ? device_training_memory(schedule, request.run.training,
-                                                request.run.device.precision)
+    memory = on_device ? device_training_memory(schedule, request.run.training, request.run.device)
                        : training_memory(schedule, request.run.training);
   Json costs{{"format", "bubblescope-costs/1"},
              {"stages", stages_json(calibration, schedule, memory)}};

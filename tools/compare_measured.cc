@@ -164,7 +164,7 @@ Comparison run_prediction(const std::string& label, Step predicted, const Bench&
   comparison.error = find_error(step, comparison.measured.step);
   if (!comparison.measured.pools.empty())
     comparison.predicted_pools = predict_pool_bytes({step.schedule, step.program, step.timeline},
-                                                    bench.run.training, bench.run.device.precision);
+                                                    bench.run.training, bench.run.device);
   comparison.error.peak_pool = pool_error(comparison);
   return comparison;
 }

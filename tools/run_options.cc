@@ -48,6 +48,9 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
                         {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
                         [&options](Precision precision) { options.precision = precision; });
+  add_choice<Attention>(app, {"--attention", "how the transformer's attention is made"},
+                        {{"softmax", Attention::kSoftmax}, {"flash", Attention::kFlash}},
+                        [&options](Attention attention) { options.attention = attention; });
   app.add_flag("--graph", options.graph, "launch each step as one graph");
 }
 

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "exec/gpu/attention_kernel.cuh"
 #include "exec/gpu/cuda_calls.cuh"
 #include "exec/gpu/entry_kernels.cuh"
+#include "exec/gpu/key_grad_kernel.cuh"
+#include "exec/gpu/query_grad_kernel.cuh"
 #include "exec/gpu/row_kernels.cuh"
 #include "exec/gpu/update_kernels.cuh"
 
@@ -57,6 +60,7 @@ struct Order {
         columns(static_cast<int>(launch.columns)),
         period(static_cast<int>(launch.period)),
         count(launch.rows * launch.columns),
+        attention(launch.attention),
         launch_(launch) {}
 
   const Value* input(int at) const { return static_cast<const Value*>(launch_.inputs[at]); }
@@ -70,10 +74,36 @@ struct Order {
   int columns;
   int period;
   std::int64_t count;
+  AttentionGrid attention;
 
  private:
   const BubblescopeLaunch& launch_;
 };
+
+template <class Value>
+void launch_attention(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
+  const AttentionGrid& grid = o.attention;
+  const AttentionBackward<Value> of{o.input(0), o.input(1), o.input(2), o.floats(3)};
+  const auto blocks_of = [&](std::int32_t rows) {
+    return static_cast<unsigned int>(attention_blocks(grid, rows));
+  };
+  constexpr int kAttentionThreads = kAttentionWarps * kWarp;
+  switch (kernel) {
+    case Kernel::kAttention:
+      attention_kernel<<<blocks_of(grid.count), kAttentionThreads, 0, stream>>>(
+          o.target, o.extra(0), o.input(0), grid);
+      return;
+    case Kernel::kQueryGrad:
+      query_grad_kernel<<<blocks_of(grid.count), kAttentionThreads, 0, stream>>>(
+          o.target, o.extra(0), of, grid);
+      return;
+    case Kernel::kKeyGrad:
+      key_grad_kernel<<<blocks_of(grid.begin + grid.count), kAttentionThreads, 0, stream>>>(
+          o.target, o.extra(0), of, grid);
+      return;
+    default: return;
+  }
+}
 
 template <class Value>
 void launch_by_rows(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
@@ -107,7 +137,7 @@ void launch_by_rows(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
       cross_entropy_grad_kernel<<<o.rows, kThreads, 0, stream>>>(
           o.target, o.tokens(), o.scalar(0) / static_cast<float>(o.rows), o.columns);
       return;
-    default: return;
+    default: return launch_attention(kernel, o, stream);
   }
 }
 
@@ -151,6 +181,9 @@ const char* launch(const BubblescopeLaunch* order, void* stream) {
       std::max(order->rows, order->columns) > std::numeric_limits<int>::max())
     return tell("a kernel is asked for " + std::to_string(order->rows) + " x " +
                 std::to_string(order->columns) + " entries");
+  if (order->attention.width > kMostHeadWidth)
+    return tell("heads of attention are " + std::to_string(order->attention.width) +
+                " wide, more than " + std::to_string(kMostHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   const auto kernel = static_cast<Kernel>(order->kernel);
   if (order->number == kBubblescopeBfloat16)

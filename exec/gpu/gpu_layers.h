@@ -7,6 +7,7 @@
 #include "exec/gpu/gpu_machine.h"
 #include "exec/gpu/gpu_matrix.h"
 #include "exec/gpu/kernels.h"
+#include "exec/gpu/layer_style.h"
 #include "exec/training/layers.h"
 
 namespace bubblescope {
@@ -15,12 +16,8 @@ namespace bubblescope {
 /// when the stream comes to it.
 class GpuLayers {
  public:
-  /// What products are told: how many multiprocessors the rank has, or nothing, for comparison.
-  enum class Told : std::uint8_t { kMultiprocessors, kNothing };
-
-  /// `machine` is not copied. Numbers are stored as `number` says, but for gradients of weights.
-  GpuLayers(const GpuMachine& machine, std::int32_t rank, BubblescopeNumber number,
-            Told told = Told::kMultiprocessors);
+  /// `machine` is not copied.
+  GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerStyle& style);
 
   /// Where the launches that follow go: the rank's compute stream.
   void set_stream(void* stream) { stream_ = stream; }
@@ -70,11 +67,17 @@ class GpuLayers {
   };
   NormGrad norm_grad(const NormBack& norm);
 
-  GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
-  GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);
+  /// What the asking positions mix, and what of their weights stays for the backward: all, or of
+  /// flash attention the logarithm of a row's sum.
+  struct Attended {
+    GpuMatrix weights;
+    GpuMatrix mixed;
+  };
+  Attended attend(const GpuMatrix& qkv, const AttentionShape& shape);
   struct AttentionBack {
     const GpuMatrix& qkv;
     const GpuMatrix& weights;
+    const GpuMatrix& mixed;
     const GpuMatrix& mixed_grad;
     const GpuMatrix& target;  ///< the gradient of queries, keys and values, as `qkv`
     bool adds = false;        ///< to what is there
@@ -94,12 +97,19 @@ class GpuLayers {
   void add(const GpuMatrix& to, const GpuMatrix& values);  ///< float32
 
  private:
+  GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
+  GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);
+  void grad_by_products(const AttentionBack& back, const AttentionShape& shape);
+  Attended attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
+  void grad_by_tiles(const AttentionBack& back, const AttentionShape& shape);
+  BubblescopeLaunch order_tiles(Kernel kernel, const AttentionShape& shape) const;
   GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
   BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
   void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
 
   const Gpu& gpu_;
   BubblescopeNumber number_;
+  Attention attention_;
   ActivationPool pool_;
   GpuHandle multiplier_;
   void* stream_ = nullptr;

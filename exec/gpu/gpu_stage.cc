@@ -31,11 +31,12 @@ const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
   return context != nullptr ? context->qkv[block] : saved.qkv;
 }
 
-/// Attention's softmax rows and what they mix, from queries, keys and values.
+/// Attention's weights and what they mix, from queries, keys and values.
 void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape& shape,
                    GpuBlockActivations& saved) {
-  saved.attention = layers.attention_weights(qkv, shape);
-  saved.mixed = layers.mix_values(qkv, saved.attention, shape);
+  const GpuLayers::Attended made = layers.attend(qkv, shape);
+  saved.attention = made.weights;
+  saved.mixed = made.mixed;
 }
 
 /// All but the block's output.
@@ -114,12 +115,12 @@ class BackwardRun {
     const AttentionShape shape = attention_shape(stage_.shape, run_.tokens.positions);
     if (run_.context == nullptr) {
       const GpuMatrix grad = layers_.make(saved.qkv.rows, saved.qkv.columns);
-      layers_.attention_grad({saved.qkv, saved.attention, mixed_grad, grad}, shape);
+      layers_.attention_grad({saved.qkv, saved.attention, saved.mixed, mixed_grad, grad}, shape);
       return grad;
     }
     const GpuMatrix& known = run_.context->qkv_grad[block];
-    layers_.attention_grad({run_.context->qkv[block], saved.attention, mixed_grad, known, true},
-                           shape);
+    layers_.attention_grad(
+        {run_.context->qkv[block], saved.attention, saved.mixed, mixed_grad, known, true}, shape);
     return layers_.take_rows(known, {stage_.shape.sequence, run_.tokens.positions});
   }
 

@@ -22,6 +22,11 @@ void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
     throw Error(schedule.name +
                 " shares stages among ranks, which is not trained on GPUs yet; leave --replicas "
                 "out, use --backend cpu, or --work spin");
+  const TransformerShape& model = job.training->model;
+  if (job.device.attention == Attention::kFlash && model.width / model.heads > kMostHeadWidth)
+    throw Error("--attention flash: heads are " + std::to_string(model.width / model.heads) +
+                " wide, more than " + std::to_string(kMostHeadWidth) +
+                "; take more --num-attention-heads, or --attention softmax");
   if (schedule.weights.empty()) return;
   if (copies > 1)
     throw Error(schedule.name +
@@ -81,7 +86,8 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
   if (!schedule_.keeper_of_rank.empty()) order_.emplace(program_);
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank) {
     if (!machine.runs(rank)) continue;
-    auto& layers = layers_[static_cast<std::size_t>(rank)].emplace(machine, rank, number_);
+    auto& layers = layers_[static_cast<std::size_t>(rank)].emplace(
+        machine, rank, LayerStyle{number_, job.device.attention});
     if (order_) layers.pool().share(*order_);
   }
   if (order_) evictions_.share(*order_);

@@ -47,8 +47,19 @@ enum class Kernel : std::int32_t {
   /// The same with extra[1] the mean and extra[2] the mean of squares; scalars[1] and [2]: what
   /// these are divided by, since they began at zero.
   kAdam,
+  /// target = causal attention of inputs[0], queries, keys and values, as `attention` says:
+  /// numbers;
+  /// extra[0]: per asking row and head, the logarithm of the sum of its exponentials.
+  kAttention,
+  /// Adds to the queries' part of target, the gradient of queries, keys and values; inputs: these,
+  /// what they mixed, the gradient of that; [3]: the logarithms. extra[0]: per asking row and head,
+  /// its mixed * gradient, for kKeyGrad.
+  kQueryGrad,
+  /// The same for the keys' and values' parts, of all positions before the end of those asking;
+  /// extra[0] is read.
+  kKeyGrad,
 };
-inline constexpr int kKernels = 15;
+inline constexpr int kKernels = 18;
 
 // What the norm, the gelu and Adam are made with; the same as on the host.
 inline constexpr float kNormSmall = 1e-5F;

@@ -33,6 +33,18 @@ struct BubblescopeProduct {
   std::int32_t target_number;  ///< of target and source
 };
 
+/// What attention's kernels are told of queries, keys and values, which lie side by side in rows of
+/// whole sequences; what they mix has a row per asking position.
+struct BubblescopeAttention {
+  std::int32_t batch;     ///< sequences
+  std::int32_t sequence;  ///< rows of each
+  std::int32_t begin;     ///< the first asking position, of
+  std::int32_t count;     ///< so many
+  std::int32_t heads;
+  std::int32_t width;  ///< of a head
+  float scale;         ///< of scores
+};
+
 /// One launch of a kernel of ours; kernels.h says which fields each kernel reads.
 struct BubblescopeLaunch {
   std::int32_t kernel;
@@ -44,6 +56,7 @@ struct BubblescopeLaunch {
   std::int64_t columns;
   std::int64_t period;
   float scalars[4];
+  BubblescopeAttention attention;
 };
 
 /// Lets time pass on a device, or waits for the host.

@@ -150,11 +150,11 @@ PoolChange PoolChange::then(const PoolChange& other) const {
 }
 
 std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
-                                 Precision precision, std::int32_t stage) {
+                                 const DeviceOptions& device, std::int32_t stage) {
   const auto number =
-      precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
+      device.precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
   const GpuMachine machine(counting_gpu_calls(), 1, Share::kStreams);
-  GpuLayers layers(machine, 0, number);
+  GpuLayers layers(machine, 0, {number, device.attention});
   bool is_made_again = false;
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)

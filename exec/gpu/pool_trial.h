@@ -27,6 +27,6 @@ struct SlicePool {
 
 /// [slice]. Slices go forward from the first to the last, and back.
 std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
-                                 Precision precision, std::int32_t stage);
+                                 const DeviceOptions& device, std::int32_t stage);
 
 }  // namespace bubblescope

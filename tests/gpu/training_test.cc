@@ -134,6 +134,19 @@ TEST(GpuGradients, AreThoseOfASingleRankWhereSequencesAreCut) {
     }
 }
 
+TEST(GpuGradients, AreThoseOfASingleRankWithFlashAttention) {
+  REQUIRE_GPU();
+  for (const char* name : {"1f1b", "zb-h1"})
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      SCOPED_TRACE(name);
+      DeviceOptions device;
+      device.precision = precision;
+      device.attention = Attention::kFlash;
+      const Proof proof = train(name, device, {1, 256, 2, 96, 70, 2});
+      EXPECT_TRUE(proof.matches) << to_string(proof);
+    }
+}
+
 TEST(GpuGradients, AreThoseOfASingleRankWhereActivationsLeaveTheGpu) {
   REQUIRE_GPU();
   for (const char* name : {"1f1b", "zb-h1"})

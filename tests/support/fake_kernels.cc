@@ -8,6 +8,7 @@
 #include "exec/gpu/kernels.h"
 #include "exec/training/layers.h"
 #include "exec/training/matrix.h"
+#include "tests/support/fake_attention.h"
 
 namespace bubblescope {
 
@@ -163,6 +164,9 @@ void run_on_host(const BubblescopeLaunch& launch) {
     case Kernel::kAdd: return sum_up(launch, host, false);
     case Kernel::kSgd: return update(launch, host, false);
     case Kernel::kAdam: return update(launch, host, true);
+    case Kernel::kAttention:
+    case Kernel::kQueryGrad:
+    case Kernel::kKeyGrad: return attend_on_host(launch);
   }
 }
 

@@ -139,9 +139,9 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
                                         const TransformerShape& model, Precision precision) {
   const GpuMachine machine(calls, ranks, Share::kGreen);
   const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
-  GpuLayers layers(machine, 0, number_of(precision));
+  GpuLayers layers(machine, 0, {number_of(precision)});
   layers.set_stream(stream.get());
-  GpuLayers untold(machine, 0, number_of(precision), GpuLayers::Told::kNothing);
+  GpuLayers untold(machine, 0, {number_of(precision), Attention::kSoftmax, Told::kNothing});
   untold.set_stream(stream.get());
   StopWatch watch(machine, stream);
   std::vector<ProductSpeed> speeds;

@@ -37,8 +37,7 @@ Pools train_with_pools(const Schedule& schedule, const TrainingOptions& options)
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
   Pools pools;
   for (const PoolUse& pool : job.pools()) pools.measured.push_back(pool.peak);
-  pools.predicted =
-      predict_pool_bytes({schedule, program, execution.steps[0]}, options, Precision::kFloat32);
+  pools.predicted = predict_pool_bytes({schedule, program, execution.steps[0]}, options, {});
   return pools;
 }
 
@@ -87,7 +86,7 @@ TEST(GpuPools, AreAsLargeAsPredictedWhereActivationsLeave) {
 // bytes. Its input lies in the mail. A gradient of weights only gives back.
 TEST(GpuPools, TrialsSeeWhatOpsKeep) {
   const Schedule schedule = *build("zb-h1", {3, 1, 6, 1, {}});
-  const SlicePool pool = try_stage(schedule, small_model(2), Precision::kFloat32, 1).at(0);
+  const SlicePool pool = try_stage(schedule, small_model(2), {}, 1).at(0);
   EXPECT_EQ(pool.forward.added, 8 * 128 * 4);
   EXPECT_EQ(pool.forward.during, pool.forward.added);
   EXPECT_EQ(pool.kept, pool.forward.added);

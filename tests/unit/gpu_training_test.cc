@@ -272,7 +272,7 @@ TEST(GpuTraining, WhatIsEvictedCountsAsItsKeepers) {
     const TrainingOptions options = small_model(2);
     const Trained trained = train(schedule, options);
     ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
-    const auto memory = device_training_memory(schedule, options, Precision::kFloat32);
+    const auto memory = device_training_memory(schedule, options, {});
     const Program program = std::get<Program>(lower(schedule));
     std::vector<Bytes> expected(4, 0);
     for (const Timeline& step : trained.execution.steps) {
@@ -328,8 +328,7 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
   for (const char* name : {"gpipe", "zb-h1", "zb-h2"}) {
     const Schedule schedule = build(name, 3, 1, 6);
     const TrainingOptions options = small_model(2);
-    const auto memory =
-        device_training_memory(schedule, options, Precision::kFloat32).activation_bytes;
+    const auto memory = device_training_memory(schedule, options, {}).activation_bytes;
     const Trained trained = train(schedule, options);
     for (std::size_t rank = 0; rank < trained.peaks.size(); ++rank) {
       const auto expected = static_cast<double>(walk_peak(schedule.order[rank], memory));
@@ -340,7 +339,7 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
 
 TEST(GpuTraining, WhatIsLeftWhereAttentionIsMadeAgainIsThatOfTheHost) {
   const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
-  EXPECT_EQ(device_training_memory(schedule, small_model(2), Precision::kFloat32).checkpoint_bytes,
+  EXPECT_EQ(device_training_memory(schedule, small_model(2), {}).checkpoint_bytes,
             training_memory(schedule, small_model(2)).checkpoint_bytes);
 }
 
@@ -350,7 +349,7 @@ TEST(GpuTraining, WhatSlicesTakeOnTheMeanIsThatOfTheHost) {
   options.model.blocks_per_stage = 2;
   for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
     const Schedule schedule = with_recompute(build_sliced("seq1f1b", 3), {recompute});
-    const MemoryModel device = device_training_memory(schedule, options, Precision::kFloat32);
+    const MemoryModel device = device_training_memory(schedule, options, {});
     const MemoryModel host = training_memory(schedule, options);
     EXPECT_EQ(device.checkpoint_bytes, host.checkpoint_bytes);
     for (std::size_t stage = 0; stage < 2; ++stage)
@@ -363,10 +362,11 @@ TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {
   TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 3;
   const auto host = training_memory(schedule, options).activation_bytes;
-  const auto device =
-      device_training_memory(schedule, options, Precision::kFloat32).activation_bytes;
+  const auto device = device_training_memory(schedule, options, {}).activation_bytes;
   const auto halves =
-      device_training_memory(schedule, options, Precision::kBfloat16).activation_bytes;
+      device_training_memory(schedule, options,
+                             DeviceOptions{Share::kGreen, false, Precision::kBfloat16})
+          .activation_bytes;
   for (std::size_t stage = 0; stage < host.size(); ++stage) {
     EXPECT_EQ(device[stage].forward, host[stage].forward);
     EXPECT_EQ(device[stage].input_grad, host[stage].input_grad);

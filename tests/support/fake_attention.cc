@@ -1,0 +1,76 @@
+// Whole matrices, of which every launch writes its part.
+#include "tests/support/fake_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "exec/gpu/kernels.h"
+#include "exec/training/layers.h"
+
+namespace bubblescope {
+
+namespace {
+
+AttentionShape shape_of(const BubblescopeAttention& grid) {
+  return {grid.batch, grid.sequence, grid.heads, grid.width, Positions{grid.begin, grid.count}};
+}
+
+Matrix read(const void* data, std::int32_t rows, std::int32_t columns) {
+  Matrix matrix(rows, columns);
+  std::copy_n(static_cast<const float*>(data), matrix.values.size(), matrix.values.begin());
+  return matrix;
+}
+
+/// A row's weight of its own position is exp(score - log).
+float log_of_row(const BubblescopeAttention& grid, const Matrix& qkv, const Matrix& weights,
+                 std::int32_t row) {
+  const std::int32_t query = row % grid.count;
+  const std::int32_t head = row / grid.count % grid.heads;
+  const std::int32_t sequence = row / grid.count / grid.heads;
+  const float* const of = qkv.row(sequence * grid.sequence + grid.begin + query);
+  const float* const key = of + (grid.heads + head) * grid.width;
+  float score = 0;
+  for (std::int32_t at = 0; at < grid.width; ++at)
+    score += of[head * grid.width + at] * key[at] * grid.scale;
+  return score - std::log(weights.row(row)[grid.begin + query]);
+}
+
+void write_forward(const BubblescopeLaunch& launch, const Matrix& qkv, const Matrix& weights) {
+  const BubblescopeAttention& grid = launch.attention;
+  const Matrix mixed = mix_values(qkv, weights, shape_of(grid));
+  std::copy(mixed.values.begin(), mixed.values.end(), static_cast<float*>(launch.target));
+  auto* const logs = static_cast<float*>(launch.extra[0]);
+  for (std::int32_t row = 0; row < weights.rows; ++row) {
+    const std::int32_t sequence = row / grid.count / grid.heads;
+    const std::int32_t head = row / grid.count % grid.heads;
+    logs[(sequence * grid.count + row % grid.count) * grid.heads + head] =
+        log_of_row(grid, qkv, weights, row);
+  }
+}
+
+/// Queries' thirds of the gradient, or the other two.
+void add_gradient(const BubblescopeLaunch& launch, const Matrix& grad, bool of_queries) {
+  auto* const target = static_cast<float*>(launch.target);
+  const std::int32_t third = grad.columns / 3;
+  for (std::int32_t row = 0; row < grad.rows; ++row)
+    for (std::int32_t column = 0; column < grad.columns; ++column)
+      if ((column < third) == of_queries)
+        target[std::int64_t{row} * grad.columns + column] += grad.row(row)[column];
+}
+
+}  // namespace
+
+void attend_on_host(const BubblescopeLaunch& launch) {
+  const BubblescopeAttention& grid = launch.attention;
+  const AttentionShape shape = shape_of(grid);
+  const std::int32_t width = grid.heads * grid.width;
+  const Matrix qkv = read(launch.inputs[0], grid.batch * grid.sequence, 3 * width);
+  const Matrix weights = attention_weights(qkv, shape);
+  const auto kernel = static_cast<Kernel>(launch.kernel);
+  if (kernel == Kernel::kAttention) return write_forward(launch, qkv, weights);
+  const Matrix mixed_grad = read(launch.inputs[2], grid.batch * grid.count, width);
+  add_gradient(launch, attention_grad(qkv, weights, mixed_grad, shape),
+               kernel == Kernel::kQueryGrad);
+}
+
+}  // namespace bubblescope

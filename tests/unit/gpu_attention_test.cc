@@ -1,0 +1,157 @@
+// Attention tile by tile: the kernels' source, thread by thread on the host, against the products
+// and softmax of exec/training.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "exec/training/layers.h"
+#include "tests/support/emulated_block.h"
+// The kernels come after what stands for CUDA.
+#include "exec/gpu/attention_kernel.cuh"
+#include "exec/gpu/key_grad_kernel.cuh"
+#include "exec/gpu/query_grad_kernel.cuh"
+
+namespace bubblescope {
+namespace {
+
+constexpr unsigned int kThreads = kAttentionWarps * kWarp;
+
+Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Matrix matrix(rows, columns);
+  for (float& value : matrix.values)
+    value = static_cast<float>(random() >> 40) * 0x1p-22F - 2.0F;  // -2 to 2
+  return matrix;
+}
+
+Matrix unwritten(std::int32_t rows, std::int32_t columns) {
+  Matrix matrix(rows, columns);
+  std::fill(matrix.values.begin(), matrix.values.end(), std::nanf(""));
+  return matrix;
+}
+
+void expect_near(const Matrix& made, const Matrix& expected, float tolerance) {
+  ASSERT_EQ(made.values.size(), expected.values.size());
+  float largest = 1;
+  for (const float value : expected.values) largest = std::max(largest, std::abs(value));
+  for (std::size_t at = 0; at < made.values.size(); ++at)
+    ASSERT_NEAR(made.values[at], expected.values[at], tolerance * largest) << "entry " << at;
+}
+
+AttentionGrid grid_of(const AttentionShape& shape) {
+  const Positions asking = shape.asking();
+  return {shape.batch,
+          shape.sequence,
+          asking.begin,
+          asking.count,
+          shape.heads,
+          shape.head_width,
+          1 / std::sqrt(static_cast<float>(shape.head_width))};
+}
+
+unsigned int blocks_of(const AttentionGrid& grid, std::int32_t rows) {
+  return static_cast<unsigned int>(attention_blocks(grid, rows));
+}
+
+struct Made {
+  Matrix mixed;
+  Matrix grad;
+};
+
+/// Both ways, in one precision; the gradient is added to what is there.
+template <class Value>
+struct OnDevice {
+  std::vector<Value> qkv, mixed, mixed_grad, grad;
+  Matrix logs, dots;
+};
+
+template <class Value>
+std::vector<Value> stored(const Matrix& matrix) {
+  std::vector<Value> values;
+  for (const float value : matrix.values) values.push_back(from_float<Value>(value));
+  return values;
+}
+
+template <class Value>
+Matrix loaded(const std::vector<Value>& values, std::int32_t rows, std::int32_t columns) {
+  Matrix matrix(rows, columns);
+  std::transform(values.begin(), values.end(), matrix.values.begin(),
+                 [](Value value) { return to_float(value); });
+  return matrix;
+}
+
+template <class Value>
+Made run(const AttentionShape& shape, FiberOrder order, const Matrix& qkv, const Matrix& mixed_grad,
+         const Matrix& grad) {
+  const AttentionGrid grid = grid_of(shape);
+  const std::int32_t rows = grid.batch * grid.count;
+  OnDevice<Value> on{
+      stored<Value>(qkv),          stored<Value>(unwritten(rows, grid.heads * grid.width)),
+      stored<Value>(mixed_grad),   stored<Value>(grad),
+      unwritten(rows, grid.heads), unwritten(rows, grid.heads)};
+  emulate(blocks_of(grid, grid.count), kThreads, order,
+          [&] { attention_kernel(on.mixed.data(), on.logs.values.data(), on.qkv.data(), grid); });
+  const AttentionBackward<Value> of{on.qkv.data(), on.mixed.data(), on.mixed_grad.data(),
+                                    on.logs.values.data()};
+  emulate(blocks_of(grid, grid.count), kThreads, order,
+          [&] { query_grad_kernel(on.grad.data(), on.dots.values.data(), of, grid); });
+  emulate(blocks_of(grid, grid.begin + grid.count), kThreads, order,
+          [&] { key_grad_kernel(on.grad.data(), on.dots.values.data(), of, grid); });
+  return {loaded(on.mixed, rows, grid.heads * grid.width), loaded(on.grad, qkv.rows, qkv.columns)};
+}
+
+template <class Value>
+void expect_equal_to_the_host(const AttentionShape& shape, float tolerance) {
+  const Matrix qkv = draw(shape.batch * shape.sequence, 3 * shape.heads * shape.head_width, 1);
+  const Matrix mixed_grad =
+      draw(shape.batch * shape.asking().count, shape.heads * shape.head_width, 2);
+  const Matrix before = draw(qkv.rows, qkv.columns, 3);
+  const Matrix weights = attention_weights(qkv, shape);
+  const Matrix mixed = mix_values(qkv, weights, shape);
+  Matrix grad = attention_grad(qkv, weights, mixed_grad, shape);
+  add(grad, before);
+  for (const FiberOrder order : {FiberOrder::kUp, FiberOrder::kDown}) {
+    const Made made = run<Value>(shape, order, qkv, mixed_grad, before);
+    expect_near(made.mixed, mixed, tolerance);
+    expect_near(made.grad, grad, tolerance);
+  }
+}
+
+// More positions than a tile has rows, and than a block has warps; widths that are no warp's.
+const AttentionShape kShapes[] = {{1, 1, 1, 8, {}},           {2, 37, 3, 20, {}},
+                                  {1, 70, 2, 64, {}},         {2, 45, 2, 40, {{13, 20}}},
+                                  {1, 66, 1, 128, {{64, 2}}}, {1, 40, 2, 33, {{0, 9}}}};
+
+TEST(GpuAttention, EqualsTheHostsInFloat32) {
+  for (const AttentionShape& shape : kShapes) {
+    SCOPED_TRACE(shape.sequence);
+    expect_equal_to_the_host<float>(shape, 4e-6F);
+  }
+}
+
+// Queries, keys and values are rounded to 8 bits, and so is what is made; a score of 20 columns
+// sums such errors up, and its exponential grows by as much.
+TEST(GpuAttention, StaysWithinTheToleranceOfBfloat16) {
+  expect_equal_to_the_host<Bfloat16>({2, 37, 3, 20, {}}, 5e-2F);
+}
+
+// All scores are equal: weights are 1 / (position + 1), so that the values 0, 1, 2, ... mix to half
+// of the position; and 1000 in every query changes no softmax, but would overflow without the
+// running largest score.
+TEST(GpuAttention, LargeScoresDoNotOverflow) {
+  const AttentionShape shape{1, 40, 1, 32, {}};
+  Matrix qkv(40, 96);
+  for (std::int32_t row = 0; row < 40; ++row)
+    for (std::int32_t column = 0; column < 96; ++column)
+      qkv.row(row)[column] = column < 64 ? 1000.0F : static_cast<float>(row);
+  const Matrix none(40, 32);
+  const Made made = run<float>(shape, FiberOrder::kUp, qkv, none, Matrix(40, 96));
+  for (std::int32_t row = 0; row < 40; ++row)
+    EXPECT_NEAR(made.mixed.row(row)[0], 0.5F * static_cast<float>(row), 1e-5F * 40);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,101 @@
+// Training with attention made tile by tile: the same gradients, in less memory.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/gpu/gpu_job.h"
+#include "exec/training/proof.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
+#include "sim/ir/recompute.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/proven_training.h"
+
+namespace bubblescope {
+namespace {
+
+DeviceOptions flash() {
+  DeviceOptions device;
+  device.attention = Attention::kFlash;
+  return device;
+}
+
+Schedule build(const std::string& name, std::int32_t slices = 1) {
+  return build_schedule(find_schedule(name), {{2, 1, 4, slices, {}}, {}, {}});
+}
+
+struct Trained {
+  Proof proof;
+  std::vector<Bytes> pools;
+  std::vector<Bytes> predicted;
+};
+
+Trained train(const Schedule& schedule, const TrainingOptions& options,
+              const DeviceOptions& device) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  gpu.times.nanos_per_entry = 3;
+  gpu.times.nanos_per_byte = 1;
+  const Program program = std::get<Program>(lower(schedule, LowerOptions()));
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
+  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
+  if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
+  Trained trained{prove(job.result(), train_serially(schedule, options, 3)), {}, {}};
+  for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
+  trained.predicted = predict_pool_bytes({schedule, program, execution.steps[0]}, options, device);
+  return trained;
+}
+
+TEST(GpuFlash, TrainsAsTheSerialReferenceAndAsLargeAsPredicted) {
+  TrainingOptions options = small_model(2);
+  options.model.sequence = 7;
+  options.model.blocks_per_stage = 2;
+  for (const bool graph : {false, true})
+    for (const Schedule& schedule :
+         {build("1f1b"), build("zb-h1"), build("dualpipe"), build("pipedream"), build("seq1f1b", 3),
+          with_offload(build("gpipe"), {}), with_recompute(build("1f1b"), {Recompute::kSelective}),
+          with_recompute(build("1f1b"), {Recompute::kFull})}) {
+      SCOPED_TRACE(schedule.name);
+      DeviceOptions device = flash();
+      device.graph = graph;
+      const Trained trained = train(schedule, options, device);
+      EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+      EXPECT_EQ(trained.pools, trained.predicted);
+    }
+}
+
+// 2 sequences of 4 tokens and 2 heads: of the 4 weights in each of 16 rows one number is left, of
+// float32 in bfloat16, too.
+TEST(GpuFlash, KeepsANumberInPlaceOfEveryRowOfWeights) {
+  const Schedule schedule = build("1f1b");
+  const auto kept_of = [&](Precision precision, Attention attention) {
+    const DeviceOptions device{Share::kGreen, false, precision, attention};
+    return device_training_memory(schedule, small_model(2), device).activation_bytes[0].forward;
+  };
+  EXPECT_EQ(kept_of(Precision::kFloat32, Attention::kSoftmax) -
+                kept_of(Precision::kFloat32, Attention::kFlash),
+            16 * (4 * 4 - 4));
+  EXPECT_EQ(kept_of(Precision::kBfloat16, Attention::kSoftmax) -
+                kept_of(Precision::kBfloat16, Attention::kFlash),
+            16 * (4 * 2 - 4));
+}
+
+TEST(GpuFlash, HeadsThatAreTooWideAreRefused) {
+  TrainingOptions options = small_model(2);
+  options.model.width = 258;
+  try {
+    train(build("1f1b"), options, flash());
+    ADD_FAILURE() << "129 columns fit nowhere";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "--attention flash: heads are 129 wide, more than 128; take more "
+                 "--num-attention-heads, or --attention softmax");
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -64,12 +64,6 @@ double rounded(double factor) {
   return std::round(factor * kParts) / kParts;
 }
 
-Batch multiply(const Batch& left, const Batch& right) {
-  Batch product;
-  for (std::size_t at = 0; at < kBatchWidth; ++at) product[at] = left[at] * right[at];
-  return product;
-}
-
 /// [n]: the chance that one of n scenarios straggles, 1 - (1 - p)^n, of 2^32.
 std::vector<std::uint64_t> straggles_within(double probability) {
   std::vector<std::uint64_t> within;
@@ -81,11 +75,7 @@ std::vector<std::uint64_t> straggles_within(double probability) {
   return within;
 }
 
-Batch all(double value) {
-  Batch batch;
-  batch.fill(value);
-  return batch;
-}
+constexpr Batch kOnes{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 }  // namespace
 
@@ -109,7 +99,7 @@ double FactorTable::largest() const {
   return distribution_ == Distribution::kLognormal ? most * most : most + most;
 }
 
-Batch FactorTable::stretch(Batch durations, std::uint64_t key, std::size_t block) const {
+inline Batch FactorTable::factors(std::uint64_t key, std::size_t block) const {
   const double* const entries = entries_.data();
   Batch first;
   Batch second;
@@ -121,11 +111,11 @@ Batch FactorTable::stretch(Batch durations, std::uint64_t key, std::size_t block
     }
   }
   if (distribution_ == Distribution::kLognormal)
-    for (std::size_t at = 0; at < kBatchWidth; ++at) durations[at] *= first[at] * second[at];
+    for (std::size_t at = 0; at < kBatchWidth; ++at) first[at] *= second[at];
   else
     for (std::size_t at = 0; at < kBatchWidth; ++at)
-      durations[at] *= std::max(0.0, first[at] + second[at]);
-  return durations;
+      first[at] = std::max(0.0, first[at] + second[at]);
+  return first;
 }
 
 std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
@@ -176,10 +166,9 @@ NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(mode
   if (model.rank_table_.has_spread() || slow_steps)
     for (std::int32_t rank = 0; rank < model.program_.ranks; ++rank) {
       const auto what = static_cast<std::uint64_t>(rank);
-      Batch factors = all(1);
+      Batch factors = kOnes;
       if (model.rank_table_.has_spread())
-        factors =
-            model.rank_table_.stretch(factors, key_of(noise.seed, Stream::kRank, what), block);
+        factors = model.rank_table_.factors(key_of(noise.seed, Stream::kRank, what), block);
       if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, what));
       of_rank_.push_back(factors);
     }
@@ -187,7 +176,7 @@ NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(mode
   for (std::int32_t microbatch = 0; microbatch < model.microbatches_; ++microbatch) {
     const auto what = static_cast<std::uint64_t>(microbatch);
     of_microbatch_.push_back(
-        model.length_table_.stretch(all(1), key_of(noise.seed, Stream::kLength, what), block));
+        model.length_table_.factors(key_of(noise.seed, Stream::kLength, what), block));
   }
 }
 
@@ -207,33 +196,42 @@ Batch NoisyBatch::let_straggle(Batch durations, std::uint64_t key) const {
   return durations;
 }
 
-Batch NoisyBatch::length(InstructionId id) const {
-  if (of_microbatch_.empty()) return all(1);
+const Batch& NoisyBatch::length(InstructionId id) const {
+  if (of_microbatch_.empty()) return kOnes;
   const Op& op = model_.program_.instructions[id].op;
   return of_microbatch_[static_cast<std::size_t>(op.microbatch)];
 }
 
+/// Whether let_straggle() changes anything: mostly it does not.
+inline bool NoisyBatch::has_straggler(std::uint64_t key) const {
+  return draw(key, block_ * kBatchWidth) >> 32 < model_.straggles_within_[kBatchWidth];
+}
+
+/// All factors in one loop, a factor of 1 where there is none: what is written down between loops
+/// costs more than a multiplication. An op's time scales with its micro-batch's length, of a
+/// message's only the bytes' part.
 Batch NoisyBatch::operator()(InstructionId id) const {
+  const auto alone = static_cast<double>(model_.durations_[id]);
+  if (alone == 0) return Batch{};
   const Instruction& instruction = model_.program_.instructions[id];
-  Batch durations = all(static_cast<double>(model_.durations_[id]));
-  if (model_.durations_[id] == 0) return durations;
-  if (const auto& bytes = model_.byte_times_; !bytes.empty() && bytes[id] > 0) {
-    const Batch lengths = length(id);
-    for (std::size_t at = 0; at < kBatchWidth; ++at)
-      durations[at] += static_cast<double>(bytes[id]) * (lengths[at] - 1);
-  }
-  const Noise& noise = model_.noise_;
   const bool compute = is_compute(instruction.op.kind);
   const FactorTable& jitter = compute ? model_.op_table_ : model_.message_table_;
   const std::uint64_t key = model_.keys_[id];
-  if (jitter.has_spread()) durations = jitter.stretch(durations, key, block_);
-  if (compute) {
-    if (!of_rank_.empty())
-      durations = multiply(durations, of_rank_[static_cast<std::size_t>(instruction.rank)]);
-    if (!of_microbatch_.empty()) durations = multiply(durations, length(id));
-    if (noise.stragglers.probability > 0 && !noise.stragglers.whole_rank)
-      durations = let_straggle(durations, key ^ kStraggling);
-  }
+  const Batch factors = jitter.has_spread() ? jitter.factors(key, block_) : kOnes;
+  const bool by_rank = compute && !of_rank_.empty();
+  const Batch& rank = by_rank ? of_rank_[static_cast<std::size_t>(instruction.rank)] : kOnes;
+  const auto& byte_times = model_.byte_times_;
+  const double bytes = byte_times.empty() ? 0 : static_cast<double>(byte_times[id]);
+  const double scaled = compute ? alone : bytes;
+  const double fixed = alone - scaled;
+  const Batch& lengths = scaled > 0 ? length(id) : kOnes;
+  Batch durations;
+  for (std::size_t at = 0; at < kBatchWidth; ++at)
+    durations[at] = (fixed + scaled * lengths[at]) * factors[at] * rank[at];
+  const Stragglers& stragglers = model_.noise_.stragglers;
+  if (compute && stragglers.probability > 0 && !stragglers.whole_rank &&
+      has_straggler(key ^ kStraggling))
+    durations = let_straggle(durations, key ^ kStraggling);
   for (double& duration : durations) duration = to_whole_nanos(duration);
   return durations;
 }

@@ -70,9 +70,8 @@ class FactorTable {
   bool has_spread() const { return !entries_.empty(); }
   double largest() const;
 
-  /// Multiplies each of a batch's durations by its scenario's factor. The scenarios are
-  /// 16 x `block`, and so on; one draw of `key` serves four of them.
-  Batch stretch(Batch durations, std::uint64_t key, std::size_t block) const;
+  /// Those of scenarios 16 x `block`, and so on; one draw of `key` serves four. With a spread only.
+  Batch factors(std::uint64_t key, std::size_t block) const;
 
  private:
   Distribution distribution_ = Distribution::kLognormal;
@@ -105,9 +104,10 @@ class NoisyBatch {
   NoisyBatch(const NoiseModel& model, std::size_t block);
 
   Batch operator()(InstructionId id) const;
-  Batch length(InstructionId id) const;  ///< of its micro-batch, as a factor
+  const Batch& length(InstructionId id) const;  ///< of its micro-batch, as a factor
 
  private:
+  bool has_straggler(std::uint64_t key) const;
   Batch let_straggle(Batch durations, std::uint64_t key) const;
 
   const NoiseModel& model_;

@@ -136,6 +136,23 @@ TEST(Search, FreePlacementIsTheBestOfAllDeals) {
   }
 }
 
+// The effort is counted in ops, so that a search without a clock ends the same on any machine.
+TEST(Search, TheSameSeedFindsTheSame) {
+  ScheduleRequest request;
+  request.shape = shape_of({PlacementChoice::kV, 4, 2, 9});
+  request.cost = {3'000'000, 4'000'000, 2'000'000};
+  request.memory.cap.assign(4, 3 * kUnit);
+  SearchGoal goal;
+  goal.placement = PlacementChoice::kV;
+  goal.seed = 5;
+  goal.effort = 2'000'000;
+  const FoundSchedule first = search_schedule(request, goal);
+  const FoundSchedule second = search_schedule(request, goal);
+  EXPECT_FALSE(first.is_optimal());  // else the effort would not have ended it
+  EXPECT_EQ(first.schedule.order, second.schedule.order);
+  EXPECT_EQ(first.bound, second.bound);
+}
+
 // A bound is one however much is left open: half an order's value must not be provable, and the
 // exact search must find nothing below the bound.
 TEST(Search, BoundsHoldForLargerSteps) {

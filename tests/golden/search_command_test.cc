@@ -32,13 +32,6 @@ TEST(SearchCommand, RefusesWhatItDoesNotCount) {
     EXPECT_EQ(run(std::string("search --pp 2 -m 3 ") + flags).status, 2) << flags;
 }
 
-TEST(SearchCommand, TheSameSeedFindsTheSame) {
-  const std::string search =
-      "search --placement v --pp 4 -m 9 --f 3 --i 4 --w 2 --p2p 1 --cap 3 --time-limit 1s --seed 5 "
-      "--format json";
-  EXPECT_EQ(run(search).output, run(search).output);
-}
-
 // Both files that it writes are schedules to other commands, with the makespan that was found.
 TEST(SearchCommand, OtherCommandsReadWhatItSaves) {
   const std::filesystem::path folder =

@@ -140,7 +140,9 @@ TEST(Search, FreePlacementIsTheBestOfAllDeals) {
 TEST(Search, TheSameSeedFindsTheSame) {
   ScheduleRequest request;
   request.shape = shape_of({PlacementChoice::kV, 4, 2, 9});
-  request.cost = {3'000'000, 4'000'000, 2'000'000};
+  request.cost.forward = 3'000'000;
+  request.cost.input_grad = 4'000'000;
+  request.cost.weight_grad = 2'000'000;
   request.memory.cap.assign(4, 3 * kUnit);
   SearchGoal goal;
   goal.placement = PlacementChoice::kV;

@@ -80,6 +80,9 @@ struct BackendRequest {
 
 struct Job;  // exec/job.h
 struct JobRequest;
+struct MessageTime;
+struct DeviceOptions;
+
 /// When one gives up waiting for other processes.
 struct Limits {
   Nanos timeout = 30'000'000'000;
@@ -97,6 +100,9 @@ struct BackendDef {
   std::function<Processes::Link(const Limits& limits)> join = {};
   /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
   std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
+  /// Of these, what messages of several sizes take among so many ranks; may be empty. Throws Error.
+  std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
+      time_messages = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

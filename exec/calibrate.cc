@@ -49,6 +49,15 @@ LastWait find_last_wait(const Program& program, const Timeline& timeline, Instru
   return wait;
 }
 
+/// Whether a message whose maker had ended was still on its way then.
+bool is_awaited_then(const Program& program, const Timeline& timeline, InstructionId id,
+                     Nanos time) {
+  const auto dependencies = program.dependencies_of(id);
+  return std::any_of(dependencies.begin(), dependencies.end(), [&](InstructionId dependency) {
+    return is_message(program.instructions[dependency]) && timeline.end[dependency] > time;
+  });
+}
+
 void collect_updates(Samples& samples, const Program& program, const Timeline& timeline) {
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
@@ -72,7 +81,8 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline)
     const Nanos gap = timeline.start[id] - wait.end;
     if (wait.message)
       samples.message.push_back(gap);
-    else if (lane_begun[lane] && wait.end == lane_end[lane])
+    else if (lane_begun[lane] && wait.end == lane_end[lane] &&
+             !is_awaited_then(program, timeline, id, lane_end[lane]))
       samples.between_ops.push_back(gap);
     lane_end[lane] = timeline.end[id];
     lane_begun[lane] = true;

@@ -22,25 +22,36 @@ class BusyTime {
 
   /// After everything was added.
   void sum_up() {
-    std::int64_t busy = 0;
+    Moment now;
     Nanos before = 0;
-    double sum = 0;
     for (const auto& [time, change] : changes_) {
-      sum += static_cast<double>(busy) * static_cast<double>(time - before);
-      busy += change;
+      now.sum += static_cast<double>(now.busy) * static_cast<double>(time - before);
+      now.busy += change;
       before = time;
-      sums_[time] = sum;
+      moments_[time] = now;
     }
   }
 
-  /// The mean number of busy ranks; both are times that something was added with.
+  /// The mean number of busy ranks.
   double mean(Nanos start, Nanos end) const {
-    return (sums_.at(end) - sums_.at(start)) / static_cast<double>(end - start);
+    return (sum_until(end) - sum_until(start)) / static_cast<double>(end - start);
   }
 
  private:
+  struct Moment {
+    double sum = 0;         ///< until then
+    std::int64_t busy = 0;  ///< from then on
+  };
+
+  double sum_until(Nanos time) const {
+    const auto behind = moments_.upper_bound(time);
+    if (behind == moments_.begin()) return 0;
+    const auto& [at, moment] = *std::prev(behind);
+    return moment.sum + static_cast<double>(moment.busy) * static_cast<double>(time - at);
+  }
+
   std::map<Nanos, std::int64_t> changes_;
-  std::map<Nanos, double> sums_;
+  std::map<Nanos, Moment> moments_;
 };
 
 using Samples = std::vector<std::array<std::vector<std::vector<Nanos>>, kComputeKinds>>;
@@ -49,8 +60,8 @@ bool counts(const Instruction& instruction, Nanos start, Nanos end) {
   return instruction.lane != kNoLane && is_compute(instruction.op.kind) && end > start;
 }
 
-void collect(Samples& samples, const Program& program, const Timeline& timeline,
-             std::int32_t ranks_per_device) {
+std::map<std::int32_t, BusyTime> find_busy_times(const Program& program, const Timeline& timeline,
+                                                 std::int32_t ranks_per_device) {
   std::map<std::int32_t, BusyTime> of_device;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
@@ -58,6 +69,27 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline,
       of_device[instruction.rank / ranks_per_device].add(timeline.start[id], timeline.end[id]);
   }
   for (auto& [device, busy] : of_device) busy.sum_up();
+  return of_device;
+}
+
+/// Of messages that take time: calls visit(what one took, busy ranks).
+template <class Visit>
+void for_each_message(const Observation& observation, std::int32_t ranks_per_device, Visit visit) {
+  const Program& program = observation.program;
+  for (const Timeline& timeline : observation.steps) {
+    auto of_device = find_busy_times(program, timeline, ranks_per_device);
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      const Nanos time = timeline.end[id] - timeline.start[id];
+      if (!is_message(program.instructions[id]) || time <= 0) continue;
+      const BusyTime& busy = of_device[program.instructions[id].rank / ranks_per_device];
+      visit(time, busy.mean(timeline.start[id], timeline.end[id]));
+    }
+  }
+}
+
+void collect(Samples& samples, const Program& program, const Timeline& timeline,
+             std::int32_t ranks_per_device) {
+  auto of_device = find_busy_times(program, timeline, ranks_per_device);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const Nanos start = timeline.start[id];
@@ -97,6 +129,28 @@ CompanyCosts find_company_costs(std::span<const Observation> observations,
       for (std::vector<Nanos>& of_busy : samples[stage][kind])
         costs[stage][kind].push_back(estimate(std::move(of_busy)));
   return costs;
+}
+
+std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observation> observations,
+                                                        std::int32_t ranks_per_device) {
+  std::vector<std::vector<Nanos>> samples(static_cast<std::size_t>(ranks_per_device) + 1);
+  for (const Observation& observation : observations)
+    for_each_message(observation, ranks_per_device, [&](Nanos time, double busy) {
+      const double whole = std::round(busy);
+      if (std::abs(busy - whole) <= kNear && whole <= ranks_per_device)
+        samples[static_cast<std::size_t>(whole)].push_back(time);
+    });
+  std::vector<std::optional<Estimate>> costs;
+  for (std::vector<Nanos>& of_busy : samples) costs.push_back(estimate(std::move(of_busy)));
+  return costs;
+}
+
+std::optional<Estimate> find_message_time(std::span<const Observation> observations) {
+  std::vector<Nanos> samples;
+  for (const Observation& observation : observations)
+    for_each_message(observation, observation.program.ranks,
+                     [&](Nanos time, double) { samples.push_back(time); });
+  return estimate(std::move(samples));
 }
 
 std::vector<Nanos> fill_company(const std::vector<std::optional<Estimate>>& seen) {

@@ -1,5 +1,5 @@
-// From measured steps to costs in company: how long ops take by how many ranks of their device are
-// busy.
+// From measured steps to costs in company: how long ops and messages take by how many ranks of
+// their device are busy.
 #pragma once
 
 #include <array>
@@ -24,6 +24,14 @@ struct CompanyRequest {
 /// within a quarter of a rank.
 CompanyCosts find_company_costs(std::span<const Observation> observations,
                                 const CompanyRequest& request);
+
+/// What messages take on their way with 0, 1, 2, ... ranks of the sender's device busy, counted in
+/// the same way.
+std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observation> observations,
+                                                        std::int32_t ranks_per_device);
+
+/// The same in whatever company.
+std::optional<Estimate> find_message_time(std::span<const Observation> observations);
 
 /// What one kind of op takes with 1, 2, ... ranks busy: the means; between and beyond numbers that
 /// were not seen, a straight line, and the nearest that was; never less than alone. Empty where

@@ -12,7 +12,8 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kRounds = 3;  // of every stage within a turn
+constexpr std::int32_t kRounds = 3;         // of every stage within a turn
+constexpr std::int32_t kQuietMessages = 4;  // of every stage, while no rank computes
 
 struct StageOps {
   std::int32_t stage = 0;
@@ -23,7 +24,9 @@ struct StageOps {
 class Turns {
  public:
   explicit Turns(const Schedule& schedule)
-      : draft_(schedule.shape.ranks, 0), stages_(static_cast<std::size_t>(schedule.shape.ranks)) {
+      : schedule_(schedule),
+        draft_(schedule.shape.ranks, 0),
+        stages_(static_cast<std::size_t>(schedule.shape.ranks)) {
     for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
       stages_[static_cast<std::size_t>(schedule.rank_of_stage[static_cast<std::size_t>(stage)])]
           .push_back(ops_of(schedule, stage));
@@ -35,11 +38,21 @@ class Turns {
     for (std::size_t at = 0; at < ranks.size(); ++at) {
       is_first_ = true;
       for (std::int32_t round = 0; round < kRounds; ++round)
-        for (const StageOps& stage : stages_[static_cast<std::size_t>(ranks[at])])
+        for (const StageOps& stage : stages_[static_cast<std::size_t>(ranks[at])]) {
+          if (!is_first_) add_message(stage, {draft_.size() - 1});
           add_round(ranks[at], stage, static_cast<std::int32_t>(at) + round);
+        }
       if (!is_first_) ends.push_back(draft_.size() - 1);
     }
     before_ = std::move(ends);
+  }
+
+  /// One message at a time, after all turns.
+  void add_quiet_messages() {
+    for (std::int32_t round = 0; round < kQuietMessages; ++round)
+      for (const std::vector<StageOps>& of_rank : stages_)
+        for (const StageOps& stage : of_rank)
+          if (add_message(stage, before_)) before_ = {draft_.size() - 1};
   }
 
   Program finish() && { return std::get<Program>(std::move(draft_).finish()); }
@@ -55,6 +68,20 @@ class Turns {
     for (std::int32_t at = 0; at < schedule.shape.microbatches && ops.microbatches.size() < 2; ++at)
       if (schedule.pipeline_of_microbatch(at) == pipeline) ops.microbatches.push_back(at);
     return ops;
+  }
+
+  /// What the stage makes for its neighbour, behind these; nothing where that is on the same rank.
+  bool add_message(const StageOps& stage, const std::vector<InstructionId>& behind) {
+    const std::int32_t microbatch = stage.microbatches[0];
+    const std::int32_t rank = schedule_.rank_of(stage.stage, microbatch);
+    const bool last = schedule_.is_last(stage.stage);
+    if (last && (schedule_.is_first(stage.stage) || schedule_.forward_only)) return false;
+    const std::int32_t peer = schedule_.rank_of(stage.stage + (last ? -1 : 1), microbatch);
+    if (peer == rank) return false;
+    const OpKind kind = last ? OpKind::kSendBackward : OpKind::kSendForward;
+    draft_.add({{stage.stage, microbatch, 0, kind}, kNoLane, rank, peer});
+    for (const InstructionId before : behind) draft_.wait_for(before);
+    return true;
   }
 
   /// A split backward and a full one, in one of three orders.
@@ -83,6 +110,7 @@ class Turns {
       for (const InstructionId end : before_) draft_.wait_for(end);
   }
 
+  const Schedule& schedule_;
   ProgramDraft draft_;
   std::vector<std::vector<StageOps>> stages_;  ///< [rank]
   std::vector<InstructionId> before_;          ///< the last ops of the turn before
@@ -103,6 +131,7 @@ Program company_program(const Schedule& schedule, std::int32_t ranks_per_device)
             members.push_back(rank);
       turns.add(members);
     }
+  turns.add_quiet_messages();
   return std::move(turns).finish();
 }
 

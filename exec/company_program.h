@@ -10,8 +10,9 @@
 namespace bubblescope {
 
 /// Every rank runs every kind of op of all its stages with 1, 2, ... ranks of its device at work.
-/// There are no messages: ops read what was there before. Ranks that are in a turn together run
-/// different ops side by side, as they do in a schedule.
+/// Nobody waits for messages: ops read what was there before. Ranks that are in a turn together run
+/// different ops side by side, as they do in a schedule, and send messages beside them; at the end
+/// messages go while no rank computes.
 Program company_program(const Schedule& schedule, std::int32_t ranks_per_device);
 
 }  // namespace bubblescope

@@ -4,6 +4,7 @@
 
 #include "exec/gpu/gpu.h"
 #include "exec/gpu/gpu_job.h"
+#include "exec/gpu/time_copies.h"
 
 namespace bubblescope {
 
@@ -13,8 +14,17 @@ Job start(const JobRequest& job, BackendRequest request) {
   return start_gpu_job(open_gpu(), job, std::move(request));
 }
 
-const BackendRegistrar registrar{
-    {"cuda", {"gpu"}, "all ranks in one process, streams of one or several GPUs", {}, {}, start}};
+std::vector<MessageTime> time_messages(std::int32_t ranks, const DeviceOptions& device) {
+  return time_copies(open_gpu(), ranks, device.share);
+}
+
+const BackendRegistrar registrar{{"cuda",
+                                  {"gpu"},
+                                  "all ranks in one process, streams of one or several GPUs",
+                                  {},
+                                  {},
+                                  start,
+                                  time_messages}};
 
 }  // namespace
 

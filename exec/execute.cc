@@ -60,13 +60,16 @@ std::string describe(const Program& program, const std::vector<RankResult>& resu
   return text;
 }
 
+/// Of a rank that is gone nothing else is known.
 Breakdown explain_failure(const RankResult& result, const std::string& stands) {
+  const std::string behind = stands.empty() ? "; all others had done their part of the step"
+                                            : "; every rank was stopped: " + stands;
   try {
     std::rethrow_exception(result.failure);
   } catch (const Error& error) {
-    return {error.fault(), std::string(error.what()) + "; every rank was stopped: " + stands};
+    return {error.fault(), error.what() + behind};
   } catch (const std::exception& error) {
-    return {Fault::kMachine, std::string(error.what()) + "; every rank was stopped: " + stands};
+    return {Fault::kMachine, error.what() + behind};
   }
 }
 

@@ -11,6 +11,7 @@
 #include "exec/backend.h"
 #include "exec/gpu/place_ranks.h"
 #include "exec/training/training.h"
+#include "sim/ir/timeline.h"
 
 namespace bubblescope {
 
@@ -33,6 +34,12 @@ struct JobRequest {
   DeviceOptions device;
 };
 
+/// What a rank's pool of activations came to.
+struct PoolUse {
+  Bytes peak = 0;      ///< the most that was taken at a time, while ops run too
+  Bytes reserved = 0;  ///< that the device gave for it
+};
+
 /// A backend that has its work, and what this leaves behind. Where nothing is trained, the
 /// functions are empty.
 struct Job {
@@ -44,10 +51,28 @@ struct Job {
   std::function<void()> after_step;   ///< the optimizer: while nothing runs
   std::function<TrainingResult()> result;
   std::function<std::vector<Bytes>()> peak_bytes;  ///< of activations, per rank
+  std::function<std::vector<PoolUse>()> pools;     ///< per rank; empty where there are none
+};
+
+/// What a message of a size takes from one rank to its neighbour, while nothing else runs.
+struct MessageTime {
+  Bytes bytes = 0;
+  Nanos nanos = 0;
 };
 
 /// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    Precision precision);
+
+/// A step, run or predicted.
+struct TimedProgram {
+  const Schedule& schedule;
+  const Program& program;
+  const Timeline& timeline;
+};
+
+/// PoolUse::peak of every rank in such a step.
+std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
+                                      Precision precision);
 
 }  // namespace bubblescope

@@ -98,8 +98,19 @@ std::vector<RankPart> MpiCrew::run_step() {
     parts.push_back(bytes ? read_part(*bytes) : missing_part(rank, own.result.reason));
     ++rank;
   }
+  parts = call_roll(std::move(parts));
   set_arrivals(parts, program_);
   return parts;
+}
+
+/// A rank that was done may have died since: a launcher then stops the others and does not say why.
+std::vector<RankPart> MpiCrew::call_roll(std::vector<RankPart> parts) {
+  const Stop stop = find_stop(parts);
+  if (stop == Stop::kNone) return parts;
+  deadline_ = read_monotonic_clock() + grace_of(stop);
+  port_.share({}, [this] { return gives_up(); });
+  return fail_those_gone(std::move(parts),
+                         [this](std::int32_t rank) { return port_.is_gone(rank); });
 }
 
 /// Also where a process is missed before the step: then nothing has started.
@@ -117,8 +128,7 @@ RankPart MpiCrew::run_lanes() {
   }
   if (part.result.reason != Stop::kNone) {
     port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, part.result.reason}));
-    const bool hurry = part.result.reason == Stop::kInterrupt;
-    deadline_ = read_monotonic_clock() + (hurry ? kShortStopGrace : kStopGrace);
+    deadline_ = read_monotonic_clock() + grace_of(part.result.reason);
   }
   if (begin) part.result.failure = crew_.run().failure(here_);
   for (const InstructionId id : enqueued_)

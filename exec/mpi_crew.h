@@ -31,6 +31,7 @@ class MpiCrew {
  private:
   Outside make_outside();
   std::vector<RankPart> run_step();
+  std::vector<RankPart> call_roll(std::vector<RankPart> parts);
   RankPart run_lanes();
   void tell(InstructionId id, Nanos end);
   void move(InstructionId copy);

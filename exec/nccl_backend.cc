@@ -107,8 +107,7 @@ std::optional<Presence>& presence() {
 
 /// Where the one that all wait for is lost, this process tells so and ends, unless it is ending
 /// with words of its own.
-void leave(ProcessLink& link, const Limits& limits) {
-  const std::string lost = say_farewell(link, limits);
+void end(const std::string& lost) {
   std::fflush(nullptr);
   presence().reset();
   if (lost.empty() || std::uncaught_exceptions() > 0) return;
@@ -132,13 +131,7 @@ Processes::Link join(const Limits& limits) {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
   presence().emplace(Presence{meet(launch, limits), 0});
   take_place(launch, limits);
-  ProcessLink& link = presence()->link;
-  return {launch.seat.rank,
-          launch.seat.count,
-          [&link, limits](Blob own) { return StepLink(link, limits).share(std::move(own)); },
-          [&link] { return find_speaker(link); },
-          [&link, limits] { leave(link, limits); },
-          [&link] { show_life(link); }};
+  return as_processes(presence()->link, limits, end);
 }
 
 Job start(const JobRequest& job, BackendRequest request) {

@@ -78,6 +78,25 @@ RankPart missing_part(std::int32_t rank, Stop reason) {
   return part;
 }
 
+Stop find_stop(const std::vector<RankPart>& parts) {
+  for (const RankPart& part : parts)
+    if (part.result.reason != Stop::kNone) return part.result.reason;
+  return Stop::kNone;
+}
+
+std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts,
+                                      const std::function<bool(std::int32_t rank)>& is_gone) {
+  const Stop stop = find_stop(parts);
+  if (stop == Stop::kNone) return parts;
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    const auto rank = static_cast<std::int32_t>(at);
+    RankResult& result = parts[at].result;
+    if (result.failure == nullptr && is_gone(rank))
+      result.failure = missing_part(rank, stop).result.failure;
+  }
+  return parts;
+}
+
 void set_arrivals(std::vector<RankPart>& parts, const Program& program) {
   std::vector<Nanos> arrival(program.size(), 0);
   for (const RankPart& part : parts)

@@ -1,6 +1,9 @@
 // What one rank did in a step, as bytes for the other processes.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "exec/backend.h"
 #include "exec/blob.h"
 
@@ -19,6 +22,14 @@ RankPart read_part(const Blob& bytes);
 
 /// What is known of a rank that does not answer.
 RankPart missing_part(std::int32_t rank, Stop reason);
+
+/// Why a step was stopped, as the first rank that was says.
+Stop find_stop(const std::vector<RankPart>& parts);
+
+/// The parts of a stopped step, in which ranks have failed that told theirs and are gone since: who
+/// is told to stop because of a death must know whose.
+std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts,
+                                      const std::function<bool(std::int32_t rank)>& is_gone);
 
 /// A message ends when it arrives.
 void set_arrivals(std::vector<RankPart>& parts, const Program& program);

@@ -12,6 +12,9 @@ namespace bubblescope {
 /// leaves us little time.
 inline constexpr Nanos kStopGrace = 2'000'000'000;
 inline constexpr Nanos kShortStopGrace = 400'000'000;
+inline constexpr Nanos grace_of(Stop reason) {
+  return reason == Stop::kInterrupt ? kShortStopGrace : kStopGrace;
+}
 /// A process shows that it goes on this many times per --timeout.
 inline constexpr Nanos kShownPerTimeout = 8;
 

@@ -47,20 +47,21 @@ void TwoStreamOrder::repeat(std::int32_t times, std::string_view phase) {
   const std::vector<Turn> turns = parse_phase(phase);
   for (std::int32_t time = 0; time < times; ++time)
     for (const Turn& turn : turns) {
-      ops_.push_back(turn.oldest ? weight_grads_[weight_grads_taken_++]
-                                 : next(turn.kind, turn.stream));
-      ops_.back().pairing = turn.pairing;
+      Op& op = ops_.emplace_back();
+      op.kind = turn.kind;
+      op.pairing = turn.pairing;
+      if (turn.oldest) {
+        op.stage = weight_grads_[weight_grads_taken_].stage;
+        op.microbatch = weight_grads_[weight_grads_taken_++].microbatch;
+        continue;
+      }
+      const auto product = static_cast<std::size_t>(product_of(turn.kind));
+      op.stage = streams_[turn.stream].stage;
+      op.microbatch = streams_[turn.stream].first_microbatch + taken_[product][turn.stream]++;
+      if (turn.kind == OpKind::kInputGrad) weight_grads_.push_back({op.stage, op.microbatch});
     }
 }
 
 RankOrder TwoStreamOrder::take() && { return std::move(ops_); }
-
-Op TwoStreamOrder::next(OpKind kind, std::size_t stream) {
-  const std::int32_t stage = streams_[stream].stage;
-  const std::int32_t microbatch = streams_[stream].first_microbatch +
-                                  taken_[static_cast<std::size_t>(product_of(kind))][stream]++;
-  if (kind == OpKind::kInputGrad) weight_grads_.push_back(weight_grad(stage, microbatch));
-  return {stage, microbatch, 0, kind};
-}
 
 }  // namespace bubblescope

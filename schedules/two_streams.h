@@ -31,11 +31,15 @@ class TwoStreamOrder {
   RankOrder take() &&;
 
  private:
-  Op next(OpKind kind, std::size_t stream);
+  /// A micro-batch on one of the stages.
+  struct Passing {
+    std::int32_t stage = 0;
+    std::int32_t microbatch = 0;
+  };
 
   std::array<Stream, 2> streams_;
   std::array<std::array<std::int32_t, 2>, kProducts> taken_{};  ///< [product][stream]
-  std::vector<Op> weight_grads_;                                ///< in the order of their I
+  std::vector<Passing> weight_grads_;                           ///< in the order of their I
   std::size_t weight_grads_taken_ = 0;
   RankOrder ops_;
 };

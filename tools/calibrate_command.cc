@@ -8,6 +8,7 @@
 
 #include "exec/calibrate.h"
 #include "tools/calibrate_company.h"
+#include "tools/calibrate_messages.h"
 #include "tools/exports.h"
 #include "tools/measure.h"
 #include "traces/company_entry.h"
@@ -135,9 +136,7 @@ Json measure_costs(const Request& request, const Processes& processes) {
     if (processes.speaks())
       fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
   }
-  std::vector<Observation> observations;
-  for (const Measurement& measurement : measurements)
-    observations.push_back({measurement.step.program, measurement.steps});
+  const std::vector<Observation> observations = observations_of(measurements);
   const Schedule& schedule = measurements[0].step.schedule;
   const Calibration calibration = calibrate(observations, schedule.stages());
   MemoryModel memory;
@@ -151,8 +150,11 @@ Json measure_costs(const Request& request, const Processes& processes) {
   if (calibration.message)
     costs["message"] = {{"latency", duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);
-  if (!request.company || measurements[0].ranks_per_device == 1) return costs;
-  return with_company(std::move(costs), measurements, {request.options, request.run, processes});
+  if (request.company && measurements[0].ranks_per_device > 1)
+    return with_company(std::move(costs), measurements, {request.options, request.run, processes});
+  if (!find_backend(request.run.backend).time_messages || !calibration.message) return costs;
+  return with_messages(std::move(costs), {observations, {}, 1, calibration.message->mean}, schedule,
+                       request.run);
 }
 
 }  // namespace

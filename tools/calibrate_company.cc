@@ -8,6 +8,7 @@
 
 #include "exec/company_costs.h"
 #include "exec/company_program.h"
+#include "tools/calibrate_messages.h"
 #include "traces/company_entry.h"
 
 namespace bubblescope {
@@ -21,14 +22,6 @@ constexpr std::int64_t kEnough = 8;  // samples of real steps go before any of o
 std::string duration(Nanos time) { return fmt::format("{}ns", time); }
 
 using Seen = std::vector<std::optional<Estimate>>;
-
-Seen choose(const Seen& in_schedules, const Seen& on_their_own) {
-  Seen chosen = on_their_own;
-  for (std::size_t at = 0; at < chosen.size(); ++at)
-    if (in_schedules[at] && (!chosen[at] || in_schedules[at]->samples >= kEnough))
-      chosen[at] = in_schedules[at];
-  return chosen;
-}
 
 /// R's time stands under the name of what was recomputed.
 const char* key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
@@ -63,18 +56,28 @@ Json samples_of(const Seen& seen) {
   return list;
 }
 
+Nanos mean_of(const std::optional<Estimate>& estimate) {
+  return estimate ? std::max<Nanos>(0, estimate->mean) : 0;
+}
+
+}  // namespace
+
+std::vector<std::optional<Estimate>> choose_estimates(
+    const std::vector<std::optional<Estimate>>& in_schedules,
+    const std::vector<std::optional<Estimate>>& in_turns) {
+  Seen chosen = in_turns;
+  for (std::size_t at = 0; at < chosen.size(); ++at)
+    if (in_schedules[at] && (!chosen[at] || in_schedules[at]->samples >= kEnough))
+      chosen[at] = in_schedules[at];
+  return chosen;
+}
+
 std::vector<Observation> observations_of(const std::vector<Measurement>& schedules) {
   std::vector<Observation> observations;
   for (const Measurement& measurement : schedules)
     observations.push_back({measurement.step.program, measurement.steps});
   return observations;
 }
-
-Nanos mean_of(const std::optional<Estimate>& estimate) {
-  return estimate ? std::max<Nanos>(0, estimate->mean) : 0;
-}
-
-}  // namespace
 
 Json with_company(Json costs, const std::vector<Measurement>& schedules, const Bench& bench) {
   const Schedule& schedule = schedules[0].step.schedule;
@@ -91,7 +94,7 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
   for (std::size_t stage = 0; stage < apart.size(); ++stage) {
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
-      const Seen seen = choose(together[stage][kind], apart[stage][kind]);
+      const Seen seen = choose_estimates(together[stage][kind], apart[stage][kind]);
       costs["stages"][stage] = write_kind(
           std::move(costs["stages"][stage]),
           {kind, key_of(schedule, stage, kind), seen, schedule.shape.slices}, between_ops);
@@ -99,12 +102,13 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
     }
     samples.push_back(std::move(entry));
   }
-  if (calibration.message)
-    costs["message"]["latency"] =
-        duration(std::max<Nanos>(0, mean_of(calibration.message) - between_ops));
   costs["ranks_per_device"] = request.ranks_per_device;
   costs["measured"]["samples_by_busy_ranks"] = std::move(samples);
-  return costs;
+  if (!calibration.message) return costs;
+  const Nanos effective = std::max<Nanos>(0, mean_of(calibration.message) - between_ops);
+  return with_messages(std::move(costs),
+                       {real_steps, {observation}, request.ranks_per_device, effective}, schedule,
+                       bench.run);
 }
 
 }  // namespace bubblescope

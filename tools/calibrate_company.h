@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "exec/calibrate.h"
 #include "tools/measure.h"
 
 namespace bubblescope {
@@ -13,5 +15,13 @@ namespace bubblescope {
 /// show of this goes before what ops on their own show. Throws Error where a run breaks down.
 nlohmann::ordered_json with_company(nlohmann::ordered_json costs,
                                     const std::vector<Measurement>& schedules, const Bench& bench);
+
+/// What many real steps show of some company goes before what was seen in turns.
+std::vector<std::optional<Estimate>> choose_estimates(
+    const std::vector<std::optional<Estimate>>& in_schedules,
+    const std::vector<std::optional<Estimate>>& in_turns);
+
+/// All steps of all that was measured; refers to it.
+std::vector<Observation> observations_of(const std::vector<Measurement>& schedules);
 
 }  // namespace bubblescope

@@ -33,6 +33,41 @@ double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
   return expected == 0 ? 0 : (held - expected) / expected;
 }
 
+/// Of the fullest ranks' pools.
+struct FullestPools {
+  Bytes predicted = 0;
+  PoolUse measured;
+};
+
+FullestPools fullest_pools(const Comparison& comparison) {
+  FullestPools fullest;
+  for (const Bytes predicted : comparison.predicted_pools)
+    fullest.predicted = std::max(fullest.predicted, predicted);
+  for (const PoolUse& pool : comparison.measured.pools) {
+    fullest.measured.peak = std::max(fullest.measured.peak, pool.peak);
+    fullest.measured.reserved = std::max(fullest.measured.reserved, pool.reserved);
+  }
+  return fullest;
+}
+
+/// Empty where there are no pools.
+std::optional<double> pool_error(const Comparison& comparison) {
+  if (comparison.measured.pools.empty()) return std::nullopt;
+  const FullestPools pools = fullest_pools(comparison);
+  return ratio(pools.measured.peak - pools.predicted, pools.predicted);
+}
+
+/// "pool of the fullest rank: 12.1 MiB predicted, 12.1 MiB measured (+0.00 %), 13.0 MiB reserved".
+std::string describe_pools(const Comparison& comparison) {
+  const auto mebibytes = [](Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  const FullestPools pools = fullest_pools(comparison);
+  return fmt::format(
+      "pool of the fullest rank: {:.3g} MiB predicted, {:.3g} MiB measured ({:+.2f} %), {:.3g} MiB "
+      "reserved",
+      mebibytes(pools.predicted), mebibytes(pools.measured.peak),
+      100 * comparison.error.peak_pool.value_or(0), mebibytes(pools.measured.reserved));
+}
+
 PredictionError find_error(const Step& predicted, const Step& measured) {
   const TimelineDifference difference =
       compare_timelines(predicted.program, predicted.timeline, measured.program, measured.timeline);
@@ -77,6 +112,8 @@ PredictionError largest(const std::vector<Comparison>& comparisons) {
     worst.op_start_p50 = std::max(worst.op_start_p50, error.op_start_p50);
     worst.op_start_p95 = std::max(worst.op_start_p95, error.op_start_p95);
     worst.peak_memory = std::max(worst.peak_memory, std::abs(error.peak_memory));
+    if (error.peak_pool)
+      worst.peak_pool = std::max(worst.peak_pool.value_or(0), std::abs(*error.peak_pool));
   }
   return worst;
 }
@@ -84,9 +121,16 @@ PredictionError largest(const std::vector<Comparison>& comparisons) {
 std::string error_json(const PredictionError& error) {
   return fmt::format(
       "\"error\":{{\"makespan\":{},\"bubble_ratio\":{},\"op_start_p50\":{},\"op_start_p95\":{},"
-      "\"peak_memory\":{}}}",
+      "\"peak_memory\":{}{}}}",
       std::abs(error.makespan), std::abs(error.bubble_ratio), error.op_start_p50,
-      error.op_start_p95, std::abs(error.peak_memory));
+      error.op_start_p95, std::abs(error.peak_memory),
+      error.peak_pool ? fmt::format(",\"peak_pool\":{}", std::abs(*error.peak_pool)) : "");
+}
+
+/// What was predicted of the pools; empty where there are none.
+std::string pools_json(const std::vector<Bytes>& pools) {
+  if (pools.empty()) return "";
+  return fmt::format(",\"predicted_pools\":{{\"peak_bytes\":[{}]}}", fmt::join(pools, ","));
 }
 
 std::string parting_json(const std::optional<OpShift>& parting) {
@@ -111,13 +155,17 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
 }  // namespace
 
 Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench) {
-  Comparison comparison{label, std::move(predicted), {}, {}};
+  Comparison comparison{label, std::move(predicted), {}, {}, {}};
   const Step& step = comparison.predicted;
   comparison.measured = measure(step.schedule, step.program, bench);
   if (comparison.measured.breakdown)
     throw Error(comparison.measured.breakdown->fault,
                 label + ": " + comparison.measured.breakdown->message);
   comparison.error = find_error(step, comparison.measured.step);
+  if (!comparison.measured.pools.empty())
+    comparison.predicted_pools = predict_pool_bytes({step.schedule, step.program, step.timeline},
+                                                    bench.run.training, bench.run.device.precision);
+  comparison.error.peak_pool = pool_error(comparison);
   return comparison;
 }
 
@@ -157,6 +205,8 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
                             describe(error.parting));
     if (comparison.measured.proof)
       partings += fmt::format("{:<{}}{}\n", "", width, to_string(*comparison.measured.proof));
+    if (error.peak_pool)
+      partings += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
   text += "\n" + partings;
   if (const std::optional<double> tau = kendall_tau(comparisons))
@@ -188,10 +238,10 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
 std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
   std::string reports;
   for (const Comparison& comparison : comparisons) {
-    const std::string members = json_members(comparison.measured) + ",\n " +
-                                error_json(comparison.error) + "," +
-                                parting_json(comparison.error.parting) +
-                                ",\n \"predicted\":" + report_json(comparison.predicted);
+    const std::string members =
+        json_members(comparison.measured) + ",\n " + error_json(comparison.error) + "," +
+        parting_json(comparison.error.parting) + pools_json(comparison.predicted_pools) +
+        ",\n \"predicted\":" + report_json(comparison.predicted);
     reports += (reports.empty() ? "" : ",\n") +
                with_members(report_json(comparison.measured.step), members);
   }

@@ -17,6 +17,8 @@ struct PredictionError {
   double op_start_p50 = 0;  ///< of the predicted step
   double op_start_p95 = 0;
   double peak_memory = 0;  ///< of the fullest rank's peak
+  /// Of the fullest pool's peak; empty where activations have no pools.
+  std::optional<double> peak_pool;
   /// Where the two first part: by a hundredth of the step or more.
   std::optional<OpShift> parting;
 };
@@ -25,6 +27,7 @@ struct Comparison {
   std::string label;
   Step predicted;
   Measurement measured;
+  std::vector<Bytes> predicted_pools;  ///< per rank; empty where activations have no pools
   PredictionError error;
 };
 

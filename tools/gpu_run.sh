@@ -167,8 +167,8 @@ if ! $rehearses; then
   step "kernels and steps on the GPU" 90 bash -c 'tests "-GpuGradients.*:*GpuSpeed*:GpuExecutor.*"'
   step "gradients of every schedule, fp32 and bf16" 120 bash -c 'tests "GpuGradients.*"'
 fi
-step "proofs from the command line, fp32" 60 bash -c 'prove fp32'
-$rehearses || step "proofs from the command line, bf16" 60 bash -c 'prove bf16'
+step "proofs from the command line, fp32" 90 bash -c 'prove fp32'
+$rehearses || step "proofs from the command line, bf16" 90 bash -c 'prove bf16'
 if $rehearses; then
   :
 elif command -v compute-sanitizer > /dev/null; then

@@ -69,7 +69,7 @@ def errors_of(runs):
     steps = sorted(abs(step_error(run)) for run in runs)
     bubbles = [abs(run["measured_bubble_ratio"] - run["predicted_bubble_ratio"]) for run in runs]
     starts = [run["error"]["op_start_p95"] for run in runs]
-    memory = [run["error"]["peak_memory"] for run in runs]
+    memory = [max(run["error"]["peak_memory"], run["error"].get("peak_pool", 0)) for run in runs]
     return [statistics.median(steps), steps[-1], max(bubbles), max(starts), max(memory)]
 
 

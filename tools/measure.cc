@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "exec/device.h"
-#include "exec/job.h"
 #include "exec/signs_of_life.h"
 #include "exec/timed_work.h"
 #include "sim/analysis/analyze.h"
@@ -106,6 +105,7 @@ void start(Measurement& measurement, const Bench& bench) {
   keep(measurement, execute_on(*job.backend, step.program, run, job.after_step));
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
+  if (job.pools) measurement.pools = job.pools();
   measurement.trained = job.result();
   prove_training(measurement, bench, job.copies);
 }
@@ -168,13 +168,31 @@ std::vector<Timeline> time_program(const Schedule& schedule, const Program& prog
   return std::move(execution.steps);
 }
 
+namespace {
+
+/// Empty where there are no pools.
+std::string pools_json(const std::vector<PoolUse>& pools) {
+  if (pools.empty()) return "";
+  std::vector<Bytes> peaks;
+  std::vector<Bytes> reserved;
+  for (const PoolUse& pool : pools) {
+    peaks.push_back(pool.peak);
+    reserved.push_back(pool.reserved);
+  }
+  return fmt::format(",\"pools\":{{\"peak_bytes\":[{}],\"reserved_bytes\":[{}]}}",
+                     fmt::join(peaks, ","), fmt::join(reserved, ","));
+}
+
+}  // namespace
+
 std::string json_members(const Measurement& measurement) {
   const char* match = !measurement.proof ? "null" : measurement.proof->matches ? "true" : "false";
   return fmt::format(
-      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}",
+      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}",
       json_string(measurement.work), json_string(measurement.device), match,
       fmt::join(measurement.makespans, ","),
-      measurement.proof ? ",\"proof\":" + json_string(to_string(*measurement.proof)) : "");
+      measurement.proof ? ",\"proof\":" + json_string(to_string(*measurement.proof)) : "",
+      pools_json(measurement.pools));
 }
 
 std::string with_members(const std::string& report_json, const std::string& members) {

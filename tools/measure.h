@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/execute.h"
+#include "exec/job.h"
 #include "exec/training/proof.h"
 #include "tools/predict.h"
 #include "tools/run_options.h"
@@ -25,6 +26,7 @@ struct Measurement {
   std::vector<Timeline> steps;    ///< every measured step
   std::vector<Nanos> makespans;   ///< of every measured step
   std::vector<Bytes> peak_bytes;  ///< of activations, per rank; empty where nothing was held
+  std::vector<PoolUse> pools;     ///< per rank; empty where activations have no pools
   std::optional<Proof> proof;     ///< of what was trained; empty where nothing was
   TrainingResult trained;
   std::optional<Breakdown> breakdown;

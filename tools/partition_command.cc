@@ -83,6 +83,24 @@ Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
   return {};
 }
 
+/// What is taken for granted because no flag says otherwise.
+void say_defaults(const LayerGraph& graph, const PartitionOptions& options) {
+  const bool alone = options.repeats == 1 &&
+                     std::any_of(graph.layers.begin(), graph.layers.end(), [](const Layer& layer) {
+                       return layer.name.starts_with("enc-") || layer.name.starts_with("dec-");
+                     });
+  if (alone)
+    fmt::print(stderr,
+               "bubblescope: {} has the operators of one layer, which is taken once; "
+               "--repeat-layers says how many there are\n",
+               graph.source);
+  if (options.method == PartitionMethod::kPipedream && options.worker_count() > 1 &&
+      options.bytes_per_second.empty())
+    fmt::print(stderr,
+               "bubblescope: without --bandwidth replicas agree on their weights at once, "
+               "and messages take no time\n");
+}
+
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
   PartitionPlan planned{graph, plan(graph, options), {}};
   const std::vector<PartitionStage>& stages = planned.partition.stages;
@@ -100,21 +118,19 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
   return planned;
 }
 
-/// For every micro-batch a link carries an activation one way and its gradient the other; replicas
-/// have links of their own.
+/// By the rule of --transfers, over the slowest of the links.
 void warn_of_slow_messages(const Partition& partition, const PartitionOptions& options) {
   if (options.bytes_per_second.empty()) return;
-  const auto speed = static_cast<double>(
-      *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end()));
+  const Bytes speed =
+      *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end());
   const std::vector<PartitionStage>& stages = partition.stages;
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
-    const std::int32_t links = std::min(stages[at].replicas, stages[at + 1].replicas);
-    const double message = 1e9 * static_cast<double>(stages[at].output) / speed / links;
-    if (message <= static_cast<double>(partition.period)) continue;
+    const Nanos message = transfer_time(stages[at].output, speed, stages[at + 1].replicas);
+    if (message <= partition.period) continue;
     fmt::print(stderr,
                "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
                "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
-               at, message / 1e6, static_cast<double>(partition.period) / 1e6,
+               at, static_cast<double>(message) / 1e6, static_cast<double>(partition.period) / 1e6,
                options.method == PartitionMethod::kPipedream && !options.counts_transfers
                    ? "; --transfers counts them"
                    : "; cut elsewhere or give more bandwidth");
@@ -135,6 +151,7 @@ int run_partition(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   options = settled(std::move(options));
   const LayerGraph graph = read_model_profile(options.profile, options.repeats);
+  say_defaults(graph, options);
   const PartitionPlan planned = plan_for(graph, options);
   warn_of_slow_messages(planned.partition, options);
   if (output) {

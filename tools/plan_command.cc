@@ -1,16 +1,17 @@
 // plan: many configurations, ranked, and why.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "exec/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
 #include "tools/model_evaluator.h"
 #include "tools/plan_options.h"
+#include "tools/plan_warnings.h"
 #include "tools/sweep.h"
 #include "tools/terminal.h"
 #include "traces/plan_table.h"
@@ -64,15 +65,6 @@ PlanTable tabulate(const std::vector<Configuration>& configurations,
   return table;
 }
 
-/// Every walk takes and gives back the same few large blocks: keep them instead of asking the
-/// system for fresh pages each time, which costs as much as the walk.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-#endif
-}
-
 void print_table(PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
     const DrawOptions terminal = terminal_draw_options();
@@ -86,6 +78,7 @@ void print_table(PlanTable table, const PlanOptions& options) {
 
 int show(PlanTable table, const PlanOptions& options) {
   const int status = table.plans.empty() ? 1 : 0;
+  warn_of_plans(table.plans, options.predict);
   if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
   print_table(std::move(table), options);
   return status;
@@ -99,7 +92,13 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.ranks = options.axes.ranks;
   axes.chunks = options.axes.chunks;
   const ModelPlanner planner(options.predict, std::move(axes));
-  if (options.predict.model.explain) print_assumptions(planner.model());
+  if (options.predict.model.explain) {
+    print_assumptions(planner.model());
+    fmt::print(stderr,
+               "sharing: every device has a link of its own to other nodes; messages both ways and "
+               "gradients are timed as if each had it alone, because sharing it needs time order, "
+               "which takes ten times as long per plan ('simulate --network' has it for one)\n");
+  }
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error("no ranks and micro-batches divide these --gpus and this --global-batch-size");
@@ -115,6 +114,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
 
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
+  say_defaults(!axes.ranks.empty(), !axes.microbatches.empty());
   if (axes.ranks.empty()) axes.ranks = {4};
   if (axes.chunks.empty()) axes.chunks = {1};
   if (axes.microbatches.empty()) axes.microbatches = {8};
@@ -139,7 +139,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 /// A plan as it was asked of its shards, shown as it is asked for now.
 int run_sweep(PlanOptions options, const Arguments& arguments, std::optional<PlanJournal> whole) {
   options.axes.schedules = schedules_of(options.schedules, options.sliced());
-  keep_freed_memory();
+  keep_freed_memory();  // every walk takes and gives back the same few large blocks
   JournaledSweep sweep(arguments, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);

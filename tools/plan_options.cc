@@ -154,6 +154,8 @@ void add_run_options(CLI::App& app, PlanOptions& options) {
 void expect_sound_files(const PlanOptions& options) {
   if (!options.parts.empty() && (options.shard || !options.journal.empty()))
     throw Error("--merge reads what is there; leave --shard and --resume out");
+  if (std::find(options.parts.begin(), options.parts.end(), "-") != options.parts.end())
+    throw Error("--merge reads plain files; give their names instead of -");
   if (options.journal == "-" || options.journal.ends_with(".gz"))
     throw Error("--resume adds to a plain file; give a name that is neither - nor ends in .gz");
 }

@@ -96,6 +96,14 @@ std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
   return missing;
 }
 
+/// What came through stdin cannot be known again.
+void expect_files(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments)
+    if (argument == "-" || argument.ends_with("=-"))
+      throw Error(
+          "a plan that is kept or shared out must read the same again: give a file instead of -");
+}
+
 PlanJournal with_part(PlanJournal whole, PlanJournal part) {
   for (std::size_t at = 0; at < part.outcomes.size(); ++at)
     if (part.outcomes[at]) whole.outcomes[at] = std::move(part.outcomes[at]);
@@ -197,7 +205,10 @@ JournaledSweep::JournaledSweep(std::vector<std::string> arguments, SweepFiles fi
   }
   owner_.shard = files_.shard.value_or(Shard{});
   const bool keeps = owner_.shard.count > 1 || !files_.journal.empty();
-  if (keeps) owner_.fingerprint = fingerprint_of(arguments);
+  if (keeps) {
+    expect_files(arguments);
+    owner_.fingerprint = fingerprint_of(arguments);
+  }
   owner_.arguments = std::move(arguments);
 }
 
@@ -215,6 +226,12 @@ PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
   const std::string path = path_of(shard);
   std::optional<PlanJournal> known = read_plan_journal(path);
   if (!known) return empty;
+  if (known->owner.arguments == owner_.arguments && known->owner.shard == shard &&
+      known->owner.fingerprint != owner_.fingerprint)
+    throw Error(
+        fmt::format("{} is of this plan, but a file that it reads has changed since, or "
+                    "the program has; give another file, or remove it",
+                    path));
   if (known->owner != empty.owner)
     throw Error(
         fmt::format("{} is of another plan: 'plan {}', shard {}/{}; give another file, or "

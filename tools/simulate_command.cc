@@ -67,7 +67,7 @@ int run_simulate(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   const Step step = predict(schedule, options);
-  warn_of_unused_costs(options.cost.uniform, step.program);
+  warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && format == "csv")
     fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);

@@ -4,7 +4,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+
+#include "exec/launchers.h"
 
 namespace bubblescope {
 
@@ -12,12 +16,19 @@ namespace {
 
 constexpr int kDefaultWidth = 80;
 
+/// Which gives every process a terminal of its own, wherever its output goes.
+bool is_below_mpirun() {
+  return std::any_of(std::begin(kMpiruns), std::end(kMpiruns), [](const Launcher& launcher) {
+    return std::getenv(launcher.rank) != nullptr;
+  });
+}
+
 }  // namespace
 
 DrawOptions terminal_draw_options() {
   DrawOptions options;
   options.width = kDefaultWidth;
-  if (isatty(STDOUT_FILENO) == 0) return options;
+  if (isatty(STDOUT_FILENO) == 0 || is_below_mpirun()) return options;
   const char* no_colour = std::getenv("NO_COLOR");
   options.colour = no_colour == nullptr || *no_colour == '\0';
   winsize size{};

@@ -5,7 +5,8 @@
 
 namespace bubblescope {
 
-/// Width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns elsewhere.
+/// Width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns elsewhere,
+/// and under mpirun, whose terminals are not those where the output ends.
 DrawOptions terminal_draw_options();
 
 }  // namespace bubblescope

@@ -25,7 +25,7 @@ bool has_op(const Program& program, OpKind kind) {
 
 }  // namespace
 
-void warn_of_unused_costs(const UniformCost& cost, const Program& program) {
+void warn_of_unused_costs(const UniformCost& cost, std::span<const Program> programs) {
   const UpdateCost& update = cost.update;
   const GivenCost all[] = {
       {"--r", cost.recompute.has_value(), OpKind::kRecompute, "--recompute full"},
@@ -37,8 +37,12 @@ void warn_of_unused_costs(const UniformCost& cost, const Program& program) {
       {"--unshard", update.unshard > 0, OpKind::kUnshard, "--fsdp"},
       {"--norm", cost.norm > 0, OpKind::kNorm, "--optimizer barrier"},
   };
+  const auto is_used = [&](OpKind kind) {
+    return std::any_of(programs.begin(), programs.end(),
+                       [kind](const Program& program) { return has_op(program, kind); });
+  };
   for (const GivenCost& cost_of : all)
-    if (cost_of.given && !has_op(program, cost_of.kind))
+    if (cost_of.given && !is_used(cost_of.kind))
       fmt::print(stderr, "bubblescope: {} changes nothing: the step has no such op; add {}\n",
                  cost_of.flag, cost_of.remedy);
 }

@@ -1,13 +1,16 @@
 // Costs that were given for ops that a step does not have.
 #pragma once
 
+#include <span>
+
 #include "sim/ir/program.h"
 #include "sim/model/cost_model.h"
 
 namespace bubblescope {
 
-/// Says on stderr which of these costs changed nothing, and which flag brings the ops that they are
-/// of: a question about an optimizer step must not be answered with a step that has none.
-void warn_of_unused_costs(const UniformCost& cost, const Program& program);
+/// Says on stderr which of these costs changed nothing in any of the programs, and which flag
+/// brings the ops that they are of: a question about an optimizer step must not be answered with a
+/// step that has none.
+void warn_of_unused_costs(const UniformCost& cost, std::span<const Program> programs);
 
 }  // namespace bubblescope

@@ -22,7 +22,7 @@ Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / r
 /// Without slices a schedule that cuts sequences is another one under a second name.
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   const bool trains_synchronously =
-      def.name != "forward-only" && def.name != "pipedream" && def.name != "pipedream-2bw";
+      def.name != "forward-only" && !def.name.starts_with("pipedream");
   return trains_synchronously && def.reads_costs == searched && (sliced || !def.cuts_sequences);
 }
 

@@ -22,28 +22,12 @@ double read_bandwidth(const JsonNode& node) {
   return bandwidth_gbps;
 }
 
-/// A number, or pairs of a size and a number.
-std::vector<SpeedPoint> read_points(const JsonNode& node) {
-  if (node.value().is_number()) return {{0, read_bandwidth(node)}};
-  std::vector<SpeedPoint> points;
-  for (std::size_t at = 0; at < node.size(); ++at) {
-    const JsonNode pair = node[at];
-    if (pair.size() != 2) pair.refuse("must be a size and a bandwidth, such as [\"1MiB\", 200]");
-    const JsonNode bytes = pair[0];
-    const JsonNode bandwidth = pair[1];
-    points.push_back({bytes.bytes(), read_bandwidth(bandwidth)});
-    if (at > 0 && points[at].bytes <= points[at - 1].bytes)
-      bytes.refuse("must be larger than the size before it");
-  }
-  if (points.empty()) node.refuse("is empty; give a number, or a size and a number");
-  return points;
-}
-
 LinkSpeed read_speed(const JsonNode& node) {
   node.expect_keys({"latency", "bandwidth_gbps"});
   LinkSpeed speed;
   if (const auto latency = node.find("latency")) speed.latency = latency->duration();
-  if (const auto bandwidth = node.find("bandwidth_gbps")) speed.points = read_points(*bandwidth);
+  if (const auto bandwidth = node.find("bandwidth_gbps"))
+    speed.points = read_bandwidths(*bandwidth);
   return speed;
 }
 
@@ -84,6 +68,22 @@ void add_devices(Cluster& cluster, const DeviceEntry& entry, std::int32_t ranks)
 }
 
 }  // namespace
+
+std::vector<SpeedPoint> read_bandwidths(const JsonNode& node) {
+  if (node.value().is_number()) return {{0, read_bandwidth(node)}};
+  std::vector<SpeedPoint> points;
+  for (std::size_t at = 0; at < node.size(); ++at) {
+    const JsonNode pair = node[at];
+    if (pair.size() != 2) pair.refuse("must be a size and a bandwidth, such as [\"1MiB\", 200]");
+    const JsonNode bytes = pair[0];
+    const JsonNode bandwidth = pair[1];
+    points.push_back({bytes.bytes(), read_bandwidth(bandwidth)});
+    if (at > 0 && points[at].bytes <= points[at - 1].bytes)
+      bytes.refuse("must be larger than the size before it");
+  }
+  if (points.empty()) node.refuse("is empty; give a number, or a size and a number");
+  return points;
+}
 
 ClusterEntry read_cluster(const JsonNode& node) {
   node.expect_keys({"ranks_per_node", "message_bytes", "within_node", "between_nodes", "devices"});

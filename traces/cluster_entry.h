@@ -41,6 +41,10 @@ struct ClusterEntry {
 /// Reads the value of the key. Throws Error with the JSON pointer of the first fault.
 ClusterEntry read_cluster(const JsonNode& node);
 
+/// Reads a number, or pairs of a size and a number, each in Gb/s: linear between the sizes. Throws
+/// Error.
+std::vector<SpeedPoint> read_bandwidths(const JsonNode& node);
+
 /// Places ranks and devices: the first ranks_per_node ranks are node 0, the first ranks_per_device
 /// share device 0. `message` is what "message" says.
 Cluster place(const ClusterEntry& entry, const LinkSpeed& message, Bytes message_bytes,

@@ -68,7 +68,7 @@ CompanyEntry read_company(const JsonNode& node) {
 std::optional<Contention> contention(const CostFile& file, const Schedule& schedule) {
   const bool any = std::any_of(file.stages.begin(), file.stages.end(),
                                [](const StageEntry& entry) { return entry.in_company; });
-  if (!any) return {};
+  if (!any && file.message_in_company.empty()) return {};
   Contention made;
   made.ranks_per_device = file.ranks_per_device.value_or(schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
@@ -84,6 +84,8 @@ std::optional<Contention> contention(const CostFile& file, const Schedule& sched
     auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
     if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
   }
+  made.message = slowdown_of(file.message_in_company, static_cast<Nanos>(file.message.nanos()),
+                             file.file + ": /message/in_company");
   return made;
 }
 

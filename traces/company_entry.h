@@ -1,7 +1,7 @@
 // What a cost file says of ops in company: what they take while other ranks of their device are at
 // work too.
 //
-//   {"ranks_per_device": 4,
+//   {"ranks_per_device": 4, "message": {"latency": "9us", "in_company": ["10us", "11us"]},
 //    "stages": [{"forward": "1ms", "input_grad": "1ms", "weight_grad": "0.9ms",
 //                "in_company": {"forward": ["1.02ms", "1.05ms", "1.1ms"],   2, 3 and 4 ranks busy
 //                               "input_grad": ["1.03ms"]}}]}                2 or more
@@ -30,8 +30,8 @@ inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
 /// Reads a stage's "in_company". Throws Error with the JSON pointer of the first fault.
 CompanyEntry read_company(const JsonNode& node);
 
-/// How a schedule's ranks slow each other; nothing where no stage of the file says so.
-/// Throws Error where an op is said to be faster in company than alone.
+/// How a schedule's ranks slow each other; nothing where neither a stage of the file nor its
+/// message says so. Throws Error where an op is said to be faster in company than alone.
 std::optional<Contention> contention(const CostFile& file, const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -74,8 +74,10 @@ Transfer read_transfer(const JsonNode& node, Transfer transfer) {
   if (const auto latency = node.find("latency")) transfer.latency = latency->duration();
   if (const auto bytes = node.find("bytes")) transfer.bytes = bytes->bytes();
   if (const auto bandwidth = node.find("bandwidth_gbps"))
-    transfer.bandwidth_gbps = bandwidth->positive_number();
-  if (transfer.bytes > 0 && !transfer.bandwidth_gbps)
+    transfer.bandwidths = bandwidth->value().is_array()
+                              ? read_bandwidths(*bandwidth)
+                              : std::vector<SpeedPoint>{{0, bandwidth->positive_number()}};
+  if (transfer.bytes > 0 && transfer.bandwidths.empty())
     node.refuse(
         "has 'bytes' without 'bandwidth_gbps'; add it, or give the whole time as 'latency'");
   if (transfer.nanos() > kLongest)
@@ -96,8 +98,11 @@ LinkEntry read_link(const JsonNode& node, const Transfer& message) {
 void read_messages(const JsonNode& root, CostFile& costs) {
   Transfer message;
   if (const auto node = root.find("message")) {
-    node->expect_keys({"latency", "bytes", "bandwidth_gbps"});
+    node->expect_keys({"latency", "bytes", "bandwidth_gbps", "in_company"});
     message = read_transfer(*node, message);
+    if (const auto list = node->find("in_company"))
+      for (std::size_t at = 0; at < list->size(); ++at)
+        costs.message_in_company.push_back((*list)[at].duration());
   }
   costs.message = message;
   if (const auto links = root.find("links"))
@@ -127,15 +132,12 @@ void read_memory(const JsonNode& root, CostFile& costs) {
 
 /// A bit takes 1 / bandwidth_gbps nanoseconds.
 double Transfer::nanos() const {
+  if (bandwidths.empty()) return static_cast<double>(latency);
   const double bits = 8.0 * static_cast<double>(bytes);
-  return static_cast<double>(latency) + (bandwidth_gbps ? std::ceil(bits / *bandwidth_gbps) : 0);
+  return static_cast<double>(latency) + std::ceil(bits / speed().bandwidth_gbps(bytes));
 }
 
-LinkSpeed Transfer::speed() const {
-  LinkSpeed speed{latency, {}};
-  if (bandwidth_gbps) speed.points.push_back({0, *bandwidth_gbps});
-  return speed;
-}
+LinkSpeed Transfer::speed() const { return {latency, bandwidths}; }
 
 CostFile read_cost_file(const std::string& path) {
   return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);

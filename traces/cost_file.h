@@ -59,7 +59,7 @@ struct CopyEntry {
 struct Transfer {
   Nanos latency = 0;
   Bytes bytes = 0;
-  std::optional<double> bandwidth_gbps;
+  std::vector<SpeedPoint> bandwidths;  ///< by size
 
   double nanos() const;
   LinkSpeed speed() const;
@@ -75,6 +75,7 @@ struct CostFile {
   std::string file;  ///< for messages
   std::vector<StageEntry> stages;
   Transfer message;
+  std::vector<Nanos> message_in_company;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;

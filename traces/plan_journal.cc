@@ -143,6 +143,8 @@ std::string fingerprint_of(const std::vector<std::string>& arguments) {
 
 std::optional<PlanJournal> read_plan_journal(const std::string& path) {
   if (!std::filesystem::exists(path)) return {};
+  if (!std::filesystem::is_regular_file(path))
+    throw Error(path + " is no plain file, which a journal must be; give the name of one");
   const std::string text = read_file(path);
   const std::size_t end = text.find('\n');
   const std::string_view first = std::string_view(text).substr(0, end);

@@ -60,15 +60,24 @@ std::vector<Column> columns_for(const std::vector<Plan>& plans) {
   };
 }
 
+/// Of the column of names, in all tables.
+std::size_t name_width(const PlanTable& table) {
+  std::size_t width = 15;
+  for (const Plan& plan : table.plans) width = std::max(width, plan.configuration.schedule.size());
+  for (const Refusal& refused : table.refusals) width = std::max(width, refused.schedule.size());
+  return width;
+}
+
 std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
                           std::size_t rows) {
   const std::vector<Column> columns = columns_for(table.plans);
-  std::string text = fmt::format("   # {:<15}", "schedule");
+  const std::size_t width = name_width(table);
+  std::string text = fmt::format("   # {:<{}}", "schedule", width);
   for (const Column& column : columns)
     if (column.shown) text += fmt::format("{:>{}}", column.title, column.width);
   const auto add_row = [&](std::size_t at) {
     const Plan& plan = table.plans[at];
-    text += fmt::format("\n{:>4} {:<15}", at + 1, plan.configuration.schedule);
+    text += fmt::format("\n{:>4} {:<{}}", at + 1, plan.configuration.schedule, width);
     for (const Column& column : columns)
       if (column.shown) text += fmt::format("{:>{}}", column.cell(plan), column.width);
     if (std::find(front.begin(), front.end(), at) != front.end()) text += "  *";
@@ -120,8 +129,8 @@ std::string write_losers(const PlanTable& table) {
   for (const std::size_t at : best) {
     if (at == 0) continue;
     const Plan& plan = table.plans[at];
-    text += fmt::format("  {:<15} #{:<5} {}\n", plan.configuration.schedule, at + 1,
-                        write_loss(plan, table.plans[0]));
+    text += fmt::format("  {:<{}} #{:<5} {}\n", plan.configuration.schedule, name_width(table),
+                        at + 1, write_loss(plan, table.plans[0]));
   }
   return text;
 }
@@ -129,7 +138,7 @@ std::string write_losers(const PlanTable& table) {
 std::string write_refusals(const PlanTable& table) {
   std::string text;
   for (const Refusal& refused : table.refusals)
-    text += fmt::format("  {:<15} {}: {}\n", refused.schedule,
+    text += fmt::format("  {:<{}} {}: {}\n", refused.schedule, name_width(table),
                         counted(refused.configurations, "configuration"), refused.reason);
   return text.empty() ? text : "\nno plans:\n" + text;
 }

@@ -32,7 +32,8 @@ class ActivationPool {
   void give(void* memory, std::size_t bytes);
 
   Bytes held() const { return held_; }
-  Bytes peak() const { return peak_; }          ///< the most that was held at once
+  Bytes peak() const { return peak_; }          ///< the most that was held at once,
+  void forget_peak() { peak_ = held_; }         ///< from now on
   Bytes reserved() const { return reserved_; }  ///< taken from the device
 
  private:

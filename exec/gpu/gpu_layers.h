@@ -26,6 +26,7 @@ class GpuLayers {
   void set_stream(void* stream) { stream_ = stream; }
   BubblescopeNumber number() const { return number_; }
   ActivationPool& pool() { return pool_; }
+  const ActivationPool& pool() const { return pool_; }
 
   GpuMatrix make(std::int32_t rows, std::int32_t columns);
   void drop(const GpuMatrix& matrix);

@@ -75,6 +75,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
       contexts_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                          job.schedule.shape.microbatches)),
       held_(job.program.size(), machine.ranks()),
+      pools_(held_),
       gradient_scale_(gradient_scale(job.schedule)),
       updates_inside_(exchange_.copies == 1 && updates_inside(job)) {
   if (!schedule_.keeper_of_rank.empty()) order_.emplace(program_);
@@ -108,11 +109,15 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   if (instruction.role != Role::kWork) return;
   enqueued_ = id;
   held_.begin(id);
-  if (is_compute(op.kind)) {
-    layers_of(op).set_stream(stream);
-    layers_of(op).pool().set_user(id);
-  }
+  GpuLayers& layers = layers_of(instruction);
+  if (is_compute(op.kind)) layers.set_stream(stream);
+  ActivationPool& pool = layers.pool();
+  pool.set_user(id);
+  pool.forget_peak();
+  const Bytes before = pool.held();
   run(id, stream);
+  pools_.begin(id);
+  pools_.change(id, instruction.rank, pool.held() - before, pool.peak() - before);
 }
 
 GpuMessage GpuTraining::find_message(const Op& op) const {
@@ -279,6 +284,7 @@ void GpuTraining::forget_context(const Op& op, std::int32_t last_slice) {
 
 void GpuTraining::finish_step(const HeldMemory::Times& times) {
   held_.note_step(times);
+  pools_.note_step(times);
   double loss = data_.sum_losses();
   if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
   step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
@@ -286,6 +292,13 @@ void GpuTraining::finish_step(const HeldMemory::Times& times) {
   weights_.sum_replicas();
   if (exchange_.sum_replicas) exchange_.sum_replicas();
   weights_.update();
+}
+
+std::vector<PoolUse> GpuTraining::pools() const {
+  std::vector<PoolUse> pools(layers_.size());
+  for (std::size_t rank = 0; rank < pools.size(); ++rank)
+    if (layers_[rank]) pools[rank] = {pools_.peaks()[rank], layers_[rank]->pool().reserved()};
+  return pools;
 }
 
 TrainingResult GpuTraining::result() const {

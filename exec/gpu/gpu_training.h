@@ -57,6 +57,9 @@ class GpuTraining {
   /// The most bytes of activations that each rank has held between ops.
   const std::vector<Bytes>& peak_bytes() const { return held_.peaks(); }
 
+  /// Of each rank that runs here.
+  std::vector<PoolUse> pools() const;
+
  private:
   /// Of a micro-batch, or of a slice of one, on a stage.
   struct MicrobatchState {
@@ -82,6 +85,9 @@ class GpuTraining {
   void hold(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
   GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
+  GpuLayers& layers_of(const Instruction& instruction) {
+    return *layers_[static_cast<std::size_t>(instruction.rank)];
+  }
   MicrobatchState& state_of(const Op& op);
   GpuMatrix input_of(const Op& op) const;
   const GpuSliceContext* context_of(const Op& op);
@@ -103,7 +109,8 @@ class GpuTraining {
   std::optional<CertainOrder> order_;      ///< where ranks' memory is used on several streams
   std::vector<MicrobatchState> states_;    ///< [stage * forwards + Schedule::forward_index]
   std::vector<GpuSliceContext> contexts_;  ///< [stage * microbatches + microbatch], as needed
-  HeldMemory held_;
+  HeldMemory held_;                        ///< between ops
+  HeldMemory pools_;                       ///< while they run, too
   float gradient_scale_;
   InstructionId enqueued_ = 0;   ///< the one whose work is being enqueued
   bool updates_inside_ = false;  ///< by the program's own optimizer steps

@@ -18,14 +18,14 @@ struct Moment {
 HeldMemory::HeldMemory(InstructionId instructions, std::int32_t ranks)
     : changes_(instructions), peaks_(static_cast<std::size_t>(ranks), 0) {}
 
-void HeldMemory::change(InstructionId id, std::int32_t rank, Bytes bytes) {
+void HeldMemory::change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes during) {
   std::vector<Change>& changes = changes_[id];
   const auto known = std::find_if(changes.begin(), changes.end(),
                                   [&](const Change& change) { return change.rank == rank; });
   if (known != changes.end())
     known->bytes += bytes;
   else
-    changes.push_back({rank, bytes});
+    changes.push_back({rank, bytes, during});
 }
 
 /// What happens at the same time stands in the Program's order.
@@ -35,8 +35,11 @@ void HeldMemory::note_step(const Times& times) {
     if (changes_[id].empty()) continue;
     const std::optional<Span> span = times ? times(id) : Span{id, 0, 0};
     if (!span) continue;
-    for (const Change& change : changes_[id])
-      moments.push_back({change.bytes > 0 ? span->start : span->end, change.rank, change.bytes});
+    for (const Change& change : changes_[id]) {
+      const Bytes taken = std::max({change.during, change.bytes, Bytes{0}});
+      moments.push_back({span->start, change.rank, taken});
+      moments.push_back({span->end, change.rank, change.bytes - taken});
+    }
   }
   std::stable_sort(moments.begin(), moments.end(),
                    [](const Moment& left, const Moment& right) { return left.time < right.time; });

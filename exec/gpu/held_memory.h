@@ -22,8 +22,8 @@ class HeldMemory {
 
   /// What the instruction changes from now on is noted anew.
   void begin(InstructionId id) { changes_[id].clear(); }
-  /// Changes of one instruction count as their sum.
-  void change(InstructionId id, std::int32_t rank, Bytes bytes);
+  /// Changes of one instruction count as their sum. While it runs, it may take more.
+  void change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes during = 0);
 
   /// After a step.
   void note_step(const Times& times);
@@ -35,6 +35,7 @@ class HeldMemory {
   struct Change {
     std::int32_t rank = 0;
     Bytes bytes = 0;
+    Bytes during = 0;
   };
 
   std::vector<std::vector<Change>> changes_;  ///< [instruction]

@@ -46,6 +46,12 @@ struct BubblescopeNccl {
                          void* stream);
   /// float32, in place.
   const char* (*sum)(void* communicator, void* values, std::size_t count, void* stream);
+  /// The same, for one member alone: what the others have there is lost.
+  const char* (*sum_at)(void* communicator, void* values, std::size_t count, std::int32_t member,
+                        void* stream);
+  /// One member's bytes for all, in place.
+  const char* (*spread)(void* communicator, void* data, std::size_t bytes, std::int32_t member,
+                        void* stream);
 };
 
 /// The module's table, or null and an error in words.

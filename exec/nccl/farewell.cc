@@ -1,6 +1,9 @@
 // Waiting for the speaker.
 #include "exec/nccl/farewell.h"
 
+#include <utility>
+
+#include "exec/nccl/step_link.h"
 #include "exec/waiting.h"
 
 namespace bubblescope {
@@ -29,6 +32,16 @@ std::string say_farewell(ProcessLink& link, const Limits& limits) {
     link.wait();
   }
   return "";
+}
+
+Processes::Link as_processes(ProcessLink& link, const Limits& limits,
+                             std::function<void(const std::string& lost)> at_end) {
+  return {link.seat().rank,
+          link.seat().count,
+          [&link, limits](Blob own) { return StepLink(link, limits).share(std::move(own)); },
+          [&link] { return find_speaker(link); },
+          [&link, limits, at_end = std::move(at_end)] { at_end(say_farewell(link, limits)); },
+          [&link] { show_life(link); }};
 }
 
 }  // namespace bubblescope

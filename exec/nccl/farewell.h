@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "exec/backend.h"
 #include "exec/nccl/process_link.h"
+#include "exec/processes.h"
 
 namespace bubblescope {
 
@@ -16,5 +18,10 @@ std::int32_t find_speaker(const ProcessLink& link);
 /// The speaker tells the others that it is done; they wait until it does, for as long as it shows
 /// that it lives. Returns what became of it where it did not: "rank 0 is gone: ..."; else nothing.
 std::string say_farewell(ProcessLink& link, const Limits& limits);
+
+/// The link as the rest of the program has it; at its end `at_end` is told what say_farewell()
+/// returns. `link` is not copied.
+Processes::Link as_processes(ProcessLink& link, const Limits& limits,
+                             std::function<void(const std::string& lost)> at_end);
 
 }  // namespace bubblescope

@@ -113,6 +113,23 @@ void NcclRanks::sum(std::size_t group, const std::vector<Buffer>& values, void* 
   });
 }
 
+void NcclRanks::sum_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream) {
+  together(group, [&] {
+    for (const Piece& piece : pieces)
+      expect(calls_.sum_at(communicator(group), piece.buffer.data,
+                           piece.buffer.bytes / sizeof(float), rank_in(group, piece.owner),
+                           stream));
+  });
+}
+
+void NcclRanks::gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream) {
+  together(group, [&] {
+    for (const Piece& piece : pieces)
+      expect(calls_.spread(communicator(group), piece.buffer.data, piece.buffer.bytes,
+                           rank_in(group, piece.owner), stream));
+  });
+}
+
 void NcclRanks::together(std::optional<std::size_t> group, const std::function<void()>& calls) {
   expect(calls_.begin_group());
   in_group_ = true;

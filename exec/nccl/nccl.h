@@ -58,6 +58,16 @@ class NcclRanks {
   void receive(std::optional<std::size_t> group, std::int32_t peer, const Buffer& to, void* stream);
   void sum(std::size_t group, const std::vector<Buffer>& values, void* stream);
 
+  /// Neighbouring bytes that one member of a group owns.
+  struct Piece {
+    Buffer buffer;
+    std::int32_t owner = 0;
+  };
+  /// Each owner gets the sum of its pieces; what the others have there is lost.
+  void sum_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
+  /// All get what the owners have.
+  void gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
+
   /// What `calls` of send() and receive() ask for starts as one.
   void together(std::optional<std::size_t> group, const std::function<void()>& calls);
 

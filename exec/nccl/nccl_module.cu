@@ -170,8 +170,23 @@ const char* sum(void* communicator, void* values, std::size_t count, void* strea
                     "ncclAllReduce");
 }
 
-constexpr BubblescopeNccl kCalls{version, identify, make_id,     join,      split, ask, abort,
-                                 release, begin_group, end_group, send, receive, sum};
+const char* sum_at(void* communicator, void* values, std::size_t count, std::int32_t member,
+                   void* stream) {
+  return check_nccl(ncclReduce(values, values, count, ncclFloat32, ncclSum, member,
+                               of(communicator).comm, stream_of(stream)),
+                    "ncclReduce");
+}
+
+const char* spread(void* communicator, void* data, std::size_t bytes, std::int32_t member,
+                   void* stream) {
+  return check_nccl(ncclBroadcast(data, data, bytes, ncclUint8, member, of(communicator).comm,
+                                  stream_of(stream)),
+                    "ncclBroadcast");
+}
+
+constexpr BubblescopeNccl kCalls{version, identify,    make_id,   join, split,   ask, abort,
+                                 release, begin_group, end_group, send, receive, sum, sum_at,
+                                 spread};
 
 }  // namespace
 

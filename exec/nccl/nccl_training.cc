@@ -31,6 +31,7 @@ NcclTraining::NcclTraining(const GpuMachine& machine, const JobRequest& job, con
       schedule_(job.schedule),
       program_(job.program),
       outside_(outside),
+      part_(part),
       reduced_inside_(find_reduced(job.schedule, job.program)),
       training_(machine, job, make_exchange(part)) {}
 
@@ -44,12 +45,13 @@ bool NcclTraining::runs(std::int32_t stage) const {
 }
 
 void NcclTraining::enqueue(InstructionId id, void* stream) {
-  const Instruction& instruction = program_.instructions[id];
-  const bool reduces =
-      instruction.op.kind == OpKind::kReduceGrad && instruction.role == Role::kWork;
-  if (!reduces) return training_.enqueue(id, stream);
-  if (runs(instruction.op.stage) && wires_->is_shared(instruction.op.stage))
-    sum(instruction.op.stage, stream);
+  const auto& [op, lane, rank, peer, role] = program_.instructions[id];
+  if (role != Role::kWork || !is_collective(op.kind)) return training_.enqueue(id, stream);
+  if (!runs(op.stage) || !wires_->is_shared(op.stage)) return;
+  if (op.kind == OpKind::kReduceGrad) return sum(op.stage, stream);
+  if (!wires_->gathers(op.stage)) return;
+  if (op.kind == OpKind::kUnshard) gather(op.stage, stream);
+  if (op.kind == OpKind::kReshard) drop(op.stage, stream);
 }
 
 NcclRanks::Buffer NcclTraining::find(const Transfer& transfer) const {
@@ -59,11 +61,39 @@ NcclRanks::Buffer NcclTraining::find(const Transfer& transfer) const {
   return buffer_of(transfer.sends ? message.from : message.to);
 }
 
+/// Of a stage whose parameters are shared out, within a step, for each owner its own.
 void NcclTraining::sum(std::int32_t stage, void* stream) const {
-  std::vector<NcclRanks::Buffer> gradients;
+  std::vector<GpuMatrix> gradients;
   for (const GpuWeight& weight : training_.weights().stage(stage).weights)
-    gradients.push_back(buffer_of(weight.grad));
-  wires_->sum(stage, gradients, stream);
+    gradients.push_back(weight.grad);
+  if (wires_->gathers(stage) && reduced_inside_[static_cast<std::size_t>(stage)])
+    return wires_->sum_shards(stage, gradients, stream);
+  std::vector<NcclRanks::Buffer> buffers;
+  for (const GpuMatrix& gradient : gradients) buffers.push_back(buffer_of(gradient));
+  wires_->sum(stage, buffers, stream);
+}
+
+void NcclTraining::gather(std::int32_t stage, void* stream) const {
+  std::vector<GpuMatrix> values;
+  for (const GpuWeight& weight : training_.weights().stage(stage).weights)
+    values.push_back(weight.value);
+  wires_->gather_shards(stage, values, stream);
+}
+
+/// What other copies own is overwritten: an op that runs before the next gather reads zeros, and
+/// the gradients show it.
+void NcclTraining::drop(std::int32_t stage, void* stream) const {
+  for (const GpuWeight& weight : training_.weights().stage(stage).weights) {
+    const auto bytes = static_cast<std::size_t>(weight.value.bytes());
+    const auto entries = static_cast<std::size_t>(weight.value.rows) *
+                         static_cast<std::size_t>(weight.value.columns);
+    const std::size_t size = bytes / entries;
+    const Shard own = shard_of(entries, part_.copy, part_.copies);
+    auto* const data = static_cast<char*>(weight.value.data);
+    if (own.begin > 0) machine_.gpu().clear(data, own.begin * size, stream);
+    if (own.end() < entries)
+      machine_.gpu().clear(data + own.end() * size, bytes - own.end() * size, stream);
+  }
 }
 
 /// In the order of the model's stages, which all processes keep to.
@@ -95,16 +125,35 @@ TrainingResult NcclTraining::result() const {
                    result.gradients.empty() ? std::vector<Matrix>() : result.gradients[stage]);
   }
   result.gradients.resize(result.stages.size());
+  std::int32_t process = 0;
   for (const Blob& blob : outside_.share(writer.take())) {
+    const std::int32_t copy = process++ / part_.ranks;
     BlobReader reader(blob);
     for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
-      std::vector<Matrix> weights = read_matrices(reader);
-      std::vector<Matrix> gradients = read_matrices(reader);
-      if (!weights.empty()) result.stages[stage].weights = std::move(weights);
-      if (!gradients.empty()) result.gradients[stage] = std::move(gradients);
+      const bool gathers = wires_->gathers(static_cast<std::int32_t>(stage));
+      const auto owner = gathers ? std::optional(copy) : std::nullopt;
+      merge(result.stages[stage].weights, read_matrices(reader), owner);
+      merge(result.gradients[stage], read_matrices(reader),
+            reduced_inside_[stage] ? owner : std::nullopt);
     }
   }
   return result;
+}
+
+/// What a process tells: all of it, or a copy's own shards.
+void NcclTraining::merge(std::vector<Matrix>& known, std::vector<Matrix> told,
+                         std::optional<std::int32_t> copy) const {
+  if (told.empty()) return;
+  if (known.empty() || !copy) {
+    known = std::move(told);
+    return;
+  }
+  for (std::size_t at = 0; at < told.size(); ++at) {
+    const Shard own = shard_of(told[at].values.size(), *copy, part_.copies);
+    const auto begin = told[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin);
+    std::copy_n(begin, own.count,
+                known[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin));
+  }
 }
 
 std::vector<Bytes> NcclTraining::peak_bytes() const {

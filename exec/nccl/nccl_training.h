@@ -33,12 +33,17 @@ class NcclTraining {
   double sum_losses(double part) const;
   void sum_replicas() const;
   void sum(std::int32_t stage, void* stream) const;
+  void gather(std::int32_t stage, void* stream) const;
+  void drop(std::int32_t stage, void* stream) const;
+  void merge(std::vector<Matrix>& known, std::vector<Matrix> told,
+             std::optional<std::int32_t> copy) const;
   bool runs(std::int32_t stage) const;
 
   const GpuMachine& machine_;
   const Schedule& schedule_;
   const Program& program_;
   StepLink& outside_;
+  JobPart part_;
   NcclWires* wires_ = nullptr;
   std::vector<bool> reduced_inside_;  ///< [stage]: the Program says when
   GpuTraining training_;

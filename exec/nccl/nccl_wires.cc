@@ -66,8 +66,12 @@ NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Sc
       plan_(plan),
       outside_(outside),
       part_(find_part(place.link.seat(), machine.ranks())),
+      gathered_(part_.copies > 1
+                    ? find_gathered(schedule)
+                    : std::vector<bool>(static_cast<std::size_t>(schedule.stages()), false)),
       groups_(find_groups(schedule, part_, plan)),
       tokens_(machine.gpu().allocate(0, 2 * kTokenBytes)) {
+  add_gathering_groups();
   const std::vector<char> zeros(2 * kTokenBytes, 0);
   machine.gpu().upload(tokens_.get(), zeros.data(), zeros.size());
   const BubblescopeNcclId id = share_id(place, outside);
@@ -75,6 +79,15 @@ NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Sc
                  Membership{place.link.seat().rank, place.link.seat().count, place.device, id},
                  groups_, [&outside] { outside.watch(); });
   warm_up();
+}
+
+/// Gathers run ahead while sums wait for gradients: one communicator would put them in a row.
+void NcclWires::add_gathering_groups() {
+  stage_groups_ = groups_.size() - link_groups();
+  if (std::find(gathered_.begin(), gathered_.end(), true) == gathered_.end()) return;
+  groups_.reserve(groups_.size() + stage_groups_);
+  for (std::size_t group = 0; group < stage_groups_; ++group)
+    groups_.push_back(groups_[link_groups() + group]);
 }
 
 /// The first call on a connection makes it, which takes long and may wait for the device: it must
@@ -102,8 +115,18 @@ void NcclWires::warm_up() {
   const std::int32_t here = part_.process_of(part_.rank, part_.copy);
   for (std::size_t group = link_groups(); group < groups_.size(); ++group)
     if (std::binary_search(groups_[group].begin(), groups_[group].end(), here))
-      ranks_->sum(group, {{tokens_.get(), sizeof(float)}}, stream.get());
+      warm_up_group(group, stream.get());
   await(stream);
+}
+
+void NcclWires::warm_up_group(std::size_t group, void* stream) {
+  const NcclRanks::Buffer token{tokens_.get(), sizeof(float)};
+  ranks_->sum(group, {token}, stream);
+  if (groups_.size() == link_groups() + stage_groups_) return;  // nothing is gathered
+  for (const std::int32_t owner : groups_[group]) {
+    ranks_->sum_pieces(group, {{token, owner}}, stream);
+    ranks_->gather_pieces(group, {{token, owner}}, stream);
+  }
 }
 
 void NcclWires::carry(InstructionId id, const FindBuffer& find, void* stream) {
@@ -145,8 +168,9 @@ std::size_t NcclWires::link_groups() const {
 
 std::optional<std::size_t> NcclWires::group_of_stage(std::int32_t stage) const {
   const auto begin = groups_.begin() + static_cast<std::ptrdiff_t>(link_groups());
-  const auto found = std::find(begin, groups_.end(), holders_of(schedule_, part_, stage));
-  if (found == groups_.end()) return std::nullopt;
+  const auto end = begin + static_cast<std::ptrdiff_t>(stage_groups_);
+  const auto found = std::find(begin, end, holders_of(schedule_, part_, stage));
+  if (found == end) return std::nullopt;
   return static_cast<std::size_t>(found - groups_.begin());
 }
 
@@ -156,6 +180,33 @@ void NcclWires::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& va
 }
 
 /// What is given up is aborted first: the stream, and what it reads, go next.
+std::vector<NcclRanks::Piece> NcclWires::pieces_of(std::int32_t stage,
+                                                   const std::vector<GpuMatrix>& matrices) const {
+  std::vector<NcclRanks::Piece> pieces;
+  for (const GpuMatrix& matrix : matrices) {
+    const auto entries =
+        static_cast<std::size_t>(matrix.rows) * static_cast<std::size_t>(matrix.columns);
+    const std::size_t size = static_cast<std::size_t>(matrix.bytes()) / entries;
+    for (std::int32_t copy = 0; copy < part_.copies; ++copy) {
+      const Shard shard = shard_of(entries, copy, part_.copies);
+      if (shard.count == 0) continue;
+      pieces.push_back({{static_cast<char*>(matrix.data) + shard.begin * size, shard.count * size},
+                        part_.process_of(rank_of(schedule_, stage), copy)});
+    }
+  }
+  return pieces;
+}
+
+void NcclWires::sum_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices,
+                           void* stream) {
+  ranks_->sum_pieces(*group_of_stage(stage), pieces_of(stage, matrices), stream);
+}
+
+void NcclWires::gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices,
+                              void* stream) {
+  ranks_->gather_pieces(*group_of_stage(stage) + stage_groups_, pieces_of(stage, matrices), stream);
+}
+
 void NcclWires::await(const GpuHandle& stream) {
   const GpuHandle end = machine_.gpu().create_event(0, false);
   machine_.gpu().record(end, stream);

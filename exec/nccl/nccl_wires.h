@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "exec/gpu/gpu_machine.h"
+#include "exec/gpu/gpu_stage.h"
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
+#include "exec/nccl/shards.h"
 #include "exec/nccl/step_link.h"
 #include "sim/ir/schedule.h"
 
@@ -30,8 +32,18 @@ class NcclWires {
   /// Whether another process has a replica of a stage.
   bool is_shared(std::int32_t stage) const { return group_of_stage(stage).has_value(); }
 
-  /// Puts the sum over the processes that hold a stage on a stream, in place.
+  /// Whether copies share a stage's parameters out.
+  bool gathers(std::int32_t stage) const {
+    return gathered_[static_cast<std::size_t>(stage)] && is_shared(stage);
+  }
+
+  // What goes on a stream, in place, among the processes that hold a stage:
+  /// the sum for all,
   void sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values, void* stream);
+  /// the sum for each copy's own shards of float32 matrices,
+  void sum_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices, void* stream);
+  /// every copy's own shards for all.
+  void gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices, void* stream);
 
   /// Waits until a stream has run all that is on it, as long as the other processes are there.
   void await(const GpuHandle& stream);
@@ -41,18 +53,24 @@ class NcclWires {
 
  private:
   std::size_t link_groups() const;
+  std::vector<NcclRanks::Piece> pieces_of(std::int32_t stage,
+                                          const std::vector<GpuMatrix>& matrices) const;
   std::optional<std::size_t> group_of_stage(std::int32_t stage) const;
   std::optional<std::size_t> group_of(const Transfer& transfer) const;
   void carry_one(const Transfer& transfer, std::optional<std::size_t> group, const FindBuffer& find,
                  void* stream);
+  void add_gathering_groups();
   void warm_up();
+  void warm_up_group(std::size_t group, void* stream);
 
   const GpuMachine& machine_;
   const Schedule& schedule_;
   const RankPlan& plan_;
   StepLink& outside_;
   JobPart part_;
-  std::vector<Members> groups_;  ///< of every copy's links, in their order; then those of stages
+  std::vector<bool> gathered_;    ///< [stage]: the schedule says when
+  std::vector<Members> groups_;   ///< of every copy's links, in their order; those of stages;
+  std::size_t stage_groups_ = 0;  ///< so many of these, and for gathers as many again
   GpuHandle tokens_;  ///< memory for what carries nothing; freed when no communicator can use it
   std::optional<NcclRanks> ranks_;
 };

@@ -22,28 +22,35 @@ Blob blob_of(const Value& value) {
   return writer.take();
 }
 
-/// Bytes by rank, of which some are missing.
-Blob write_shares(const std::vector<std::optional<Blob>>& all) {
+/// Everyone's bytes by rank, of which some are missing, and who had gone when all were there.
+struct Shares {
+  std::vector<std::optional<Blob>> all;
+  std::vector<bool> gone;
+};
+
+Blob write_shares(const Shares& shares) {
   BlobWriter writer;
-  writer.write(all.size());
-  for (const std::optional<Blob>& bytes : all) {
-    writer.write(bytes.has_value());
-    writer.write_all(bytes.value_or(Blob()));
+  writer.write(shares.all.size());
+  for (std::size_t rank = 0; rank < shares.all.size(); ++rank) {
+    writer.write(shares.all[rank].has_value());
+    writer.write(static_cast<bool>(shares.gone[rank]));
+    writer.write_all(shares.all[rank].value_or(Blob()));
   }
   return writer.take();
 }
 
-std::vector<std::optional<Blob>> read_shares(const Blob& blob, std::size_t count) {
+Shares read_shares(const Blob& blob, std::size_t count) {
   BlobReader reader(blob);
   if (reader.read<std::size_t>() != count)
     throw Error(Fault::kMachine, "rank 0 sent garbage: another number of ranks");
-  std::vector<std::optional<Blob>> all(count);
-  for (std::optional<Blob>& bytes : all) {
+  Shares shares{std::vector<std::optional<Blob>>(count), std::vector<bool>(count)};
+  for (std::size_t rank = 0; rank < count; ++rank) {
     const bool is_there = reader.read<bool>();
+    shares.gone[rank] = reader.read<bool>();
     Blob read = reader.read_all<std::byte>();
-    if (is_there) bytes = std::move(read);
+    if (is_there) shares.all[rank] = std::move(read);
   }
-  return all;
+  return shares;
 }
 
 }  // namespace
@@ -51,6 +58,7 @@ std::vector<std::optional<Blob>> read_shares(const Blob& blob, std::size_t count
 ProcessLink::ProcessLink(const Seat& seat, std::vector<Connection> connections)
     : seat_(seat),
       gone_(static_cast<std::size_t>(seat.count), false),
+      had_gone_(gone_),
       letters_(kLines),
       shares_(gone_.size()) {
   for (Connection& connection : connections) {
@@ -93,7 +101,8 @@ std::vector<std::optional<Blob>> ProcessLink::share(Blob own, const GivesUp& giv
   std::vector<std::optional<Blob>> all(gone_.size());
   if (leads()) {
     all = gather(std::move(own), gives_up);
-    send_all(Line::kShared, write_shares(all));
+    had_gone_ = gone_;
+    send_all(Line::kShared, write_shares({all, had_gone_}));
     flush(gives_up);  // what is not sent now waits for the next call, which may be long in coming
   } else {
     all[static_cast<std::size_t>(seat_.rank)] = own;
@@ -103,7 +112,9 @@ std::vector<std::optional<Blob>> ProcessLink::share(Blob own, const GivesUp& giv
       note_gone(0);
       return all;
     }
-    all = read_shares(*shared, all.size());
+    Shares shares = read_shares(*shared, all.size());
+    all = std::move(shares.all);
+    had_gone_ = std::move(shares.gone);
   }
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank]) note_gone(static_cast<std::int32_t>(rank));

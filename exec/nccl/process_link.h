@@ -55,6 +55,9 @@ class ProcessLink {
   std::vector<std::optional<Blob>> share(Blob own, const GivesUp& gives_up);
 
   bool is_gone(std::int32_t rank) const { return gone_[static_cast<std::size_t>(rank)]; }
+  /// The same when rank 0 had all that it got for the last share(): all know the same, and who has
+  /// ended since in good order does not count.
+  bool had_gone(std::int32_t rank) const { return had_gone_[static_cast<std::size_t>(rank)]; }
   /// Who went first; empty: all are there.
   std::optional<std::int32_t> first_gone() const { return first_gone_; }
 
@@ -84,6 +87,7 @@ class ProcessLink {
   Seat seat_;
   std::vector<Peer> peers_;
   std::vector<bool> gone_;  ///< by rank
+  std::vector<bool> had_gone_;
   std::optional<std::int32_t> first_gone_;
   std::vector<std::deque<Letter>> letters_;  ///< by line
   std::vector<std::deque<Blob>> shares_;     ///< at rank 0, by rank: not used yet

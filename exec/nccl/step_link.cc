@@ -99,13 +99,14 @@ std::vector<RankPart> StepLink::gather(const RankPart& own) {
   news_at_ = read_monotonic_clock();
   if (reason != Stop::kNone) {
     link_.send_all(Line::kControl, to_bytes({{step_, reason}, {}}));
-    deadline_ = news_at_ + grace(reason == Stop::kInterrupt ? kShortStopGrace : kStopGrace);
+    deadline_ = news_at_ + grace(grace_of(reason));
   }
   std::vector<RankPart> parts;
   for (const auto& bytes : link_.share(bubblescope::to_bytes(own), [this] { return gives_up(); }))
     parts.push_back(bytes ? read_part(*bytes)
                           : missing_part(static_cast<std::int32_t>(parts.size()), reason));
-  return parts;
+  return fail_those_gone(std::move(parts),
+                         [this](std::int32_t rank) { return link_.had_gone(rank); });
 }
 
 std::vector<Blob> StepLink::share(Blob own) {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/training/keep_memory.h"
+#include "exec/keep_memory.h"
 #include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 

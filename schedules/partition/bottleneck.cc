@@ -68,7 +68,7 @@ class Bottleneck {
       to = from;
     }
     std::reverse(partition.stages.begin(), partition.stages.end());
-    return partition;
+    return with_outputs(std::move(partition), graph_);
   }
 
   const LayerGraph& graph_;

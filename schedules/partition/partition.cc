@@ -2,6 +2,7 @@
 #include "schedules/partition/partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace bubblescope {
@@ -14,11 +15,35 @@ PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layer
     stage.backward += layer.backward;
     stage.parameters += layer.parameters;
     stage.activations += layer.activations;
-    stage.output = layer.output();
   }
   stage.time = stage.forward + stage.backward;
   stage.layers = std::move(layers);
   return stage;
+}
+
+Bytes output_of(const LayerGraph& graph, const std::vector<bool>& layers) {
+  std::vector<bool> taken(layers.size(), false);
+  for (std::size_t at = 0; at < layers.size(); ++at)
+    if (layers[at])
+      for (const std::int32_t from : graph.inputs[at]) taken[static_cast<std::size_t>(from)] = true;
+  Bytes output = 0;
+  for (std::size_t at = 0; at < layers.size(); ++at)
+    if (layers[at] && !taken[at]) output += graph.layers[at].output();
+  return output;
+}
+
+Nanos transfer_time(Bytes output, Bytes bytes_per_second, std::int32_t replicas) {
+  return std::llround(2e9 * static_cast<double>(output) /
+                      (static_cast<double>(bytes_per_second) * replicas));
+}
+
+Partition with_outputs(Partition partition, const LayerGraph& graph) {
+  std::vector<bool> layers(graph.layers.size(), false);
+  for (PartitionStage& stage : partition.stages) {
+    for (const std::int32_t layer : stage.layers) layers[static_cast<std::size_t>(layer)] = true;
+    stage.output = output_of(graph, layers);
+  }
+  return partition;
 }
 
 Partition cut_after(const LayerGraph& graph, const std::vector<std::int32_t>& counts) {
@@ -30,7 +55,7 @@ Partition cut_after(const LayerGraph& graph, const std::vector<std::int32_t>& co
     partition.stages.push_back(stage_of(graph, std::move(layers)));
     partition.period = std::max(partition.period, partition.stages.back().time);
   }
-  return partition;
+  return with_outputs(std::move(partition), graph);
 }
 
 }  // namespace bubblescope

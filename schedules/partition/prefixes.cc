@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "schedules/partition/partition.h"
+
 namespace bubblescope {
 
 namespace {
@@ -32,17 +34,11 @@ Prefix empty_prefix(const LayerGraph& graph) {
   return prefix;
 }
 
-/// What the layers put out that are taken by others than those of the set, or by none.
-Bytes output_of(const Prefix& prefix, const LayerGraph& graph) {
-  std::vector<bool> taken(graph.layers.size(), false);
-  for (std::int32_t at = 0; at < graph.size(); ++at)
-    if (has(prefix.holds, at))
-      for (const std::int32_t from : graph.inputs[static_cast<std::size_t>(at)]) taken[from] = true;
-  Bytes output = 0;
-  for (std::int32_t at = 0; at < graph.size(); ++at)
-    if (has(prefix.holds, at) && !taken[at])
-      output += graph.layers[static_cast<std::size_t>(at)].output();
-  return output;
+/// A flag per layer.
+std::vector<bool> layers_of(const Prefix& prefix, const LayerGraph& graph) {
+  std::vector<bool> layers;
+  for (std::int32_t at = 0; at < graph.size(); ++at) layers.push_back(has(prefix.holds, at));
+  return layers;
 }
 
 bool can_run(const LayerGraph& graph, const Prefix& prefix, std::int32_t layer) {
@@ -88,7 +84,7 @@ Prefixes find_prefixes(const LayerGraph& graph, std::size_t most) {
   Prefixes prefixes;
   prefixes.all = all_prefixes(graph, most);
   if (prefixes.all.empty()) prefixes.all = chain_prefixes(graph);
-  for (Prefix& prefix : prefixes.all) prefix.output = output_of(prefix, graph);
+  for (Prefix& prefix : prefixes.all) prefix.output = output_of(graph, layers_of(prefix, graph));
   prefixes.inside.resize(prefixes.all.size());
   for (std::size_t to = 0; to < prefixes.all.size(); ++to)
     for (std::size_t from = 0; from < to; ++from)

@@ -120,11 +120,8 @@ class LevelPlan {
       if (each > *request_.memory / micro) return kNone;
     }
     Nanos time = (times(stage.from, stage.to) + reduce_time(stage)) / replicas;
-    if (request_.counts_transfers && stage.from > 0) {
-      const double moved = 2e9 * static_cast<double>(before.output) /
-                           (static_cast<double>(level_.bytes_per_second) * replicas);
-      time = std::max<Nanos>(time, std::llround(moved));
-    }
+    if (request_.counts_transfers && stage.from > 0)
+      time = std::max(time, transfer_time(before.output, level_.bytes_per_second, replicas));
     return time;
   }
 
@@ -174,8 +171,8 @@ class Planner {
     Partition partition;
     partition.period = plans_.back()(whole).period;
     if (partition.period == kNone) return std::nullopt;
-    append(partition, whole, request_.levels.size() - 1, {});
-    return partition;
+    partition.stages = stages_of(whole, request_.levels.size() - 1, {});
+    return with_outputs(std::move(partition), graph_);
   }
 
  private:
@@ -188,24 +185,27 @@ class Planner {
     Nanos reduce = 0;
   };
 
-  /// Adds a part's stages; `outer`: what shares the whole part, the outermost first.
-  void append(Partition& partition, const Part& part, std::size_t level,
-              const std::vector<Sharing>& outer) {
+  /// A part's stages; `outer`: what shares the whole part, the outermost first.
+  std::vector<PartitionStage> stages_of(const Part& part, std::size_t level,
+                                        const std::vector<Sharing>& outer) const {
+    std::vector<PartitionStage> all;
     for (const Part& stage : plans_[level].stages(part)) {
       std::vector<Sharing> sharing = outer;
       sharing.push_back({stage.workers, plans_[level].reduce_time(stage)});
       if (level > 0) {
-        append(partition, {stage.from, stage.to, request_.levels[level - 1].workers}, level - 1,
-               sharing);
+        const Part inside{stage.from, stage.to, request_.levels[level - 1].workers};
+        const std::vector<PartitionStage> parts = stages_of(inside, level - 1, sharing);
+        all.insert(all.end(), parts.begin(), parts.end());
         continue;
       }
-      PartitionStage added = stage_of(graph_, layers_between(prefixes_, stage.from, stage.to));
+      PartitionStage& added =
+          all.emplace_back(stage_of(graph_, layers_between(prefixes_, stage.from, stage.to)));
       for (auto next = sharing.rbegin(); next != sharing.rend(); ++next) {
         added.replicas *= next->replicas;
         added.time = (added.time + next->reduce) / next->replicas;
       }
-      partition.stages.push_back(std::move(added));
     }
+    return all;
   }
 
   const LayerGraph& graph_;

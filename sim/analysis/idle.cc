@@ -130,11 +130,13 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
   const Holders holders(program, timeline);
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
+  bool has_collectives = false;
   for (RankReport& rank : ranks) rank.first_start = rank.last_end = bounds.start;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     RankReport& rank = ranks[instruction.rank];
     if (is_message(instruction)) ++rank.sends;
+    if (is_collective(instruction.op.kind)) has_collectives = true;
     if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
     const Nanos gap = timeline.start[id] - rank.last_end;
     if (!started[instruction.rank]) {
@@ -156,7 +158,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     rank.busy += duration;
     at(rank, busy_kind(instruction.op.kind)) += duration;
   }
-  keep_until_collectives_end(program, timeline, ranks);
+  if (has_collectives) keep_until_collectives_end(program, timeline, ranks);
   Nanos busiest = 0;
   for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
   for (RankReport& rank : ranks) {

@@ -172,12 +172,21 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
   return bound;
 }
 
-/// The instructions of one stage where every micro-batch does the same there.
+/// Compute ops and messages: the kinds that come first.
+constexpr std::size_t kKindsAlike = 9;
+
+/// One stage's ops of one kind, where every micro-batch does the same there.
+struct AlikeOps {
+  Nanos duration = 0;
+  Nanos count = 0;
+  Nanos head = 0;  ///< the longest chain before one of them
+  Nanos tail = 0;  ///< and behind its start
+};
+
 struct AlikeStage {
-  std::int32_t rank = -1;
-  std::int32_t microbatch = -1;  ///< the one that stands for all
-  std::array<Nanos, kOpKinds> duration{};
-  std::array<Nanos, kOpKinds> count{};
+  bool is_known = false;
+  std::int32_t rank = 0;
+  std::int32_t microbatch = 0;  ///< the one that stands for all
 };
 
 /// Where every micro-batch goes the same way at the same speed, the chains through one are those
@@ -187,9 +196,7 @@ class AlikeMicrobatches {
   AlikeMicrobatches(const Program& program, const Timeline& timeline)
       : program_(program), timeline_(timeline) {
     for (InstructionId id = 0; id < program.size() && alike_; ++id) alike_ = add(id);
-    for (const AlikeStage& stage : stages_)
-      for (const Nanos count : stage.count)
-        alike_ = alike_ && (count == 0 || count == stages_[0].count[0]);
+    alike_ = alike_ && !sample_.empty() && are_as_many(ops_of(sample_.front()).count);
   }
 
   /// The same as of all chains; nothing where micro-batches are not alike.
@@ -199,13 +206,12 @@ class AlikeMicrobatches {
     Nanos bound = 0;
     for (const InstructionId id : sample_) {
       const Instruction& instruction = program_.instructions[id];
-      const auto kind = static_cast<std::size_t>(instruction.op.kind);
-      const AlikeStage& stage = stages_[static_cast<std::size_t>(instruction.op.stage)];
-      bound = std::max(bound, head_[id] + tail_[id]);
+      const AlikeOps& ops = ops_of(id);
+      bound = std::max(bound, ops.head + ops.tail);
       const bool computes = instruction.lane < static_cast<std::uint32_t>(program_.ranks);
-      if (!computes || stage.duration[kind] == 0) continue;
+      if (!computes || ops.duration == 0) continue;
       of_rank[static_cast<std::size_t>(instruction.rank)].push_back(
-          {head_[id], tail_[id] - stage.duration[kind], stage.duration[kind] * stage.count[kind]});
+          {ops.head, ops.tail - ops.duration, ops.duration * ops.count});
     }
     for (std::vector<OpClass>& classes : of_rank)
       bound = std::max(bound, bound_of_rank(std::move(classes)));
@@ -213,6 +219,19 @@ class AlikeMicrobatches {
   }
 
  private:
+  AlikeOps& ops_of(const Op& op) {
+    return ops_[static_cast<std::size_t>(op.stage) * kKindsAlike +
+                static_cast<std::size_t>(op.kind)];
+  }
+  AlikeOps& ops_of(InstructionId id) { return ops_of(program_.instructions[id].op); }
+
+  /// Whether there is an op for every micro-batch, or none.
+  bool are_as_many(Nanos count) const {
+    return std::all_of(ops_.begin(), ops_.end(), [count](const AlikeOps& ops) {
+      return ops.count == 0 || ops.count == count;
+    });
+  }
+
   bool add(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
@@ -220,16 +239,17 @@ class AlikeMicrobatches {
         op.pairing != Pairing::kAlone || op.slice != 0 || joins_microbatches(id))
       return false;
     const auto at = static_cast<std::size_t>(op.stage);
-    if (at >= stages_.size()) stages_.resize(at + 1);
-    AlikeStage& stage = stages_[at];
-    if (stage.rank < 0) {
-      stage.rank = instruction.rank;
-      stage.microbatch = op.microbatch;
+    if (at >= stages_.size()) {
+      stages_.resize(at + 1);
+      ops_.resize((at + 1) * kKindsAlike);
     }
-    const auto kind = static_cast<std::size_t>(op.kind);
-    if (stage.count[kind]++ == 0) stage.duration[kind] = timeline_.least_duration(id);
+    AlikeStage& stage = stages_[at];
+    if (!stage.is_known) stage = {true, instruction.rank, op.microbatch};
+    AlikeOps& ops = ops_of(op);
+    const Nanos duration = timeline_.least_duration(id);
+    if (ops.count++ == 0) ops.duration = duration;
     if (op.microbatch == stage.microbatch) sample_.push_back(id);
-    return stage.rank == instruction.rank && stage.duration[kind] == timeline_.least_duration(id);
+    return stage.rank == instruction.rank && ops.duration == duration;
   }
 
   /// Where forwards run as one, a message waits for another micro-batch's.
@@ -240,31 +260,29 @@ class AlikeMicrobatches {
     return makers.empty() || program_.instructions[makers[0]].op.microbatch != op.microbatch;
   }
 
-  bool in_sample(const Op& op) const {
-    return op.microbatch == stages_[static_cast<std::size_t>(op.stage)].microbatch;
-  }
-
   /// Heads without, tails with an instruction's own duration. False where the stages are not
   /// represented by the same micro-batch.
   bool find_chains() {
-    head_.resize(program_.size());
-    tail_.resize(program_.size());
     for (const InstructionId id : sample_) {
       const Op& op = program_.instructions[id].op;
+      AlikeOps& ops = ops_of(id);
       for (const InstructionId from : program_.dependencies_of(id)) {
         const Op& made = program_.instructions[from].op;
         if (!needs(op, made)) continue;
-        if (!in_sample(made)) return false;
-        head_[id] = std::max(head_[id], head_[from] + timeline_.least_duration(from));
+        if (made.microbatch != stages_[static_cast<std::size_t>(made.stage)].microbatch)
+          return false;
+        const AlikeOps& before = ops_of(made);
+        ops.head = std::max(ops.head, before.head + before.duration);
       }
     }
     for (std::size_t at = sample_.size(); at-- > 0;) {
-      const InstructionId id = sample_[at];
-      const Op& op = program_.instructions[id].op;
-      tail_[id] += timeline_.least_duration(id);
-      for (const InstructionId from : program_.dependencies_of(id))
-        if (needs(op, program_.instructions[from].op))
-          tail_[from] = std::max(tail_[from], tail_[id]);
+      const Op& op = program_.instructions[sample_[at]].op;
+      AlikeOps& ops = ops_of(op);
+      ops.tail += ops.duration;
+      for (const InstructionId from : program_.dependencies_of(sample_[at])) {
+        const Op& made = program_.instructions[from].op;
+        if (needs(op, made)) ops_of(made).tail = std::max(ops_of(made).tail, ops.tail);
+      }
     }
     return true;
   }
@@ -272,9 +290,8 @@ class AlikeMicrobatches {
   const Program& program_;
   const Timeline& timeline_;
   std::vector<AlikeStage> stages_;
+  std::vector<AlikeOps> ops_;          ///< [stage * kKindsAlike + kind]
   std::vector<InstructionId> sample_;  ///< in the order of the Program
-  std::vector<Nanos> head_;            ///< by instruction, of the sample alone
-  std::vector<Nanos> tail_;
   bool alike_ = true;
 };
 

@@ -38,6 +38,7 @@ class Amounts {
 
   /// What a compute op adds to its rank's memory.
   Held of(const Op& op) const {
+    if (recomputed_.empty()) return whole(op.stage, op.kind);
     if (op.kind == OpKind::kForward) return kept(op);
     if (op.kind == OpKind::kRecompute) {
       Held rest = whole(op.stage, OpKind::kForward);
@@ -129,17 +130,20 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     return Change{time, Turn::kCompute, id, amount};
   };
   // Without copies a rank's changes are those of its lane, which stand in time order.
-  const bool copies = !schedule.keeper_of_rank.empty();
-  std::vector<std::vector<Change>> changes(copies ? static_cast<std::size_t>(program.ranks) : 0);
+  if (schedule.keeper_of_rank.empty()) {
+    for (InstructionId id = 0; id < program.size(); ++id)
+      if (is_compute(program.instructions[id].op.kind))
+        visit(static_cast<std::size_t>(program.instructions[id].rank), compute_change(id));
+    return;
+  }
+  std::vector<std::vector<Change>> changes(static_cast<std::size_t>(program.ranks));
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const auto rank = static_cast<std::size_t>(instruction.rank);
     if (is_copy(instruction.op.kind))
       add_copy(changes, instruction, timeline, {0, {}, id, amounts.kept(instruction.op)});
-    else if (is_compute(instruction.op.kind) && copies)
-      changes[rank].push_back(compute_change(id));
     else if (is_compute(instruction.op.kind))
-      visit(rank, compute_change(id));
+      changes[rank].push_back(compute_change(id));
   }
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
     std::stable_sort(changes[rank].begin(), changes[rank].end(),
@@ -163,28 +167,44 @@ std::vector<MemoryPoint> memory_curve(const Schedule& schedule, const Program& p
   return curve;
 }
 
+namespace {
+
+/// A rank's memory, and the most that it was in each unit.
+struct Climb {
+  Held now;
+  Held highest;
+  std::optional<InstructionId> at;  ///< where the chunks were at their peak first
+
+  void change(const Held& amount, InstructionId by) {
+    now += amount;
+    if (now.chunk_millionths > highest.chunk_millionths) {
+      highest.chunk_millionths = now.chunk_millionths;
+      at = by;
+    }
+    highest.unit_millionths = std::max(highest.unit_millionths, now.unit_millionths);
+    highest.bytes = std::max(highest.bytes, now.bytes);
+  }
+};
+
+}  // namespace
+
 std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory) {
-  std::vector<Held> held(static_cast<std::size_t>(program.ranks));
-  std::vector<Held> highest(held.size());
-  std::vector<Peak> peaks(held.size());
+  std::vector<Climb> climbs(static_cast<std::size_t>(program.ranks));
   for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
-    const Held& now = held[rank] += change.amount;
-    Held& high = highest[rank];
-    if (now.chunk_millionths > high.chunk_millionths) peaks[rank].at = change.by;
-    high.chunk_millionths = std::max(high.chunk_millionths, now.chunk_millionths);
-    high.unit_millionths = std::max(high.unit_millionths, now.unit_millionths);
-    high.bytes = std::max(high.bytes, now.bytes);
+    climbs[rank].change(change.amount, change.by);
   });
+  std::vector<Peak> peaks(climbs.size());
   const double slices = schedule.shape.slices;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
     Peak& peak = peaks[rank];
-    peak.chunks = static_cast<double>(highest[rank].chunk_millionths) / (1e6 * slices);
+    const Held& highest = climbs[rank].highest;
+    peak.at = climbs[rank].at;
+    peak.chunks = static_cast<double>(highest.chunk_millionths) / (1e6 * slices);
     peak.activations = peak.chunks / schedule.shape.chunks;
-    peak.units = static_cast<double>(highest[rank].unit_millionths) / (1e6 * memory.unit_parts);
+    peak.units = static_cast<double>(highest.unit_millionths) / (1e6 * memory.unit_parts);
     if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
-      peak.bytes =
-          highest[rank].bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
+      peak.bytes = highest.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
   }
   return peaks;
 }

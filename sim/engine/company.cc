@@ -9,7 +9,7 @@ Company::Company(const Traffic& traffic)
     : traffic_(traffic), states_(traffic.company.size()), on_(traffic.devices) {}
 
 void Company::begin(CompanyId op, Nanos alone, Nanos now) {
-  states_[op] = {alone * kWholePace, now, 0};
+  states_[op] = {Parts{alone} * kWholePace, now, 0};
   const std::uint32_t device = traffic_.company[op].device;
   on_[device].push_back(op);
   dirty_.push_back(device);
@@ -29,12 +29,15 @@ const std::vector<CompanyId>& Company::settle(Nanos now) {
 }
 
 void Company::set_paces(std::vector<CompanyId>& on, Nanos now) {
+  const auto busy = static_cast<std::size_t>(std::count_if(
+      on.begin(), on.end(), [this](CompanyId op) { return traffic_.company[op].computes; }));
   for (const CompanyId op : on) {
     const std::vector<Rate>& paces = traffic_.paces[traffic_.company[op].paces];
-    const Rate pace = paces[std::min(on.size(), paces.size()) - 1];
+    const std::size_t others = busy - (traffic_.company[op].computes ? 1 : 0);
+    const Rate pace = paces[std::min(others, paces.size() - 1)];
     State& state = states_[op];
     if (pace == state.pace) continue;
-    state.left -= state.pace * (now - state.since);
+    state.left -= Parts{state.pace} * (now - state.since);
     state.since = now;
     state.pace = pace;
     changed_.push_back(op);

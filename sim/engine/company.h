@@ -1,7 +1,8 @@
-// Ops in company: how fast each one of a device's ops goes on, at one moment.
+// Ops in company: how fast each one of a device's ops and messages goes on, at one moment.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "sim/model/traffic.h"
@@ -10,6 +11,17 @@ namespace bubblescope {
 
 /// Index into Traffic::company.
 using CompanyId = std::uint32_t;
+
+/// Parts of an op's work, kWholePace to a nanosecond. Noise stretches ops beyond what
+/// kLongestInCompany lets through: of hours, 64 bits cannot count the parts.
+__extension__ typedef __int128 Parts;
+
+/// The first whole nanosecond at which so much is done. Divided in 64 bits wherever it fits.
+inline Nanos time_for(Parts left, Rate pace) {
+  constexpr Parts kNarrow = std::numeric_limits<Load>::max() - kWholePace;
+  if (left <= kNarrow) return time_alone(static_cast<Load>(left), pace);
+  return static_cast<Nanos>((left + pace - 1) / pace);
+}
 
 /// Ops begin and end; settle() says which of them go on at another pace from now on. Refers to the
 /// Traffic. An op ends at the first whole nanosecond at which all of it is done.
@@ -27,12 +39,12 @@ class Company {
   /// When an op will have ended if nothing changes any more.
   Nanos end_of(CompanyId op) const {
     const State& state = states_[op];
-    return state.since + time_alone(state.left, state.pace);
+    return state.since + time_for(state.left, state.pace);
   }
 
  private:
   struct State {
-    Load left = 0;  ///< parts, at `since`
+    Parts left = 0;  ///< at `since`
     Nanos since = 0;
     Rate pace = 0;  ///< 0: it has just begun
   };
@@ -41,7 +53,7 @@ class Company {
 
   const Traffic& traffic_;
   std::vector<State> states_;               ///< per op
-  std::vector<std::vector<CompanyId>> on_;  ///< per device: what is busy, one op per rank
+  std::vector<std::vector<CompanyId>> on_;  ///< per device: one op per busy rank, and messages
   std::vector<std::uint32_t> dirty_;        ///< devices on which anything began or ended
   std::vector<CompanyId> changed_;
 };

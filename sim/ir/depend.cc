@@ -1,51 +1,7 @@
-// The data flow of a training step.
+// The ends of messages.
 #include "sim/ir/depend.h"
 
 namespace bubblescope {
-
-namespace {
-
-/// Asked of every op, several times: nothing is divided where there is one pipeline.
-bool begins_pipeline(const Schedule& schedule, std::int32_t stage) {
-  return stage == 0 || (schedule.pipelines > 1 && schedule.is_first(stage));
-}
-bool ends_pipeline(const Schedule& schedule, std::int32_t stage) {
-  return stage + 1 == schedule.stages() || (schedule.pipelines > 1 && schedule.is_last(stage));
-}
-
-Needs needs_of_forward(const Schedule& schedule, const Op& op) {
-  Needs needs;
-  if (!begins_pipeline(schedule, op.stage))
-    needs.add({Product::kActivation, op.stage - 1, op.microbatch, op.slice});
-  if (op.slice > 0)
-    needs.add(
-        {Product::kActivation, op.stage, op.microbatch, static_cast<std::int16_t>(op.slice - 1)});
-  return needs;
-}
-
-Needs needs_of_gradient(const Schedule& schedule, const Op& op) {
-  Needs needs;
-  needs.add({Product::kActivation, op.stage, op.microbatch, op.slice});
-  if (!ends_pipeline(schedule, op.stage))
-    needs.add({Product::kGradient, op.stage + 1, op.microbatch, op.slice});
-  if (op.slice + 1 < schedule.shape.slices)
-    needs.add(
-        {Product::kGradient, op.stage, op.microbatch, static_cast<std::int16_t>(op.slice + 1)});
-  return needs;
-}
-
-}  // namespace
-
-Needs needs_of(const Schedule& schedule, const Op& op) {
-  if (op.kind == OpKind::kForward) return needs_of_forward(schedule, op);
-  if (gives_input_grad(op.kind)) return needs_of_gradient(schedule, op);
-  Product own = Product::kActivation;
-  if (op.kind == OpKind::kWeightGrad) own = Product::kGradient;
-  if (op.kind == OpKind::kLoad) own = Product::kEvicted;
-  Needs needs;
-  needs.add({own, op.stage, op.microbatch, op.slice});
-  return needs;
-}
 
 Op send_of(const Made& made) {
   const bool forward = made.product == Product::kActivation;

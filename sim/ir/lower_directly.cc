@@ -17,6 +17,13 @@ struct Runnable {
   std::uint32_t index = 0;  ///< the rank, or the maker
 };
 
+/// The stage that a message takes something to, read field by field: handed around as a
+/// std::optional, each would wait for the stores that made it.
+struct Receiver {
+  bool is_there = false;
+  std::int32_t stage = 0;
+};
+
 /// One thing that an op makes, and the message that takes it to another rank.
 struct Slot {
   InstructionId maker = kNoInstruction;
@@ -34,8 +41,7 @@ class DirectLowering {
   DirectLowering(const Schedule& schedule, Overlap overlap)
       : schedule_(schedule),
         pairs_are_joint_(overlap != Overlap::kSerial),
-        index_(schedule),
-        slots_(index_.size()),
+        slices_(static_cast<std::size_t>(schedule.shape.slices)),
         head_(schedule.order.size(), 0) {
     const std::size_t expected = 2 * static_cast<std::size_t>(schedule.op_count());
     program_.ranks = schedule.shape.ranks;
@@ -44,21 +50,29 @@ class DirectLowering {
     program_.instructions.reserve(expected);
     program_.dependency_begin.reserve(expected + 1);
     program_.dependencies.reserve(2 * expected);
-    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
-      for (const Product product : {Product::kActivation, Product::kGradient})
-        receivers_.push_back(receiving_stage(schedule, {product, stage, 0, 0}).value_or(kNowhere));
+    const std::size_t row = static_cast<std::size_t>(schedule.shape.microbatches) * slices_;
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+      for (const Product product :
+           {Product::kActivation, Product::kGradient, Product::kWeightGradient}) {
+        const auto receiver = receiving_stage(schedule, {product, stage, 0, 0});
+        receivers_.push_back({receiver.has_value(), receiver.value_or(0)});
+        rows_.push_back(rows_.size() * row);
+      }
+    }
+    slots_.resize(rows_.size() * row);
   }
 
   std::optional<Program> run() && {
     for (std::uint32_t rank = 0; rank < schedule_.order.size(); ++rank) {
       runnable_.push_back({false, rank});
       while (!runnable_.empty()) {
-        const Runnable next = runnable_.back();
+        const bool is_message = runnable_.back().is_message;
+        const std::uint32_t index = runnable_.back().index;
         runnable_.pop_back();
-        if (next.is_message)
-          place_message(next.index);
+        if (is_message)
+          place_message(index);
         else
-          advance(next.index);
+          advance(index);
         if (!sound_) return std::nullopt;
       }
     }
@@ -77,38 +91,49 @@ class DirectLowering {
 
   /// Puts the op at which a rank stands behind all that is placed, if all that it needs is.
   bool try_to_place(const RankOrder& ops, std::uint32_t rank) {
-    const Op& op = ops[head_[rank]];
-    const bool joint = pairs_are_joint_ && op.pairing == Pairing::kFirst;
-    const Op* second = joint && head_[rank] + 1 < ops.size() ? &ops[head_[rank] + 1] : nullptr;
+    const Op* const op = &ops[head_[rank]];
+    const bool joint = pairs_are_joint_ && op->pairing == Pairing::kFirst;
+    if (joint && head_[rank] + 1 == ops.size()) return give_up();
+    const Op* const last = joint ? op + 1 : op;
+    Pair pair;
+    for (const Op* half = op; half <= last; ++half)
+      if (!is_plain(half->kind)) return give_up();
+    if (joint) pair = {index(*op), index(*last)};
     input_count_ = 0;
-    if (joint) {
-      if (second == nullptr) return give_up();
-      if (!find_inputs(op, &op, second) || !find_inputs(*second, &op, second)) return false;
-    } else if (!find_inputs(op, nullptr, nullptr)) {
-      return false;
-    }
-    place(op, rank);
+    for (const Op* half = op; half <= last; ++half)
+      if (!find_inputs(*half, rank, pair)) return false;
+    place(*op, rank);
     return sound_;
   }
 
-  /// Finds what an op needs, but for what the two halves of its pair make; where something is
-  /// missing, the rank waits for it.
-  bool find_inputs(const Op& op, const Op* first, const Op* second) {
-    const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
-    for (const Made& made : needs_of(schedule_, op)) {
-      const std::size_t at = index_(made);
-      if (first != nullptr && (at == index_(*first) || at == index_(*second))) continue;
-      const bool local = schedule_.rank_of(made.stage, made.microbatch) == rank;
+  /// What the two halves of a pair make, by index().
+  struct Pair {
+    std::optional<std::size_t> first = {};
+    std::optional<std::size_t> second = {};
+  };
+
+  /// Finds what an op needs, but for what its own pair makes; where something is missing, the rank
+  /// waits for it.
+  bool find_inputs(const Op& op, std::uint32_t rank, const Pair& pair) {
+    bool found = true;
+    for_each_need(schedule_, op, [&](const Made& made) {
+      const std::size_t at = index(made);
+      if (!found || at == pair.first || at == pair.second) return;
+      const bool local =
+          schedule_.rank_of(made.stage, made.microbatch) == static_cast<std::int32_t>(rank);
       Slot& slot = slots_[at];
       const InstructionId awaited = local ? slot.maker : slot.message;
-      if (awaited == kNoInstruction) {
-        if (local) return give_up();
-        slot.waiting_rank = static_cast<std::uint32_t>(rank);
-        return false;
+      if (awaited != kNoInstruction) {
+        inputs_[input_count_++] = {awaited, local ? nullptr : &slot};
+        return;
       }
-      inputs_[input_count_++] = {awaited, local ? nullptr : &slot};
-    }
-    return true;
+      found = false;
+      if (local)
+        give_up();
+      else
+        slot.waiting_rank = rank;
+    });
+    return found;
   }
 
   void place(const Op& op, std::uint32_t rank) {
@@ -120,12 +145,12 @@ class DirectLowering {
       if (inputs_[at].slot != nullptr) receive(*inputs_[at].slot, id);
     }
     const Made made = made_by(op);
-    Slot& slot = slots_[index_(made)];
+    Slot& slot = slots_[index(made)];
     const bool in_place = schedule_.rank_of(op.stage, op.microbatch) == own;
-    sound_ = sound_ && is_plain(op.kind) && in_place && slot.maker == kNoInstruction;
+    sound_ = sound_ && in_place && slot.maker == kNoInstruction;
     slot.maker = id;
-    const std::int32_t receiver = receiver_of(made);
-    if (receiver == kNowhere || schedule_.rank_of(receiver, op.microbatch) == own) return;
+    const Receiver& receiver = receiver_of(made);
+    if (!receiver.is_there || schedule_.rank_of(receiver.stage, op.microbatch) == own) return;
     runnable_.push_back({true, id});
     ++sent_;
   }
@@ -144,8 +169,8 @@ class DirectLowering {
   void place_message(InstructionId maker) {
     const Made made = made_by(program_.instructions[maker].op);
     const std::int32_t sender = program_.instructions[maker].rank;
-    const std::int32_t receiver = schedule_.rank_of(receiver_of(made), made.microbatch);
-    Slot& slot = slots_[index_(made)];
+    const std::int32_t receiver = schedule_.rank_of(receiver_of(made).stage, made.microbatch);
+    Slot& slot = slots_[index(made)];
     slot.message = program_.size();
     const bool forward = made.product == Product::kActivation;
     Op& op = add(kNoLane, sender, receiver);
@@ -168,11 +193,19 @@ class DirectLowering {
     return instruction.op;
   }
 
-  std::int32_t receiver_of(const Made& made) const {
-    if (made.product != Product::kActivation && made.product != Product::kGradient) return kNowhere;
-    const std::size_t backward = made.product == Product::kGradient ? 1 : 0;
-    return receivers_[2 * static_cast<std::size_t>(made.stage) + backward];
+  const Receiver& receiver_of(const Made& made) const {
+    return receivers_[kMade * static_cast<std::size_t>(made.stage) +
+                      static_cast<std::size_t>(made.product)];
   }
+
+  /// Rows of what one stage makes of one kind, an entry per micro-batch and slice.
+  std::size_t index(const Made& made) const {
+    return rows_[kMade * static_cast<std::size_t>(made.stage) +
+                 static_cast<std::size_t>(made.product)] +
+           static_cast<std::size_t>(made.microbatch) * slices_ +
+           static_cast<std::size_t>(made.slice);
+  }
+  std::size_t index(const Op& op) const { return index(made_by(op)); }
 
   bool give_up() { return sound_ = false; }
 
@@ -181,13 +214,14 @@ class DirectLowering {
     Slot* slot = nullptr;  ///< of a message
   };
 
-  static constexpr std::int32_t kNowhere = -1;
+  static constexpr std::size_t kMade = 3;  ///< products of plain ops
 
   const Schedule& schedule_;
   bool pairs_are_joint_;
-  MadeIndex index_;
-  std::vector<Slot> slots_;              ///< by index_
-  std::vector<std::int32_t> receivers_;  ///< [2 * stage]: of its activation, then its gradient
+  std::size_t slices_;
+  std::vector<std::size_t> rows_;  ///< [kMade * stage + product]: where its slots begin
+  std::vector<Slot> slots_;
+  std::vector<Receiver> receivers_;  ///< likewise
   std::vector<std::size_t> head_;
   std::vector<Runnable> runnable_;
   std::array<Input, 8> inputs_;

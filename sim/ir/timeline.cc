@@ -2,15 +2,34 @@
 #include "sim/ir/timeline.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
 namespace bubblescope {
 
+namespace {
+
+/// The first of all by `is_before`; several are looked for side by side, as each comparison waits
+/// for the one before it.
+template <class Before>
+Nanos first_of(const std::vector<Nanos>& times, const Before& is_before) {
+  constexpr std::size_t kWidth = 4;
+  std::array<Nanos, kWidth> first;
+  first.fill(times.front());
+  std::size_t at = 0;
+  for (; at + kWidth <= times.size(); at += kWidth)
+    for (std::size_t beside = 0; beside < kWidth; ++beside)
+      if (is_before(times[at + beside], first[beside])) first[beside] = times[at + beside];
+  for (; at < times.size(); ++at)
+    if (is_before(times[at], first[0])) first[0] = times[at];
+  return *std::min_element(first.begin(), first.end(), is_before);
+}
+
+}  // namespace
+
 StepBounds step_bounds(const Timeline& timeline) {
   if (timeline.start.empty()) return {};
-  StepBounds bounds{timeline.start[0], timeline.end[0]};
-  for (const Nanos start : timeline.start) bounds.start = std::min(bounds.start, start);
-  for (const Nanos end : timeline.end) bounds.end = std::max(bounds.end, end);
-  return bounds;
+  return {first_of(timeline.start, std::less<>()), first_of(timeline.end, std::greater<>())};
 }
 
 Nanos makespan_of(const Timeline& timeline) {

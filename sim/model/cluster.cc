@@ -16,15 +16,15 @@ Rate rate_of(double bandwidth_gbps) {
   return std::llround(bandwidth_gbps * static_cast<double>(kLoadPerByte) / 8);
 }
 
-Rate LinkSpeed::rate(Bytes message) const {
+double LinkSpeed::bandwidth_gbps(Bytes message) const {
   const auto above = std::find_if(points.begin(), points.end(),
                                   [&](const SpeedPoint& point) { return point.bytes >= message; });
-  if (above == points.end()) return rate_of(points.back().bandwidth_gbps);
-  if (above == points.begin()) return rate_of(above->bandwidth_gbps);
+  if (above == points.end()) return points.back().bandwidth_gbps;
+  if (above == points.begin()) return above->bandwidth_gbps;
   const SpeedPoint& below = *(above - 1);
   const double part =
       static_cast<double>(message - below.bytes) / static_cast<double>(above->bytes - below.bytes);
-  return rate_of(below.bandwidth_gbps + part * (above->bandwidth_gbps - below.bandwidth_gbps));
+  return below.bandwidth_gbps + part * (above->bandwidth_gbps - below.bandwidth_gbps);
 }
 
 Rate LinkSpeed::capacity() const {

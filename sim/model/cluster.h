@@ -31,8 +31,10 @@ struct LinkSpeed {
   Nanos latency = 0;
   std::vector<SpeedPoint> points;  ///< ascending in bytes; none: bytes take no time
 
-  /// The bandwidth of messages of a size: linear between points, the nearest one's outside.
-  Rate rate(Bytes message) const;
+  /// The bandwidth of messages of a size: linear between points, the nearest one's outside. There
+  /// are points.
+  double bandwidth_gbps(Bytes message) const;
+  Rate rate(Bytes message) const { return rate_of(bandwidth_gbps(message)); }
   /// The most that all messages on the link get together.
   Rate capacity() const;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,13 @@ std::vector<Rate> paces_of(const Slowdown& slowdown, std::int32_t ranks_per_devi
   return paces;
 }
 
+/// By the number of busy ranks, from 0 on: a message is none of them.
+std::vector<Rate> message_paces(const Slowdown& slowdown) {
+  std::vector<Rate> paces{kWholePace};
+  for (const double times : slowdown) paces.push_back(pace_of(times));
+  return paces;
+}
+
 const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
   const auto stage = static_cast<std::size_t>(op.stage);
   if (stage >= contention.stages.size())
@@ -37,26 +45,58 @@ const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
   return contention.stages[stage][static_cast<std::size_t>(op.kind)];
 }
 
+/// Adds ops and messages to a Traffic.
+class Gathering {
+ public:
+  Gathering(Traffic traffic, const Contention& contention)
+      : traffic_(std::move(traffic)), contention_(contention) {
+    for (const Flow& flow : traffic_.flows) flows_.insert(flow.instruction);
+  }
+
+  void add(InstructionId id, const Instruction& instruction) {
+    const auto& [op, lane, rank, peer, role] = instruction;
+    const bool is_slowed = is_message(instruction) && !contention_.message.empty();
+    if (role != Role::kWork || (!is_compute(op.kind) && !is_slowed)) return;
+    if (traffic_.fixed[id] <= 0 || flows_.contains(id)) return;
+    if (traffic_.fixed[id] > kLongestInCompany)
+      throw Error(to_string(op) + " takes over an hour, which is too long for an op in company");
+    const auto device = static_cast<std::uint32_t>(rank / contention_.ranks_per_device);
+    traffic_.devices = std::max(traffic_.devices, device + 1);
+    traffic_.company.push_back({id, device, paces_at(op), is_compute(op.kind)});
+  }
+
+  Traffic finish() && { return std::move(traffic_); }
+
+ private:
+  /// The row of an op's paces; of all messages the same.
+  std::uint32_t paces_at(const Op& op) {
+    const bool computes = is_compute(op.kind);
+    const auto [at, is_new] =
+        known_.try_emplace(computes ? std::pair(op.stage, op.kind) : std::pair(0, op.kind),
+                           static_cast<std::uint32_t>(traffic_.paces.size()));
+    if (is_new)
+      traffic_.paces.push_back(computes ? op_paces(op) : message_paces(contention_.message));
+    return at->second;
+  }
+
+  std::vector<Rate> op_paces(const Op& op) const {
+    const Slowdown& slowdown = slowdown_of(contention_, op);
+    if (slowdown.empty()) return {kWholePace};
+    return paces_of(slowdown, contention_.ranks_per_device);
+  }
+
+  Traffic traffic_;
+  const Contention& contention_;
+  std::set<InstructionId> flows_;
+  std::map<std::pair<std::int32_t, OpKind>, std::uint32_t> known_;
+};
+
 }  // namespace
 
 Traffic with_company(Traffic traffic, const Program& program, const Contention& contention) {
-  std::map<std::pair<std::int32_t, OpKind>, std::uint32_t> known;
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const auto& [op, lane, rank, peer, role] = program.instructions[id];
-    if (!is_compute(op.kind) || role != Role::kWork || traffic.fixed[id] <= 0) continue;
-    if (traffic.fixed[id] > kLongestInCompany)
-      throw Error(to_string(op) + " takes over an hour, which is too long for an op in company");
-    const Slowdown& slowdown = slowdown_of(contention, op);
-    const auto [at, is_new] =
-        known.try_emplace({op.stage, op.kind}, static_cast<std::uint32_t>(traffic.paces.size()));
-    if (is_new)
-      traffic.paces.push_back(slowdown.empty() ? std::vector<Rate>{kWholePace}
-                                               : paces_of(slowdown, contention.ranks_per_device));
-    const auto device = static_cast<std::uint32_t>(rank / contention.ranks_per_device);
-    traffic.devices = std::max(traffic.devices, device + 1);
-    traffic.company.push_back({id, device, at->second});
-  }
-  return traffic;
+  Gathering gathering(std::move(traffic), contention);
+  for (InstructionId id = 0; id < program.size(); ++id) gathering.add(id, program.instructions[id]);
+  return std::move(gathering).finish();
 }
 
 }  // namespace bubblescope

@@ -1,6 +1,7 @@
 // From costs to the duration of every instruction.
 #include "sim/model/cost_model.h"
 
+#include <algorithm>
 #include <string>
 
 #include "sim/ir/error.h"
@@ -46,26 +47,39 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
   return 0;
 }
 
-void expect_cover(const Program& program, const CostModel& costs) {
+void expect_links(const Program& program, const CostModel& costs) {
   const std::size_t links = static_cast<std::size_t>(program.ranks) * program.ranks;
   if (!costs.message_between.empty() && costs.message_between.size() != links)
     throw Error("the links give " + std::to_string(costs.message_between.size()) + " times for " +
                 std::to_string(links) + " pairs of ranks; give one for each");
-  const auto stages = static_cast<std::int64_t>(costs.stages.size()) / costs.slices;
-  for (const Instruction& instruction : program.instructions)
-    if (instruction.op.stage >= stages || instruction.op.slice >= costs.slices)
-      throw Error("stage " + std::to_string(instruction.op.stage) + " has no cost (" +
-                  std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
 
-/// Durations are added up by whoever reads them: the sum must be a time.
-Nanos added(Nanos sum, Nanos duration) {
-  constexpr Nanos kLongest = Nanos{1} << 60;  // 36 years
-  if (duration < 0) throw Error("an overlapped pair is shorter than its forward; make it longer");
-  if (duration > kLongest - sum)
-    throw Error("all ops together take longer than 36 years; ask for shorter times or fewer ops");
-  return sum + duration;
+[[noreturn]] void refuse_stage(const Op& op, const CostModel& costs) {
+  throw Error("stage " + std::to_string(op.stage) + " has no cost (" +
+              std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
+
+/// Durations are added up by whoever reads them: the sum must be a time. One of them may be too
+/// long by itself, and two together too long for 64 bits.
+class Sum {
+ public:
+  void add(Nanos duration) {
+    sum_ += duration;
+    least_ = std::min(least_, duration);
+  }
+  void expect_time() const {
+    constexpr Nanos kLongest = Nanos{1} << 60;  // 36 years
+    if (least_ < 0) throw Error("an overlapped pair is shorter than its forward; make it longer");
+    if (sum_ > kLongest)
+      throw Error("all ops together take longer than 36 years; ask for shorter times or fewer ops");
+  }
+
+ private:
+  __extension__ typedef __int128 Wide;
+
+  Wide sum_ = 0;
+  Nanos least_ = 0;
+};
 
 }  // namespace
 
@@ -139,15 +153,17 @@ class PriceList {
 }  // namespace
 
 std::vector<Nanos> price(const Program& program, const CostModel& costs) {
-  expect_cover(program, costs);
+  expect_links(program, costs);
   const PriceList price_of(costs, program.ranks);
-  Nanos sum = 0;
-  std::vector<Nanos> durations;
-  durations.reserve(program.instructions.size());
+  const auto stages = static_cast<std::int64_t>(costs.stages.size()) / costs.slices;
+  Sum sum;
+  std::vector<Nanos> durations(program.instructions.size());
+  Nanos* next = durations.data();
   std::vector<Nanos> forward_of_pair(program.ranks, 0);
   std::vector<std::optional<Nanos>> pair(program.ranks);
   for (const Instruction& instruction : program.instructions) {
     const Op& op = instruction.op;
+    if (op.stage >= stages || op.slice >= costs.slices) refuse_stage(op, costs);
     Nanos duration = price_of(instruction);
     if (op.pairing == Pairing::kFirst) {
       forward_of_pair[instruction.rank] = duration;
@@ -155,9 +171,10 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     } else if (op.pairing == Pairing::kSecond && pair[instruction.rank]) {
       duration = *pair[instruction.rank] - forward_of_pair[instruction.rank];
     }
-    sum = added(sum, duration);
-    durations.push_back(duration);
+    sum.add(duration);
+    *next++ = duration;
   }
+  sum.expect_time();
   return durations;
 }
 

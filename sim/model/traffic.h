@@ -29,11 +29,12 @@ struct Flow {
 /// What an op does of itself in a nanosecond while nothing slows it, in parts.
 inline constexpr Rate kWholePace = 720'720;
 
-/// A compute op on a device where other ranks compute too.
+/// A compute op on a device where other ranks compute too, or a message that leaves it.
 struct CompanyOp {
   InstructionId instruction = 0;
   std::uint32_t device = 0;
   std::uint32_t paces = 0;  ///< a row of Traffic::paces
+  bool computes = true;     ///< and makes its rank a busy one
 };
 
 /// An instruction takes its fixed time (a message's latency); then, if it has a flow, until its
@@ -47,7 +48,7 @@ struct Traffic {
   std::vector<std::uint32_t> path_resources;
   std::vector<CompanyOp> company;  ///< in order of their instructions
   std::uint32_t devices = 0;       ///< on which these are
-  /// Each row by number of busy ranks, from 1; with more, as with the last.
+  /// Each row by number of busy ranks, from 1, or from 0 for messages; with more, as with the last.
   std::vector<std::vector<Rate>> paces;
 
   std::span<const std::uint32_t> path(std::uint32_t at) const {

@@ -46,13 +46,15 @@ void BM_SharedSimulation(benchmark::State& state) {
 }
 BENCHMARK(BM_SharedSimulation)->Arg(4)->Arg(8)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 
-/// 1000 seeds; an item is an instruction in a scenario.
+/// 1000 seeds; an item is an instruction in a scenario. Messages take time, so that they are noisy.
 void time_noise(benchmark::State& state, const Noise& noise) {
   constexpr std::size_t kSeeds = 1000;
   const Schedule schedule = schedule_of("1f1b", static_cast<std::int32_t>(state.range(0)), 1,
                                         static_cast<std::int32_t>(state.range(1)));
   const Program program = std::get<Program>(lower(schedule));
-  const std::vector<Nanos> durations = price(program, spread({}, schedule));
+  UniformCost cost;
+  cost.message = 100'000;
+  const std::vector<Nanos> durations = price(program, spread(cost, schedule));
   for (auto _ : state) {
     const NoiseModel model(program, durations, noise);
     benchmark::DoNotOptimize(simulate_batches(

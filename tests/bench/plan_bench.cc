@@ -4,7 +4,10 @@
 
 #include <string>
 
+#include "exec/keep_memory.h"
 #include "sim/model/schedule_def.h"
+#include "tools/model_evaluator.h"
+#include "tools/sweep.h"
 #include "tools/what_if.h"
 
 namespace bubblescope {
@@ -25,35 +28,49 @@ void plan(benchmark::State& state, const std::string& schedule) {
   PredictOptions options;
   options.cost.uniform.message = 100'000;
   const WhatIf what_if(options, false);
+  keep_freed_memory();  // as `plan` does
   const Configuration configuration = eight_ranks(schedule);
   for (auto _ : state) benchmark::DoNotOptimize(what_if.evaluate(configuration));
   state.SetItemsProcessed(state.iterations());
 }
 
+/// The same for a model: splits of layers, ranks and recomputation differ from one configuration to
+/// the next, the order and the program do not.
+void plan_model(benchmark::State& state, const std::string& schedule) {
+  PredictOptions options;
+  options.model.model = "llama3-70b";
+  ModelAxes axes;
+  axes.gpus = 64;
+  axes.global_batch = 64;
+  axes.schedules = {schedule};
+  axes.ranks = {8};
+  axes.chunks = {find_schedule(schedule).implied_chunks.value_or(2)};
+  axes.tensor = {4, 8};
+  axes.micro_batch_sizes = {1};
+  keep_freed_memory();
+  const ModelPlanner planner(options, axes);
+  const std::vector<Configuration> configurations = planner.configurations();
+  std::int64_t tried = 0;
+  for (auto _ : state) {
+    ModelEvaluator evaluator(planner);
+    for (const Configuration& configuration : configurations)
+      tried += evaluator.evaluate(configuration).was_tried() ? 1 : 0;
+  }
+  state.SetItemsProcessed(tried);
+}
+
 /// Those of `--schedules all`; names, because the registry is not filled yet when this runs.
 const bool kRegistered = [] {
-  for (const char* name : {"1f1b",
-                           "bfs",
-                           "bpipe",
-                           "chimera",
-                           "chimera-doubling",
-                           "chimera-halving",
-                           "dualpipe",
-                           "dualpipev",
-                           "eager-1f1b",
-                           "gems",
-                           "gpipe",
-                           "group-interleaved",
-                           "hanayo",
-                           "interleaved",
-                           "interleaved-zb",
-                           "naive",
-                           "pipedream-vertical",
-                           "zb-h1",
-                           "zb-h2",
-                           "zb-v"})
+  for (const char* name :
+       {"1f1b", "bfs", "bpipe", "chimera", "chimera-doubling", "chimera-halving", "dualpipe",
+        "dualpipev", "eager-1f1b", "gems", "gpipe", "group-interleaved", "hanayo", "interleaved",
+        "interleaved-zb", "naive", "zb-h1", "zb-h2", "zb-v"})
     benchmark::RegisterBenchmark(("BM_Plan/" + std::string(name)).c_str(),
                                  [name](benchmark::State& state) { plan(state, name); })
+        ->Unit(benchmark::kMicrosecond);
+  for (const char* name : {"1f1b", "interleaved", "zb-v"})
+    benchmark::RegisterBenchmark(("BM_PlanModel/" + std::string(name)).c_str(),
+                                 [name](benchmark::State& state) { plan_model(state, name); })
         ->Unit(benchmark::kMicrosecond);
   return true;
 }();

@@ -216,8 +216,8 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
       Processes::Link{3, 4, [](Blob own) { return std::vector<Blob>{std::move(own)}; }, {}, [] {}});
   Training keeper(schedule, program, small_model(), last_of_four);
   const Cargo cargo = keeper.cargo();
-  const InstructionId evict = find_copy(program, "0EVICT3");
-  const InstructionId load = find_copy(program, "0LOAD3");
+  const InstructionId evict = find_copy(program, "0EVICT2");
+  const InstructionId load = find_copy(program, "0LOAD2");
   EXPECT_TRUE(cargo.keep(load, {}).empty());  // there is nothing yet
   Kept kept;
   kept.saved.tokens.inputs = {3, 1};

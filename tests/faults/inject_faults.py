@@ -3,8 +3,8 @@
 
   inject_faults.py PROGRAM [--count 40] [--seed 1] [--backend cpu|mpi]
 
-Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill and
-freeze. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
+Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill, freeze and
+kill-done, of a rank whose part of the step is done. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
 culprit is the first that is named; every file is whole, and says where the ranks stood; nothing else is left behind.
 """
 import argparse
@@ -38,8 +38,24 @@ def ops_of(program, shape):
     return [(row[0], row[1], at in senders) for at, row in enumerate(rows) if re.fullmatch(r"\d+[FBIWR]\d+", row[1])]
 
 
+def is_alive(process):
+    """Whether it has not ended; a zombie has, and only waits for its parent to notice."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children_of(launcher):
+    """All that it started and has not been told the end of, by whichever of its threads."""
+    lists = pathlib.Path(f"/proc/{launcher}/task").glob("*/children")
+    return sorted({int(child) for children in lists for child in children.read_text().split()})
+
+
 class Run:
     """One run of the program in a folder of its own."""
+
+    stuck_launchers = 0  # of all runs: every process of ours had ended, and mpirun did not notice
 
     def __init__(self, options, shape, extra, folder):
         schedule, ranks, microbatches = shape
@@ -65,8 +81,12 @@ class Run:
         try:
             self.stdout, self.stderr = self.process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
+            ended = self.launched and not any(map(is_alive, children_of(self.process.pid)))
             self.process.kill()
-            raise AssertionError(f"hangs: not ended within {LIMIT} s")
+            if not ended:
+                raise AssertionError(f"hangs: not ended within {LIMIT} s")
+            self.stdout, self.stderr = self.process.communicate()
+            Run.stuck_launchers += 1
         self.status = self.process.returncode
         self.messages = [line for line in self.stderr.splitlines() if line.startswith("bubblescope: ")]
         return self
@@ -82,7 +102,8 @@ class Run:
         self.expect(("breakdown" in saved) == broken, "the timeline does not say whether the step broke down")
         self.expect(traced["otherData"].get("breakdown") == saved.get("breakdown"), "the trace tells another story")
         self.expect(not broken or told in self.messages, "the timeline's breakdown is not the message's")
-        self.expect(not broken or re.search(r"rank \d+ at \d+[A-Z]\d+", told), "no rank's place is told")
+        places = r"rank \d+ at \d+[A-Z]\d+|; all others had done their part of the step$"
+        self.expect(not broken or re.search(places, told), "no rank's place is told")
         self.expect_nothing_but({"step.json", "trace.json"})
 
     def expect_nothing_but(self, names):
@@ -151,11 +172,25 @@ def try_interrupt(options, shape, rank, op, folder, delay):
 def await_processes(launcher, count):
     """The launcher's processes, once all of them are there."""
     for _ in range(3000):
-        children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+        children = children_of(launcher)
         if len(children) == count:
-            return sorted(map(int, children))
+            return children
         time.sleep(0.01)
     raise AssertionError("the processes have not started in time")
+
+
+def try_kill_done(options, folder):
+    """A process that is killed when it has done its part: the last op of all is where rank 0 hangs."""
+    ranks, microbatches = 3, 6
+    run = Run(options, ("1f1b", ranks, microbatches), injected("hang", 0, f"0B{microbatches - 1}") + ["--timeout", "50s"],
+              folder).exports().start()
+    processes = await_processes(run.process.pid, ranks)
+    time.sleep(2)
+    os.kill(processes[-1], signal.SIGKILL)
+    run.finish()
+    run.expect(run.status != 0, "the exit status tells of no death")
+    run.expect(run.messages and f"rank {ranks - 1} does not answer" in run.messages[0], "the culprit is not named")
+    run.expect_files(broken=True)
 
 
 def try_signal(options, shape, rank, op, folder, number):
@@ -192,6 +227,8 @@ def try_one(options, kind, shape, folder):
         return try_interrupt(options, shape, rank, op, folder, options.random.uniform(0, latest))
     if kind == "kill":
         return try_signal(options, shape, rank, op, folder, signal.SIGKILL)
+    if kind == "kill-done":
+        return try_kill_done(options, folder)
     if kind == "freeze":
         return try_signal(options, shape, rank, op, folder, signal.SIGSTOP)
     try_fatal(options, shape, rank, op, folder, kind)
@@ -210,7 +247,7 @@ def main():
     options.ops = {shape: ops_of(options.program, shape) for shape in SHAPES}
     kinds = ["delay", "slow", "die", "hang", "wrong-size", "garbage", "full-disk", "interrupt"]
     if options.backend == "mpi":
-        kinds += ["kill", "freeze"]
+        kinds += ["kill", "freeze", "kill-done"]
     kinds = options.kinds.split(",") if options.kinds else kinds
     failed = 0
     for number in range(options.count):
@@ -221,7 +258,8 @@ def main():
             except (AssertionError, OSError, ValueError) as error:
                 failed += 1
                 print(f"FAILED (fault {number}, seed {options.seed}): {error}", flush=True)
-    print(f"{options.count} faults injected on {options.backend}, {failed} ended wrongly")
+    launcher = f"; mpirun hung {Run.stuck_launchers} times behind what had ended" if Run.stuck_launchers else ""
+    print(f"{options.count} faults injected on {options.backend}, {failed} ended wrongly{launcher}")
     return 1 if failed else 0
 
 

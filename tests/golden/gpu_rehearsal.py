@@ -34,10 +34,14 @@ def check_record(record):
     for run_ in runs:
         apart = abs(run_["measured_ns"] / run_["predicted_ns"] - 1)
         expect(apart < 0.02, f"{run_['schedule']} is off by {100 * apart:.2f} %")
+        expect(run_["error"]["peak_pool"] < 0.02, f"{run_['schedule']}'s pools are not as large as predicted")
     for name, costs in measured["costs"].items():
         expect(costs["ranks_per_device"] == 4, f"{name} does not say who shares the device")
         for stage in costs["stages"]:
             expect(len(stage["in_company"]["forward"]) == 3, f"{name} does not know ops with 2, 3 and 4 ranks busy")
+        message = costs["message"]
+        expect(len(message["in_company"]) == 4, f"{name} does not know messages beside 1 to 4 busy ranks")
+        expect(len(message["bandwidth_gbps"]) > 3, f"{name} does not know messages of several sizes")
     expect(any(line.startswith("the executor adds") for line in measured["figures"]), "no figures were kept")
 
 

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "OMPI_", "PMI_", "SLURM_", "NCCL_", "TORCHELASTIC_")
 RUN = ["run", "1f1b", "--pp", "2", "-m", "2", "--backend", "nccl", "--f", "100us", "--b", "100us", "--timeout", "20s"]
@@ -89,6 +90,17 @@ def refusals(program):
             sys.exit(f"{variables}: exit status {done.returncode} instead of {status}, and it says\n{done.stderr}")
 
 
+def unknown_name(program):
+    """A name may be known later: it is sought until the timeout."""
+    variables = environment(RANK="1", WORLD_SIZE="2", MASTER_ADDR="rank-0.invalid", MASTER_PORT=free_port())
+    begin = time.monotonic()
+    done = subprocess.run([program, *RUN[:-1], "1s"], env=variables, capture_output=True, text=True, timeout=60,
+                          check=False)
+    took = time.monotonic() - begin
+    if done.returncode != 3 or "the host rank-0.invalid is not known" not in done.stderr or took < 1:
+        sys.exit(f"an unknown name: exit status {done.returncode} after {took:.1f} s, and it says\n{done.stderr}")
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
     alone(program)
@@ -96,6 +108,7 @@ def main():
     if shutil.which("mpirun") and os.path.exists(os.path.join(os.path.dirname(program), "bubblescope_mpi.so")):
         by_mpirun(program)
     refusals(program)
+    unknown_name(program)
 
 
 if __name__ == "__main__":

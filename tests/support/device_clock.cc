@@ -24,22 +24,26 @@ void DeviceClock::remove_stream(std::size_t stream) {
 }
 
 void DeviceClock::run(std::size_t stream, double nanos, const SlowdownLaw* law) {
-  streams_[stream].commands.push_back({Command::Kind::kRun, nanos, law, nullptr, 0});
+  streams_[stream].commands.push_back({Command::Kind::kRun, nanos, law, false, nullptr, 0});
+}
+
+void DeviceClock::run_beside(std::size_t stream, double nanos, const SlowdownLaw& law) {
+  streams_[stream].commands.push_back({Command::Kind::kRun, nanos, &law, true, nullptr, 0});
 }
 
 void DeviceClock::block(std::size_t stream, const volatile std::uint32_t* word) {
-  streams_[stream].commands.push_back({Command::Kind::kBlock, 0, nullptr, word, 0});
+  streams_[stream].commands.push_back({Command::Kind::kBlock, 0, nullptr, false, word, 0});
 }
 
 std::int64_t DeviceClock::record(std::size_t stream) {
   marks_.emplace_back();
   const auto mark = static_cast<std::int64_t>(marks_.size()) - 1;
-  streams_[stream].commands.push_back({Command::Kind::kRecord, 0, nullptr, nullptr, mark});
+  streams_[stream].commands.push_back({Command::Kind::kRecord, 0, nullptr, false, nullptr, mark});
   return mark;
 }
 
 void DeviceClock::wait(std::size_t stream, std::int64_t mark) {
-  streams_[stream].commands.push_back({Command::Kind::kWait, 0, nullptr, nullptr, mark});
+  streams_[stream].commands.push_back({Command::Kind::kWait, 0, nullptr, false, nullptr, mark});
 }
 
 std::optional<double> DeviceClock::time_of(std::int64_t mark) {
@@ -88,18 +92,18 @@ std::int64_t DeviceClock::count_busy(std::int32_t device) const {
   return std::count_if(streams_.begin(), streams_.end(), [&](const Stream& stream) {
     return stream.device == device && !stream.commands.empty() &&
            stream.commands.front().kind == Command::Kind::kRun &&
-           stream.commands.front().law != nullptr;
+           stream.commands.front().law != nullptr && !stream.commands.front().is_beside;
   });
 }
 
 /// What the stream's kernel does of itself in a nanosecond; 0: it has none.
 double DeviceClock::pace_of(const Stream& stream) const {
   if (stream.commands.empty() || stream.commands.front().kind != Command::Kind::kRun) return 0;
-  const SlowdownLaw* const law = stream.commands.front().law;
-  if (law == nullptr || law->empty()) return 1;
-  const std::int64_t busy = count_busy(stream.device);
-  if (busy < 2) return 1;
-  return 1 / (*law)[std::min(static_cast<std::size_t>(busy) - 2, law->size() - 1)];
+  const Command& command = stream.commands.front();
+  if (command.law == nullptr || command.law->empty()) return 1;
+  const std::int64_t others = count_busy(stream.device) - (command.is_beside ? 0 : 1);
+  if (others < 1) return 1;
+  return 1 / (*command.law)[std::min(static_cast<std::size_t>(others), command.law->size()) - 1];
 }
 
 }  // namespace bubblescope

@@ -24,6 +24,8 @@ class DeviceClock {
 
   /// A kernel that takes so long alone. With a law it is busy, and slowed by others that are.
   void run(std::size_t stream, double nanos, const SlowdownLaw* law = nullptr);
+  /// A copy that takes so long alone. It is not busy, and slowed with 1, 2, ... streams that are.
+  void run_beside(std::size_t stream, double nanos, const SlowdownLaw& law);
   /// Nothing more happens on the stream until the word is not 0.
   void block(std::size_t stream, const volatile std::uint32_t* word);
   /// The stream's time will be known under the mark that is returned.
@@ -42,6 +44,7 @@ class DeviceClock {
     enum class Kind : std::uint8_t { kRun, kBlock, kRecord, kWait } kind;
     double left = 0;
     const SlowdownLaw* law = nullptr;
+    bool is_beside = false;
     const volatile std::uint32_t* word = nullptr;
     std::int64_t mark = 0;
   };

@@ -276,7 +276,10 @@ void add_work(BubblescopeGpu& calls) {
     if (const char* const error = use(stream)) return error;
     perform([=] {
       std::memcpy(to, from, bytes);
-      take_time(stream, state().gpu.times.nanos_per_byte * static_cast<double>(bytes), nullptr);
+      const FakeTimes& times = state().gpu.times;
+      const double nanos = times.nanos_per_copy + times.nanos_per_byte * static_cast<double>(bytes);
+      if (nanos > 0)
+        state().clock.run_beside(static_cast<Stream*>(stream)->at, nanos, times.copies);
     });
     return answer("copy");
   };

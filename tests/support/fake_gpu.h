@@ -15,16 +15,18 @@ namespace bubblescope {
 struct FakeTimes {
   double nanos_per_product = 0;  ///< of a multiplication, on one multiprocessor
   double nanos_per_entry = 0;    ///< of a kernel's matrix, on one multiprocessor
-  double nanos_per_byte = 0;     ///< of a copy
+  double nanos_per_copy = 0;     ///< whatever its size
+  double nanos_per_byte = 0;     ///< of a copy, on top of that
   SlowdownLaw products;          ///< how products and spinning kernels are slowed by other ranks
   SlowdownLaw kernels;           ///< and other kernels
+  SlowdownLaw copies;            ///< and copies, by 1, 2, ... of these; copies slow nobody
 };
 
 struct FakeGpu {
   std::vector<BubblescopeDevice> devices;
-  std::string fails_at;      ///< the name of a call that fails; empty: none does
-  std::int64_t handles = 0;  ///< that were created and not released
-  std::int64_t bytes = 0;    ///< of memory, the same
+  std::string fails_at;         ///< the name of a call that fails; empty: none does
+  std::int64_t handles = 0;     ///< that were created and not released
+  std::int64_t bytes = 0;       ///< of memory, the same
   std::int64_t host_bytes = 0;  ///< of the host's memory, that were ever taken
   std::int64_t launches = 0;
   std::int64_t graph_launches = 0;

@@ -227,6 +227,43 @@ const char* sum(void* communicator, void* values, std::size_t count, void* strea
   return nullptr;
 }
 
+/// As a message: nobody goes on before it is there.
+const char* spread(void* communicator, void* data, std::size_t bytes, std::int32_t member, void*) {
+  if (const char* const error = answer("spread")) return error;
+  ++state().nccl.spreads;
+  FakeCommunicator& at = of(communicator);
+  if (at.members[static_cast<std::size_t>(member)] == state().rank) {
+    tell_all(at, data, bytes);
+    return nullptr;
+  }
+  return receive(communicator, data, bytes, member, nullptr);
+}
+
+const char* sum_at(void* communicator, void* values, std::size_t count, std::int32_t member,
+                   void*) {
+  if (const char* const error = answer("sum_at")) return error;
+  FakeCommunicator& at = of(communicator);
+  const std::int32_t owner = at.members[static_cast<std::size_t>(member)];
+  auto* const to = static_cast<float*>(values);
+  if (owner != state().rank) {
+    post(owner, at.id, values, count * sizeof(float));
+    std::fill(to, to + count, std::numeric_limits<float>::quiet_NaN());  // is lost
+    return nullptr;
+  }
+  at.pending.push_back(await_all(at, [&at, to, count](const std::vector<Blob>& told) {
+    std::vector<float> from(count);
+    for (std::size_t other = 0; other < told.size(); ++other) {
+      if (at.members[other] == state().rank) continue;
+      if (told[other].size() != count * sizeof(float))
+        state().error = "NCCL: sizes differ between ranks of a sum";
+      std::memcpy(from.data(), told[other].data(),
+                  std::min(told[other].size(), count * sizeof(float)));
+      for (std::size_t entry = 0; entry < count; ++entry) to[entry] += from[entry];
+    }
+  }));
+  return nullptr;
+}
+
 BubblescopeNccl make_calls() {
   BubblescopeNccl calls{};
   calls.version = [](std::int32_t* version) {
@@ -272,6 +309,8 @@ BubblescopeNccl make_calls() {
   };
   calls.receive = receive;
   calls.sum = sum;
+  calls.sum_at = sum_at;
+  calls.spread = spread;
   return calls;
 }
 

@@ -16,6 +16,7 @@ struct FakeNccl {
   std::string fails_at;            ///< the name of a call that fails; empty: none does
   std::int64_t communicators = 0;  ///< that were made and not released
   std::int64_t groups = 0;         ///< that were ended
+  std::int64_t spreads = 0;        ///< calls of it
   bool was_aborted = false;
   bool was_released_under_way = false;  ///< a communicator went that nobody had aborted
   std::function<void()> at_abort;       ///< called at the first one; may be empty

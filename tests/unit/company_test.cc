@@ -31,17 +31,22 @@ Timeline run(const Program& program, std::vector<Nanos> alone, const Contention&
 
 using Ends = std::vector<Nanos>;
 
-/// A forward on each rank, of so many nanoseconds, that waits for nothing.
-Ends run_apart(const std::vector<Nanos>& alone, const Contention& contention) {
+/// A forward on each rank that waits for nothing.
+Program forwards_apart(std::int32_t ranks) {
   Program program;
-  program.ranks = static_cast<std::int32_t>(alone.size());
-  program.dependency_begin.assign(alone.size() + 1, 0);
-  for (std::int32_t rank = 0; rank < program.ranks; ++rank) {
+  program.ranks = ranks;
+  program.dependency_begin.assign(static_cast<std::size_t>(ranks) + 1, 0);
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
     program.lanes.push_back({rank, "compute"});
     program.instructions.push_back(
         {forward(rank, 0), static_cast<std::uint32_t>(rank), rank, rank});
   }
-  return run(program, alone, contention).end;
+  return program;
+}
+
+/// Of so many nanoseconds each.
+Ends run_apart(const std::vector<Nanos>& alone, const Contention& contention) {
+  return run(forwards_apart(static_cast<std::int32_t>(alone.size())), alone, contention).end;
 }
 
 TEST(Company, TwoOpsOfEqualLengthSlowEachOtherToTheirEnds) {
@@ -104,6 +109,22 @@ TEST(Company, WaitingRanksSlowNobody) {
     durations.push_back(is_compute(instruction.op.kind) ? 100 : 0);
   const Timeline found = run(program, durations, slowed(2, 2, {1.25}));
   EXPECT_EQ(makespan_of(found), 325);
+}
+
+// Noise stretches an op of 14.4 s by 1000: four hours are 14.4e12 ns of 720,720 parts each, over
+// 2^63. Both at 4/5 of their pace: 18e12 ns.
+TEST(Company, OpsThatNoiseMakesHoursLongEndWhenTheyShould) {
+  const Program program = forwards_apart(2);
+  Traffic traffic;
+  traffic.fixed = {14'400'000'000, 14'400'000'000};
+  traffic = with_company(std::move(traffic), program, slowed(2, 2, {1.25}));
+  const SharedSimulator simulator(program, traffic);
+  const Nanos hours = 14'400'000'000'000;
+  EXPECT_EQ(simulator.run(std::vector{hours, hours}).timeline.end,
+            (Ends{18'000'000'000'000, 18'000'000'000'000}));
+  // The short one takes 1.25 of its hour, in which the long one does 1 of its 4; then 3 alone.
+  EXPECT_EQ(simulator.run(std::vector{hours, hours / 4}).timeline.end,
+            (Ends{15'300'000'000'000, 4'500'000'000'000}));
 }
 
 TEST(Company, AnOpOfOverAnHourIsRefused) {

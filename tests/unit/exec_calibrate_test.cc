@@ -50,6 +50,25 @@ TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
   EXPECT_EQ(calibration.between_ops->mean, 0);
 }
 
+// Of 70 and ops of 90 to 110: many a message is on its way when its reader's rank is done.
+TEST(Calibrate, AMessageOnItsWayIsNoGapBetweenOps) {
+  const Schedule schedule =
+      build_schedule(find_schedule("zb-h1"), {{3, 1, 6, 1, {}}, Profile::kNone, {}});
+  const Program program = std::get<Program>(lower(schedule));
+  UniformCost uniform;
+  uniform.forward = 100;
+  uniform.input_grad = 110;
+  uniform.weight_grad = 90;
+  uniform.message = 70;
+  const std::vector<Timeline> steps{simulate(program, spread(uniform, schedule))};
+  const Observation observation{program, steps};
+  const Calibration calibration = calibrate({&observation, 1}, 3);
+  EXPECT_EQ(calibration.message->mean, 70);
+  EXPECT_EQ(calibration.message->half_width, 0);
+  EXPECT_EQ(calibration.between_ops->mean, 0);
+  EXPECT_EQ(calibration.between_ops->half_width, 0);
+}
+
 TEST(Calibrate, FindsWhatUpdatesCost) {
   // Chimera's two replicas of a stage add up their gradients before they update.
   const Schedule schedule =

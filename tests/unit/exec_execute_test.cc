@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -145,6 +146,40 @@ TEST(Execute, WhatWorkThrowsStopsEveryRankAndComesHome) {
   EXPECT_NE(execution.breakdown->message.find("rank 3 at 3"), std::string::npos)
       << execution.breakdown->message;
   ASSERT_EQ(execution.steps.size(), 1u);
+}
+
+/// One whose rank 1 is gone when all others are done.
+class LonelyBackend : public Backend {
+ public:
+  std::unique_ptr<RankWorker> open(std::int32_t rank, const Program&) override {
+    return std::make_unique<Worker>(rank);
+  }
+
+ private:
+  class Worker : public RankWorker {
+   public:
+    explicit Worker(std::int32_t rank) : rank_(rank) {}
+    void enqueue(InstructionId) override {}
+    RankResult finish() override {
+      RankResult result;
+      result.reason = Stop::kTimeout;
+      if (rank_ == 1)
+        result.failure = std::make_exception_ptr(std::runtime_error("rank 1 is gone"));
+      return result;
+    }
+
+   private:
+    std::int32_t rank_;
+  };
+};
+
+TEST(Execute, WhereTheOthersWereDoneSaysSo) {
+  const Case made = lowered("1f1b", 2, 4);
+  LonelyBackend backend;
+  const Execution execution = execute(made.program, backend, "lonely", {});
+  ASSERT_TRUE(execution.breakdown);
+  EXPECT_EQ(execution.breakdown->message,
+            "rank 1 is gone; all others had done their part of the step");
 }
 
 TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {

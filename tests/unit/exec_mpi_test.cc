@@ -126,5 +126,18 @@ TEST(RankPart, OfARankThatIsGoneNamesIt) {
             "rank 2 does not answer: its process has died or hangs");
 }
 
+TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
+  std::vector<RankPart> parts(3);
+  const auto second = [](std::int32_t rank) { return rank == 2; };
+  parts[2].result.spans = {{3, 10, 20}};
+  EXPECT_EQ(fail_those_gone(parts, second)[2].result.failure, nullptr);  // the step is complete
+  parts[0].result.reason = Stop::kInterrupt;
+  const std::vector<RankPart> stopped = fail_those_gone(parts, second);
+  EXPECT_EQ(message_of(stopped[2].result.failure),
+            "rank 2 does not answer: its process has died or hangs");
+  EXPECT_EQ(stopped[2].result.spans.size(), 1u);
+  EXPECT_EQ(stopped[1].result.failure, nullptr);
+}
+
 }  // namespace
 }  // namespace bubblescope

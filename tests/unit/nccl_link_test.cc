@@ -149,6 +149,22 @@ TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
             kNothingThrown3);
 }
 
+/// Rank 2 says its part and dies before rank 1 has said its own; then the others leave in any
+/// order.
+TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
+  EXPECT_EQ(meet(4,
+                 [](ProcessLink& link) {
+                   if (link.seat().rank == 2) return link.send(0, Line::kShare, blob_of("early"));
+                   if (link.seat().rank == 1)
+                     while (!link.first_gone()) link.look(Line::kControl);
+                   const auto all = link.share(blob_of("here"), kNever);
+                   for (std::int32_t rank = 0; rank < 4; ++rank)
+                     EXPECT_EQ(link.had_gone(rank), rank == 2) << rank;
+                   EXPECT_EQ(text_of(*all[2]), "early");
+                 }),
+            std::vector<std::string>(4));
+}
+
 TEST(NcclLink, WithoutRankZeroNobodyWaits) {
   EXPECT_EQ(meet(3,
                  [](ProcessLink& link) {

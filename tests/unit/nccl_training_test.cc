@@ -14,6 +14,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
@@ -34,9 +35,8 @@ struct Trained {
   std::string device;
 };
 
-Trained train(ProcessLink& link, const Schedule& schedule, const LowerOptions& lowering = {},
-              BackendRequest request = {}, const BubblescopeGpu& gpu = fake_gpu_calls()) {
-  const Program program = std::get<Program>(lower(schedule, lowering));
+Trained train_program(ProcessLink& link, const Schedule& schedule, const Program& program,
+                      BackendRequest request = {}, const BubblescopeGpu& gpu = fake_gpu_calls()) {
   const TrainingOptions options = small_model(2);
   const JobRequest job{schedule, program, &options, {}, Pass::kSpin, {}};
   const Job started = start_nccl_job({gpu, fake_nccl_calls(), link, 0}, job, std::move(request));
@@ -48,6 +48,12 @@ Trained train(ProcessLink& link, const Schedule& schedule, const LowerOptions& l
   const Proof proof = prove(started.result(), train_serially(whole, options, 2));
   trained.proof = proof.matches ? "right" : to_string(proof);
   return trained;
+}
+
+Trained train(ProcessLink& link, const Schedule& schedule, const LowerOptions& lowering = {},
+              BackendRequest request = {}, const BubblescopeGpu& gpu = fake_gpu_calls()) {
+  return train_program(link, schedule, std::get<Program>(lower(schedule, lowering)),
+                       std::move(request), gpu);
 }
 
 std::string breakdown_of(const Trained& trained) {
@@ -150,6 +156,34 @@ TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
     return "right";
   });
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
+}
+
+/// Two or three copies, of which each has its own shards between RESHARD and UNSHARD.
+TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
+  for (const std::int32_t ranks : {2, 3}) {
+    const auto ends = run_ranks(6, [ranks](ProcessLink& link) -> std::string {
+      for (const char* name : {"gpipe", "1f1b", "zb-h1", "interleaved", "interleaved-zb"}) {
+        const std::int32_t chunks = std::string(name).rfind("interleaved", 0) == 0 ? 4 : 1;
+        const Trained trained = train(link, shard_stages(build(name, ranks, chunks, 2 * ranks)));
+        if (trained.proof != "right")
+          return std::string(name) + ": " + trained.proof + breakdown_of(trained);
+      }
+      return fake_nccl().spreads > 0 ? "right" : "gathered nothing";
+    });
+    for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right") << ranks << " ranks";
+  }
+}
+
+TEST(NcclTraining, AGatherThatIsMissingShowsInTheGradients) {
+  const auto ends = run_ranks(4, [](ProcessLink& link) {
+    const Schedule schedule = shard_stages(build("1f1b", 2, 1, 4));
+    Program program = std::get<Program>(lower(schedule, {}));
+    for (Instruction& instruction : program.instructions)
+      if (instruction.op.kind == OpKind::kUnshard) instruction.op.kind = OpKind::kReshard;
+    return train_program(link, schedule, program).proof;
+  });
+  EXPECT_NE(ends[0].said, "right");
+  EXPECT_NE(ends[0].said, "");
 }
 
 TEST(NcclTraining, GivesEverythingBackAndTellsWhatItRanOn) {

@@ -120,6 +120,30 @@ TEST(Partition, ReplicasPayForTheirAllReduce) {
 }
 
 // Three stages of one worker, weights 4, activations 1 each: the first holds 3 * 5, the last 5.
+// Two layers of 10 ns, the first puts out 40 bytes: over 4e9 B/s they and their gradient take 20
+// ns, which is then the period, and what stands behind the first stage.
+TEST(Partition, TransfersAndWarningsCountMessagesByOneRule) {
+  LayerGraph graph = chain({10, 10});
+  graph.layers[0].activations = 40;
+  const ReplicationRequest request{{{2, 4'000'000'000}}, true, true, {}};
+  const Partition partition = *plan_replicated(graph, request);
+  ASSERT_EQ(partition.stages.size(), 2U);
+  EXPECT_EQ(partition.period, 20);
+  EXPECT_EQ(transfer_time(partition.stages[0].output, 4'000'000'000, 1), 20);
+}
+
+// Layer 0 feeds 1 and 2, which feed 3: behind {0, 1} goes what 1 puts out; 0's is taken by 1, and
+// is counted there once, as PipeDream does. Behind {0, 1, 2} go both of 1's and 2's.
+TEST(Partition, OutputsAreThoseOfTheCutNotOfTheLastLayer) {
+  LayerGraph graph = chain({1, 1, 1, 1});
+  graph.inputs = {{}, {0}, {0}, {1, 2}};
+  for (std::size_t at = 0; at < 4; ++at) graph.layers[at].activations = 10 + static_cast<Bytes>(at);
+  const Partition partition = cut_after(graph, {2, 1, 1});
+  EXPECT_EQ(partition.stages[0].output, 11);
+  EXPECT_EQ(partition.stages[1].output, 11 + 12);
+  EXPECT_EQ(partition.stages[2].output, 13);
+}
+
 TEST(Partition, PipedreamKeepsWeightsForEveryMicrobatchInFlight) {
   const LayerGraph graph = chain({1, 1, 1}, 4);
   const ReplicationRequest fits{.levels = {{3, 1}}, .straight = true, .memory = 15};

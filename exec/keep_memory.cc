@@ -1,5 +1,5 @@
 // Settings of glibc's heap.
-#include "exec/training/keep_memory.h"
+#include "exec/keep_memory.h"
 
 #include <limits>  // any header of the C library tells which one it is
 

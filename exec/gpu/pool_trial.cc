@@ -1,0 +1,167 @@
+// One micro-batch forward and back, as gpu_training.cc enqueues it.
+#include "exec/gpu/pool_trial.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "exec/gpu/counting_gpu.h"
+#include "exec/gpu/gpu_stage.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// A stage whose weights have shapes alone.
+GpuStage outline(const Schedule& schedule, const TransformerShape& shape, std::int32_t stage,
+                 BubblescopeNumber number) {
+  GpuStage made;
+  made.shape = shape;
+  made.first = schedule.is_first(stage);
+  made.last = schedule.is_last(stage);
+  const auto add = [&](std::int32_t rows, std::int32_t columns) {
+    const GpuMatrix floats{nullptr, rows, columns, kBubblescopeFloat32};
+    made.weights.push_back({floats, {nullptr, rows, columns, number}, floats});
+  };
+  if (made.first) {
+    add(shape.vocabulary, shape.width);
+    add(shape.sequence, shape.width);
+  }
+  for (std::int32_t block = 0; block < shape.blocks_per_stage; ++block) {
+    add(1, shape.width);
+    add(shape.width, 3 * shape.width);
+    add(shape.width, shape.width);
+    add(1, shape.width);
+    add(shape.width, shape.inner());
+    add(shape.inner(), shape.width);
+  }
+  if (made.last) {
+    add(1, shape.width);
+    add(shape.width, shape.vocabulary);
+  }
+  return made;
+}
+
+class StageTrial {
+ public:
+  StageTrial(GpuLayers& layers, GpuStage stage, const Schedule& schedule, Recompute recompute)
+      : layers_(layers), stage_(std::move(stage)), schedule_(schedule), recompute_(recompute) {}
+
+  std::vector<SlicePool> run() {
+    const std::int32_t slices = schedule_.shape.slices;
+    std::vector<SlicePool> pools(static_cast<std::size_t>(slices));
+    saved_.resize(pools.size());
+    for (std::int32_t slice = 0; slice < slices; ++slice) {
+      SlicePool& pool = pools[static_cast<std::size_t>(slice)];
+      pool.forward = watch([&] { go_forward(slice); });
+      for (const GpuMatrix* const matrix : saved_of(slice).matrices())
+        if (matrix->pooled) pool.kept += matrix->bytes();
+    }
+    for (std::int32_t slice = slices; slice-- > 0 && !schedule_.forward_only;) {
+      SlicePool& pool = pools[static_cast<std::size_t>(slice)];
+      if (recompute_ != Recompute::kNone) pool.recompute = watch([&] { go_again(slice); });
+      GpuWeightWork work;
+      pool.input_grad = watch([&] { work = go_back(slice); });
+      pool.weight_grad = watch([&] { run_weight_grad(layers_, stage_, work, tokens_of(slice)); });
+    }
+    return pools;
+  }
+
+ private:
+  template <class Op>
+  PoolChange watch(Op op) {
+    ActivationPool& pool = layers_.pool();
+    const Bytes before = pool.held();
+    pool.forget_peak();
+    op();
+    return {pool.held() - before, pool.peak() - before};
+  }
+
+  GpuTokens tokens_of(std::int32_t slice) const {
+    return {nullptr, nullptr, nullptr,
+            positions_of(stage_.shape.sequence, schedule_.shape.slices, slice)};
+  }
+
+  /// What lies in the mail.
+  GpuMatrix between(std::int32_t slice) const {
+    static char mail = 0;
+    const std::int32_t rows = stage_.shape.batch * tokens_of(slice).positions.count;
+    return {&mail, rows, stage_.shape.width, layers_.number()};
+  }
+
+  GpuActivations& saved_of(std::int32_t slice) { return saved_[static_cast<std::size_t>(slice)]; }
+
+  const GpuSliceContext* context() {
+    if (schedule_.shape.slices == 1) return nullptr;
+    if (!context_) context_ = make_context(layers_, stage_);
+    return &*context_;
+  }
+
+  GpuForwardRun forward_of(std::int32_t slice) {
+    return {stage_.first ? GpuMatrix() : between(slice), tokens_of(slice),
+            stage_.last ? GpuMatrix() : between(slice), context()};
+  }
+
+  void go_forward(std::int32_t slice) {
+    GpuActivations made = run_forward(layers_, stage_, forward_of(slice));
+    const bool is_last_use = schedule_.forward_only && slice + 1 == schedule_.shape.slices;
+    if (schedule_.forward_only || recompute_ == Recompute::kFull)
+      drop(layers_, std::exchange(made, {}));
+    if (recompute_ == Recompute::kSelective) drop_attention(layers_, made);
+    saved_of(slice) = std::move(made);
+    if (is_last_use) forget_context();
+  }
+
+  void go_again(std::int32_t slice) {
+    if (recompute_ == Recompute::kSelective)
+      return make_attention(layers_, stage_, saved_of(slice), tokens_of(slice).positions,
+                            context());
+    GpuForwardRun again = forward_of(slice);
+    again.output = {};
+    saved_of(slice) = run_forward(layers_, stage_, again);
+  }
+
+  GpuWeightWork go_back(std::int32_t slice) {
+    GpuWeightWork work = run_input_grad(
+        layers_, stage_,
+        {saved_of(slice), tokens_of(slice), stage_.last ? GpuMatrix() : between(slice),
+         stage_.first ? GpuMatrix() : between(slice), 1, context()});
+    if (slice == 0) forget_context();
+    return work;
+  }
+
+  void forget_context() {
+    if (context_) drop(layers_, *context_);
+    context_.reset();
+  }
+
+  GpuLayers& layers_;
+  GpuStage stage_;
+  const Schedule& schedule_;
+  Recompute recompute_;
+  std::optional<GpuSliceContext> context_;
+  std::vector<GpuActivations> saved_;  ///< [slice]
+};
+
+}  // namespace
+
+PoolChange PoolChange::then(const PoolChange& other) const {
+  return {added + other.added, std::max(during, added + other.during)};
+}
+
+std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
+                                 Precision precision, std::int32_t stage) {
+  const auto number =
+      precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
+  const GpuMachine machine(counting_gpu_calls(), 1, Share::kStreams);
+  GpuLayers layers(machine, 0, number);
+  bool is_made_again = false;
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      is_made_again = is_made_again || (op.kind == OpKind::kRecompute && op.stage == stage);
+  const Recompute recompute = is_made_again ? schedule.recompute(stage) : Recompute::kNone;
+  return StageTrial(layers, outline(schedule, options.model, stage, number), schedule, recompute)
+      .run();
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,32 @@
+// What the ops of a stage take from their rank's pool, found by running each once without a device.
+#pragma once
+
+#include <vector>
+
+#include "exec/job.h"
+
+namespace bubblescope {
+
+/// Of one op.
+struct PoolChange {
+  Bytes added = 0;   ///< that are held when it has ended, beyond those before
+  Bytes during = 0;  ///< the most beyond those before, while it runs
+
+  /// Of one op and then another.
+  PoolChange then(const PoolChange& other) const;
+};
+
+/// Of the ops of one slice on a stage.
+struct SlicePool {
+  PoolChange forward;
+  PoolChange recompute;
+  PoolChange input_grad;
+  PoolChange weight_grad;
+  Bytes kept = 0;  ///< that leave and come back where it is evicted
+};
+
+/// [slice]. Slices go forward from the first to the last, and back.
+std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
+                                 Precision precision, std::int32_t stage);
+
+}  // namespace bubblescope

@@ -1,0 +1,102 @@
+// What every op needs before it can run: the one statement of the data flow of a training step.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope {
+
+/// What an op makes. A full backward and an input gradient make the same thing: the gradient that
+/// the previous stage waits for.
+enum class Product : std::uint8_t {
+  kActivation,
+  kGradient,
+  kWeightGradient,
+  kRecomputed,
+  kEvicted,
+  kLoaded,
+};
+inline constexpr int kProducts = 6;
+
+/// Of a kind that stands in orders.
+inline Product product_of(OpKind kind) {
+  if (kind == OpKind::kForward) return Product::kActivation;
+  if (kind == OpKind::kWeightGrad) return Product::kWeightGradient;
+  if (kind == OpKind::kRecompute) return Product::kRecomputed;
+  if (kind == OpKind::kEvict) return Product::kEvicted;
+  return kind == OpKind::kLoad ? Product::kLoaded : Product::kGradient;
+}
+
+/// One thing that was made, and where in the model.
+struct Made {
+  Product product = Product::kActivation;
+  std::int32_t stage = 0;
+  std::int32_t microbatch = 0;
+  std::int16_t slice = 0;
+};
+
+/// What a compute op makes.
+inline Made made_by(const Op& op) {
+  return {product_of(op.kind), op.stage, op.microbatch, op.slice};
+}
+
+/// Asked of every op, several times: nothing is divided where there is one pipeline.
+inline bool begins_pipeline(const Schedule& schedule, std::int32_t stage) {
+  return stage == 0 || (schedule.pipelines > 1 && schedule.is_first(stage));
+}
+inline bool ends_pipeline(const Schedule& schedule, std::int32_t stage) {
+  return stage + 1 == schedule.stages() || (schedule.pipelines > 1 && schedule.is_last(stage));
+}
+
+/// Calls visit(Made) for what an op of a rank's order needs before it can run:
+///   F(s,i,q)  the activations of F(s-1,i,q) and, for attention, of F(s,i,q-1)
+///   B, I      its own F, the gradient of stage s+1 and of slice q+1; its R or LOAD, where one is
+///   W         its own gradient
+///   R         its own F; its LOAD, where one is
+///   EVICT     its own F
+///   LOAD      its own EVICT
+/// R and LOAD are left to the caller, who knows whether the schedule has them.
+template <class Visit>
+void for_each_need(const Schedule& schedule, const Op& op, const Visit& visit) {
+  const auto [stage, microbatch, slice, kind, pairing] = op;
+  const auto other = [](std::int32_t number) { return static_cast<std::int16_t>(number); };
+  if (kind == OpKind::kForward) {
+    if (!begins_pipeline(schedule, stage))
+      visit(Made{Product::kActivation, stage - 1, microbatch, slice});
+    if (slice > 0) visit(Made{Product::kActivation, stage, microbatch, other(slice - 1)});
+  } else if (gives_input_grad(kind)) {
+    visit(Made{Product::kActivation, stage, microbatch, slice});
+    if (!ends_pipeline(schedule, stage))
+      visit(Made{Product::kGradient, stage + 1, microbatch, slice});
+    if (slice + 1 < schedule.shape.slices)
+      visit(Made{Product::kGradient, stage, microbatch, other(slice + 1)});
+  } else if (kind == OpKind::kWeightGrad) {
+    visit(Made{Product::kGradient, stage, microbatch, slice});
+  } else {
+    const bool loads = kind == OpKind::kLoad;
+    visit(Made{loads ? Product::kEvicted : Product::kActivation, stage, microbatch, slice});
+  }
+}
+
+/// The few things that one op needs.
+class Needs {
+ public:
+  void add(Made made) { made_[count_++] = made; }
+  const Made* begin() const { return made_.data(); }
+  const Made* end() const { return made_.data() + count_; }
+
+ private:
+  std::array<Made, 4> made_;
+  std::size_t count_ = 0;
+};
+
+inline Needs needs_of(const Schedule& schedule, const Op& op) {
+  Needs needs;
+  for_each_need(schedule, op, [&](const Made& made) { needs.add(made); });
+  return needs;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,170 @@
+// Messages in company: slowed by the ranks that compute beside them, and found to be so.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <variant>
+
+#include "exec/company_costs.h"
+#include "exec/company_program.h"
+#include "exec/execute.h"
+#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/time_copies.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/error.h"
+#include "sim/ir/program_draft.h"
+#include "sim/model/contention.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/proven_training.h"
+#include "tools/calibrate_messages.h"
+#include "traces/cost_file.h"
+
+namespace bubblescope {
+namespace {
+
+/// 0F0 beside a message from rank 0 for which 1F0 waits.
+Program make_program() {
+  ProgramDraft draft(2, 3);
+  draft.add({{0, 0, 0, OpKind::kForward}, 0, 0, 0});
+  draft.add({{0, 0, 0, OpKind::kSendForward}, kNoLane, 0, 1});
+  draft.add({{1, 0, 0, OpKind::kForward}, 1, 1, 1});
+  draft.wait_for(1);
+  return std::get<Program>(std::move(draft).finish());
+}
+
+/// When the message and 0F0 end; alone they take 10 and so long.
+std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown& messages) {
+  const Program program = make_program();
+  Traffic traffic;
+  traffic.fixed.assign(program.size(), 0);
+  Contention contention{2, {{}, {}}, messages};
+  for (auto& kinds : contention.stages) kinds.fill(ops);
+  std::array<InstructionId, 2> ids{};
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    traffic.fixed[id] = is_message(instruction) ? 10 : instruction.rank == 0 ? forward : 50;
+    if (is_message(instruction)) ids[0] = id;
+    if (!is_message(instruction) && instruction.rank == 0) ids[1] = id;
+  }
+  const SharedRun run = simulate_shared(program, with_company(traffic, program, contention));
+  return {run.timeline.end[ids[0]], run.timeline.end[ids[1]]};
+}
+
+TEST(MessageCompany, AMessageTakesLongerBesideABusyRank) {
+  EXPECT_EQ(ends_of(100, {}, {})[0], 10);
+  EXPECT_EQ(ends_of(100, {}, {2})[0], 20);
+  // Half as fast for 10, so that 5 of 10 are left: 15.
+  EXPECT_EQ(ends_of(10, {}, {2})[0], 15);
+}
+
+// 0F0 is alone until the message has come at 10: it then has 10 of 20 left, which take 15 beside
+// 1F0.
+TEST(MessageCompany, AMessageMakesNoRankBusy) {
+  EXPECT_EQ(ends_of(20, {1.5}, {1})[1], 25);
+  // A message that takes 20 lets it have ended by then.
+  EXPECT_EQ(ends_of(20, {1.5}, {2})[1], 20);
+}
+
+constexpr const char* kStages = R"("stages": [{"forward": 1, "backward": 2}])";
+
+CostFile parse(const std::string& message) {
+  return parse_cost_file(R"({"format": "bubblescope-costs/1", )" + std::string(kStages) +
+                             R"(, "message": )" + message + "}",
+                         "costs.json");
+}
+
+TEST(MessageCompany, ABandwidthDependsOnTheSize) {
+  const auto nanos_of = [](const char* bytes) {
+    return parse(std::string(R"({"latency": "1us", "bytes": )") + bytes +
+                 R"(, "bandwidth_gbps": [[1000, 8], [2000, 16]]})")
+        .message.nanos();
+  };
+  EXPECT_EQ(nanos_of("500"), 1000 + 500);    // 8 Gb/s: 1 byte per ns, as of the smallest size
+  EXPECT_EQ(nanos_of("1500"), 1000 + 1000);  // half-way, 12 Gb/s: 1.5 bytes per ns
+  EXPECT_EQ(nanos_of("4000"), 1000 + 2000);  // 16 Gb/s
+}
+
+TEST(MessageCompany, CostFilesSayWhatAMessageTakes) {
+  const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
+  const auto made =
+      contention(parse(R"({"latency": "10us", "in_company": ["12us", "15us"]})"), schedule);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->message, (Slowdown{1.2, 1.5}));
+  EXPECT_FALSE(contention(parse(R"({"latency": "10us"})"), schedule));
+  try {
+    contention(parse(R"({"latency": "10us", "in_company": ["9us"]})"), schedule);
+    ADD_FAILURE() << "a message that others make faster";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("costs.json: /message/in_company: 9"), 0u)
+        << error.what();
+  }
+}
+
+/// Steps in which ranks of a training take turns on a device that slows copies.
+std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
+  const TrainingOptions options = small_model(2);
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
+  Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
+  if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
+  return std::move(execution.steps);
+}
+
+// 2 sequences of 4 tokens and 8 columns of 4 bytes: 256 bytes, of 10 ns each.
+TEST(MessageCompany, FindsTheLawOfTheDevice) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  gpu.times.nanos_per_byte = 10;
+  gpu.times.nanos_per_entry = 3000;
+  gpu.times.copies = {1.2, 1.5, 1.75, 2};
+  const Schedule schedule = build_schedule(find_schedule("1f1b"), {{4, 1, 8, 1, {}}, {}, {}});
+  const Program program = company_program(schedule, 4);
+  const std::vector<Timeline> steps = take_turns(schedule, program);
+  const Observation observation{program, steps};
+  const auto costs = find_message_costs({&observation, 1}, 4);
+  ASSERT_EQ(costs.size(), 5u);
+  const double factors[] = {1, 1.2, 1.5, 1.75, 2};
+  for (std::size_t busy = 0; busy < costs.size(); ++busy) {
+    ASSERT_TRUE(costs[busy]) << busy;
+    // Whoever comes or goes meanwhile counts for up to a quarter of a rank.
+    EXPECT_NEAR(static_cast<double>(costs[busy]->mean), 2560 * factors[busy], 0.03 * 2560) << busy;
+  }
+}
+
+TEST(MessageCompany, CopiesAreTimedBySize) {
+  FakeGpu& gpu = reset_fake_gpu(2);
+  gpu.times.nanos_per_copy = 1500;
+  gpu.times.nanos_per_byte = 0.25;
+  const std::vector<MessageTime> times = time_copies(fake_gpu_calls(), 2, Share::kGreen);
+  ASSERT_GE(times.size(), 5u);
+  for (const MessageTime& time : times) EXPECT_EQ(time.nanos, 1500 + time.bytes / 4);
+  EXPECT_EQ(gpu.bytes, 0);
+  EXPECT_EQ(gpu.handles, 0);
+}
+
+// A copy of 8000 bytes takes 1000 + 1000 ns: 64 Gb/s beyond what the smallest takes. From producer
+// to consumer there are 5000, so 3000 are beside the copy. In turns copies took 2000 alone and 2600
+// beside a busy rank.
+TEST(MessageCompany, WhatIsMeasuredBecomesAnEntryOfTheCostFile) {
+  const Program program = make_program();
+  Timeline beside;
+  beside.start.assign(3, 0);
+  beside.end.assign(3, 0);
+  Timeline alone = beside;
+  for (InstructionId id = 0; id < 3; ++id) {
+    const bool is_copy = is_message(program.instructions[id]);
+    beside.end[id] = is_copy ? 2600 : 3000;
+    alone.end[id] = is_copy ? 2000 : 0;
+  }
+  const std::vector<Timeline> turns{beside, alone};
+  const std::vector<Timeline> real{alone};
+  const MessageEvidence evidence{{{program, real}},         {{program, turns}}, 2, 5000, 8000,
+                                 {{64, 1000}, {8000, 2000}}};
+  // 1F0 of `beside` computes, too: two ranks are busy.
+  EXPECT_EQ(message_json(evidence).dump(),
+            R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
+            R"("in_company":["5300ns","5600ns"]})");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,60 @@
+// The end of a run, in processes: all wait for rank 0, as long as it lives.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "exec/nccl/farewell.h"
+#include "exec/signs_of_life.h"
+#include "exec/step_clock.h"
+#include "tests/support/forked_ranks.h"
+
+namespace bubblescope {
+namespace {
+
+void sleep_for(int milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+/// What a process hears at the end, within this --timeout, and whether it waited for so long.
+std::string hear_end(ProcessLink& link, Nanos timeout, Nanos least) {
+  const Nanos begin = read_monotonic_clock();
+  std::string heard;
+  {
+    const Processes processes(
+        as_processes(link, {timeout, nullptr}, [&](const std::string& lost) { heard = lost; }));
+  }
+  if (read_monotonic_clock() - begin < least) return "did not wait: " + heard;
+  return heard.empty() ? "well" : heard;
+}
+
+/// As long a serial reference as three timeouts.
+TEST(NcclFarewell, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
+  const auto ends = run_ranks(3, [](ProcessLink& link) -> std::string {
+    if (link.seat().rank != 0) return hear_end(link, 1'000'000'000, 2'500'000'000);
+    const Processes processes(as_processes(link, {}, [](const std::string&) {}));
+    const SignsOfLife others_wait(processes);
+    sleep_for(3000);
+    return "well";
+  });
+  for (const RankEnd& end : ends) EXPECT_EQ(end.said, "well");
+}
+
+TEST(NcclFarewell, NamesRankZeroWhereItDiesMeanwhile) {
+  const auto ends = run_ranks(3, [](ProcessLink& link) -> std::string {
+    if (link.seat().rank != 0) return hear_end(link, 60'000'000'000, 0);
+    sleep_for(500);
+    raise(SIGKILL);
+    return "lives";
+  });
+  EXPECT_FALSE(ends[0].ended);
+  for (const std::size_t rank : {1u, 2u}) {
+    EXPECT_TRUE(ends[rank].ended);  // some seconds behind rank 0 at most
+    EXPECT_EQ(ends[rank].said, "rank 0 is gone: its process has died before all was done");
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

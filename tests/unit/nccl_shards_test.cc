@@ -1,0 +1,36 @@
+// How copies share out matrices.
+#include <gtest/gtest.h>
+
+#include "exec/nccl/shards.h"
+#include "sim/ir/shard_stages.h"
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+namespace {
+
+TEST(NcclShards, CoverAllEntriesOnceAndDifferByOneAtMost) {
+  for (const std::size_t entries : {0u, 1u, 2u, 7u, 64u, 65u})
+    for (std::int32_t owners = 1; owners <= 5; ++owners) {
+      std::size_t begin = 0;
+      for (std::int32_t owner = 0; owner < owners; ++owner) {
+        const Shard shard = shard_of(entries, owner, owners);
+        EXPECT_EQ(shard.begin, begin);
+        EXPECT_GE(shard.count, entries / static_cast<std::size_t>(owners));
+        EXPECT_LE(shard.count, entries / static_cast<std::size_t>(owners) + 1);
+        begin = shard.end();
+      }
+      EXPECT_EQ(begin, entries);
+    }
+  // 7 among 3: 3, 2, 2.
+  EXPECT_EQ(shard_of(7, 0, 3).count, 3u);
+  EXPECT_EQ(shard_of(7, 2, 3).begin, 5u);
+}
+
+TEST(NcclShards, AreThoseOfStagesThatTheScheduleGathers) {
+  const Schedule whole = build_schedule(find_schedule("1f1b"), {{2, 1, 4, 1, {}}, {}, {}});
+  EXPECT_EQ(find_gathered(whole), (std::vector<bool>{false, false}));
+  EXPECT_EQ(find_gathered(shard_stages(whole)), (std::vector<bool>{true, true}));
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,38 @@
+// calibrate on devices: what messages take by size, and by how many ranks are busy.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "exec/company_costs.h"
+#include "exec/job.h"
+#include "tools/run_options.h"
+
+namespace bubblescope {
+
+/// What is known of messages. Observations are those of schedules, and of a program in which ranks
+/// of a device take turns; without it, nothing is said of company.
+struct MessageEvidence {
+  std::vector<Observation> schedules;
+  std::vector<Observation> turns;
+  std::int32_t ranks_per_device = 1;
+  Nanos effective = 0;  ///< from producer to consumer, in the schedules
+  Bytes bytes = 0;      ///< of a message; 0: they carry nothing
+  std::vector<MessageTime> by_size = {};
+};
+
+/// The "message" of a cost file:
+///
+///   {"latency": "11us", "bytes": 2097152, "bandwidth_gbps": [[65536, 210], [1048576, 3100]],
+///    "in_company": ["13us", "14us"]}
+///
+/// What a message takes beside the copy itself, it takes in any company.
+nlohmann::ordered_json message_json(const MessageEvidence& evidence);
+
+/// Times messages of several sizes where the backend can, and puts all that is known of messages
+/// into a cost file.
+nlohmann::ordered_json with_messages(nlohmann::ordered_json costs, MessageEvidence evidence,
+                                     const Schedule& schedule, const RunOptions& run);
+
+}  // namespace bubblescope

@@ -1,0 +1,106 @@
+// One order of every schedule that has a plan tells what is in all of them.
+#include "tools/plan_warnings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "sim/analysis/asynchronous.h"
+#include "sim/ir/lower.h"
+#include "tools/model_costs.h"
+#include "tools/predict.h"
+#include "tools/unused_costs.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int64_t kFewOps = 1 << 20;
+
+/// The smallest plan of every schedule: what is asked of their orders, a small one tells. Those
+/// that look for an order are left out, as looking takes longer than planning.
+std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
+  const auto ops_of = [](const Configuration& configuration) {
+    const Shape& shape = configuration.shape;
+    return std::int64_t{shape.ranks} * shape.chunks * shape.microbatches * shape.slices;
+  };
+  std::vector<Configuration> smallest;
+  for (const Plan& plan : ranked) {
+    const Configuration& next = plan.configuration;
+    if (ops_of(next) > kFewOps || find_schedule(next.schedule).reads_costs) continue;
+    const auto known = std::find_if(smallest.begin(), smallest.end(), [&](const auto& other) {
+      return other.schedule == next.schedule;
+    });
+    if (known == smallest.end())
+      smallest.push_back(next);
+    else if (ops_of(next) < ops_of(*known))
+      *known = next;
+  }
+  return smallest;
+}
+
+Schedule order_of(const Configuration& configuration, PredictOptions options) {
+  const ScheduleDef& def = find_schedule(configuration.schedule);
+  options.model = {};
+  options.shape.ranks = configuration.shape.ranks;
+  options.shape.chunks = configuration.shape.chunks;
+  options.shape.microbatches = configuration.shape.microbatches;
+  return build_schedule(def, request_of(def, fitted(std::move(options), def)));
+}
+
+bool has_kind(const Schedule& schedule, OpKind kind) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const RankOrder& ops) {
+    return std::any_of(ops.begin(), ops.end(), [kind](const Op& op) { return op.kind == kind; });
+  });
+}
+
+void warn_of_unequal_backwards(const std::vector<Schedule>& orders, const UniformCost& cost) {
+  if (cost.full_backward() == cost.input_grad + cost.weight_grad) return;
+  std::vector<std::string> splitting;
+  for (const Schedule& order : orders)
+    if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order.name);
+  if (splitting.empty()) return;
+  fmt::print(stderr,
+             "bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
+             fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
+             to_text(cost.full_backward()));
+}
+
+void warn_of_missing_flushes(const Schedule& order) {
+  if (order.weights.empty()) return;
+  std::int32_t staleness = 0;
+  for (const WeightReport& weights : account_for_weights(order, {}))
+    staleness = std::max(staleness, weights.staleness);
+  fmt::print(stderr,
+             "bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
+             "fills and drains the pipeline, which training does once\n",
+             order.name, staleness);
+}
+
+}  // namespace
+
+void say_defaults(bool has_ranks, bool has_microbatches) {
+  if (has_ranks && has_microbatches) return;
+  fmt::print(stderr, "bubblescope: planned for{}{}, as nothing else is given\n",
+             has_ranks ? "" : " --pp 4", has_microbatches ? "" : " -m 8");
+}
+
+void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {
+  std::vector<Schedule> orders;
+  std::vector<Program> programs;
+  for (const Configuration& configuration : smallest_of_each(ranked)) {
+    const Schedule& order = orders.emplace_back(order_of(configuration, options));
+    warn_of_missing_flushes(order);
+    auto lowered = lower(order, lowering_of(order, options));
+    if (auto* program = std::get_if<Program>(&lowered)) programs.push_back(std::move(*program));
+  }
+  if (programs.empty() || options.model.given()) return;
+  warn_of_unused_costs(options.cost.uniform, programs);
+  if (options.cost.file.empty()) warn_of_unequal_backwards(orders, options.cost.uniform);
+}
+
+}  // namespace bubblescope

@@ -10,12 +10,21 @@ class Module:
     its forward and its backward move, and, where a network sets it, what it hands to the next one."""
 
     def __init__(self, flops=0, forward_bytes=0, backward_bytes=0, parameters=0):
-        self.flops, self.forward_bytes, self.backward_bytes, self.parameters = flops, forward_bytes, backward_bytes, parameters
+        self.flops, self.forward_bytes, self.backward_bytes, self.parameters = (
+            flops,
+            forward_bytes,
+            backward_bytes,
+            parameters,
+        )
         self.handed_on = 0
 
     def __add__(self, other):
-        return Module(self.flops + other.flops, self.forward_bytes + other.forward_bytes,
-                      self.backward_bytes + other.backward_bytes, self.parameters + other.parameters)
+        return Module(
+            self.flops + other.flops,
+            self.forward_bytes + other.forward_bytes,
+            self.backward_bytes + other.backward_bytes,
+            self.parameters + other.parameters,
+        )
 
 
 def joined(modules):
@@ -35,7 +44,7 @@ def numbers(channels, size):
 def convolution(inputs, outputs, kernel, size, stride=1):
     """`kernel` is the number of weights of a filter: 9 of a 3 x 3; `size` is that of the input."""
     weights = inputs * outputs * kernel
-    return Module(2 * weights * (size // stride)**2, 0, 0, weights)
+    return Module(2 * weights * (size // stride) ** 2, 0, 0, weights)
 
 
 def norm(channels, size):
@@ -62,7 +71,12 @@ def unet(convolutions=5, channels=64, depth=5, size=192):
     def stack(inputs, hidden, outputs, size):
         widths = [inputs] + [hidden] * (convolutions - 1) + [outputs]
         for before, after in zip(widths, widths[1:]):
-            for module in (convolution(before, after, 9, size), moved(after, size), norm(after, size), activation(after, size)):
+            for module in (
+                convolution(before, after, 9, size),
+                moved(after, size),
+                norm(after, size),
+                activation(after, size),
+            ):
                 add(module, after, size)
 
     for level in range(depth):
@@ -99,7 +113,11 @@ def resnet101():
             add(Module(), 2 * entry)
             for module in (convolution(inputs, planes, 1, before), norm(planes, before), activation(planes, before)):
                 add(module, numbers(planes, before) + entry)
-            for module in (convolution(planes, planes, 9, before, stride), norm(planes, size), activation(planes, size)):
+            for module in (
+                convolution(planes, planes, 9, before, stride),
+                norm(planes, size),
+                activation(planes, size),
+            ):
                 add(module, numbers(planes, size) + entry)
             for module in (convolution(planes, outputs, 1, size), norm(outputs, size)):
                 add(module, numbers(outputs, size) + entry)
@@ -114,8 +132,30 @@ def resnet101():
 
 
 # AmoebaNet-D: of the ten operations of a cell, which state each reads and what it is.
-NORMAL = ((1, '1x1'), (1, 'pool'), (1, 'none'), (0, '1x7'), (0, '1x1'), (0, '1x7'), (2, 'pool'), (2, 'none'), (1, 'pool'), (5, '1x1'))
-REDUCTION = ((0, 'pool'), (0, 'pool'), (2, 'none'), (1, '3x3'), (2, '1x7'), (2, 'pool'), (3, 'none'), (1, 'pool'), (2, 'pool'), (3, '1x1'))
+NORMAL = (
+    (1, '1x1'),
+    (1, 'pool'),
+    (1, 'none'),
+    (0, '1x7'),
+    (0, '1x1'),
+    (0, '1x7'),
+    (2, 'pool'),
+    (2, 'none'),
+    (1, 'pool'),
+    (5, '1x1'),
+)
+REDUCTION = (
+    (0, 'pool'),
+    (0, 'pool'),
+    (2, 'none'),
+    (1, '3x3'),
+    (2, '1x7'),
+    (2, 'pool'),
+    (3, 'none'),
+    (1, 'pool'),
+    (2, 'pool'),
+    (3, '1x1'),
+)
 
 
 def relu_convolution_norm(inputs, outputs, kernel, size, stride=1):
@@ -125,10 +165,16 @@ def relu_convolution_norm(inputs, outputs, kernel, size, stride=1):
 def operation(what, channels, size, stride):
     """One operation of a cell."""
     quarter = channels // 4
-    through = lambda *kernels: (relu_convolution_norm(channels, quarter, 1, size)
-                                + joined(relu_convolution_norm(quarter, quarter, kernel, size if at == 0 else size // stride, stride if at == 0 else 1)
-                                         for at, kernel in enumerate(kernels))
-                                + relu_convolution_norm(quarter, channels, 1, size // stride))
+    through = lambda *kernels: (
+        relu_convolution_norm(channels, quarter, 1, size)
+        + joined(
+            relu_convolution_norm(
+                quarter, quarter, kernel, size if at == 0 else size // stride, stride if at == 0 else 1
+            )
+            for at, kernel in enumerate(kernels)
+        )
+        + relu_convolution_norm(quarter, channels, 1, size // stride)
+    )
     if what == '1x1':
         return relu_convolution_norm(channels, channels, 1, size, stride)
     if what == 'pool':
@@ -157,7 +203,9 @@ def amoebanet_d(layers=18, filters=256, size=224):
         elif before_last != channels:
             sum_of += relu_convolution_norm(before_last, channels, 1, size)
         for at, (state, what) in enumerate(REDUCTION if reduction else NORMAL):
-            sum_of += operation(what, channels, size if state < 2 else size // stride, stride if reduction and state < 2 else 1)
+            sum_of += operation(
+                what, channels, size if state < 2 else size // stride, stride if reduction and state < 2 else 1
+            )
             sum_of += Module(0, 1.5 * numbers(channels, size // stride), 0)  # two at a time are added
         size //= stride
         joined_states = 3 if reduction else 4

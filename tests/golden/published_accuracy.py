@@ -34,7 +34,11 @@ from a count of what their layers compute, may have one cell far off (30 %), and
 
 
 def aceso_links(program, published):
-    source = Source('Aceso: point-to-point bandwidth of V100s', 'time', 'per link: latency and bandwidth from the first and the last size')
+    source = Source(
+        'Aceso: point-to-point bandwidth of V100s',
+        'time',
+        'per link: latency and bandwidth from the first and the last size',
+    )
     values = published['aceso_p2p_bandwidth']
     sizes = [size * 10**6 for size in values['parameters']['size_MB']]
     for link, measured in values['values'].items():
@@ -43,8 +47,19 @@ def aceso_links(program, published):
         latency = times[0] - sizes[0] / bandwidth
         for size, rate in list(zip(sizes, measured))[1:-1]:
             # A forward of no time on each of two ranks: what remains is the message.
-            report = program.simulate('forward-only', '--pp', 2, '-m', 1, '--f', '1ns', '--p2p', f'{latency * 1e9:.0f}ns',
-                                      '--network', f'bytes={size}B,link={bandwidth * 8 / 1e9:.4f}')
+            report = program.simulate(
+                'forward-only',
+                '--pp',
+                2,
+                '-m',
+                1,
+                '--f',
+                '1ns',
+                '--p2p',
+                f'{latency * 1e9:.0f}ns',
+                '--network',
+                f'bytes={size}B,link={bandwidth * 8 / 1e9:.4f}',
+            )
             source.add(f'{link[:5]}, {size // 10**6} MB', size / report['makespan_ns'], rate)
     return source
 
@@ -59,13 +74,17 @@ def dualpipe(program, published):
         run = lambda name, ranks: program.simulate(name, '--pp', ranks, '-m', 4 * ranks, *words)
         bubble = lambda report: report['bubble']['time_ns'] / 1e6
         source.add(f'1f1b, {ranks} ranks', bubble(run('1f1b', ranks)), (ranks - 1) * (forward + backward))
-        source.add(f'zb-h1, {ranks} ranks', bubble(run('zb-h1', ranks)), (ranks - 1) * (forward + backward - 2 * weight))
+        source.add(
+            f'zb-h1, {ranks} ranks', bubble(run('zb-h1', ranks)), (ranks - 1) * (forward + backward - 2 * weight)
+        )
         source.add(f'dualpipe, {ranks} ranks', bubble(run('dualpipe', ranks)), (ranks / 2 - 1) * overlapped)
         source.add(f'dualpipev, {ranks // 2} ranks', bubble(run('dualpipev', ranks // 2)), (ranks / 2 - 1) * overlapped)
         peak = max(rank['peak_activations'] for rank in run('dualpipe', ranks)['ranks'])
         source.add(f'dualpipe, {ranks} ranks, activations', peak, ranks + 1)
-    source.remark = ('The formula of DualPipe, (PP/2 - 1)(F&B + B - 3W), holds where F = I. Where they differ the order of its ops gives another bubble: '
-                     'with F = 3, I = 4 and W = 2 it is 8, 24 and 60 on 4, 8 and 16 ranks, where the formula says 9, 27 and 63.')
+    source.remark = (
+        'The formula of DualPipe, (PP/2 - 1)(F&B + B - 3W), holds where F = I. Where they differ the order of its ops gives another bubble: '
+        'with F = 3, I = 4 and W = 2 it is 8, 24 and 60 on 4, 8 and 16 ranks, where the formula says 9, 27 and 63.'
+    )
     return source
 
 
@@ -74,7 +93,11 @@ def closed_forms(program, published):
     for ranks in (4, 8):
         for microbatches in (ranks, 2 * ranks):
             report = program.simulate('chimera', '--pp', ranks, '-m', microbatches, '--f', 1, '--i', 0.5, '--w', 0.5)
-            source.add(f'chimera, D = {ranks}, N = {microbatches}', report['bubble']['ratio'], (ranks - 2) / (2 * microbatches + ranks - 2))
+            source.add(
+                f'chimera, D = {ranks}, N = {microbatches}',
+                report['bubble']['ratio'],
+                (ranks - 2) / (2 * microbatches + ranks - 2),
+            )
         plain = (ranks - 1) / (2 * ranks + ranks - 1)
         report = program.simulate('1f1b', '--pp', ranks, '-m', 2 * ranks)
         source.add(f'1f1b, p = {ranks}', report['bubble']['ratio'], plain)
@@ -101,26 +124,68 @@ NOT_PREDICTED = {
     'not_found': 'no numbers',
 }
 
-COVERED = {'gpipe_table1', 'gpipe_table2', 'gpipe_table3', 'torchgpipe_amoebanet_speed', 'torchgpipe_unet_speed', 'torchgpipe_resnet101_speed',
-           'zb_table4_measured', 'zb_table5_bubble_rates', 'zb_table8_zbv_bubble', 'zb_table9_profiled_times_ms', 'zb_table10_postvalidation',
-           'zb_readme_table', 'megatron_sc21_table2', 'korthikanti_table4_layer_ms', 'llama3_table4', 'dualpipe_table', 'aceso_p2p_bandwidth', 'chimera_table2'}
+COVERED = {
+    'gpipe_table1',
+    'gpipe_table2',
+    'gpipe_table3',
+    'torchgpipe_amoebanet_speed',
+    'torchgpipe_unet_speed',
+    'torchgpipe_resnet101_speed',
+    'zb_table4_measured',
+    'zb_table5_bubble_rates',
+    'zb_table8_zbv_bubble',
+    'zb_table9_profiled_times_ms',
+    'zb_table10_postvalidation',
+    'zb_readme_table',
+    'megatron_sc21_table2',
+    'korthikanti_table4_layer_ms',
+    'llama3_table4',
+    'dualpipe_table',
+    'aceso_p2p_bandwidth',
+    'chimera_table2',
+}
 
 
 def expect_all_accounted(published):
     left = sorted(set(published) - COVERED - set(NOT_PREDICTED))
     if left:
-        sys.exit(f"published_accuracy.py: {', '.join(left)}: neither predicted nor listed in NOT_PREDICTED; add a source or a reason")
+        sys.exit(
+            f"published_accuracy.py: {', '.join(left)}: neither predicted nor listed in NOT_PREDICTED; add a source or a reason"
+        )
 
 
 def collect(program, published):
     zero_bubble = ZeroBubble(program, published)
     networks, megatron = published_networks, published_megatron
-    others = [megatron.llama3, networks.gpipe, networks.gpipe_amoebanet, networks.gpipe_parameters, networks.gpipe_activations, networks.torchgpipe,
-              networks.torchgpipe_layers, dualpipe, closed_forms, aceso_links, zero_bubble_phases, megatron.korthikanti_layer,
-              megatron.korthikanti_steps, megatron.sc21_table1, megatron.sc21_table2, megatron.mt_nlg, megatron.megatron_2019, megatron.single_runs]
-    return [zero_bubble.bubble_rates(), zero_bubble.searched_rates(), zero_bubble.v_rates(published['zb_table8_zbv_bubble']['values']),
-            zero_bubble.steps(), zero_bubble.memory(), zero_bubble.synchronisation(published['zb_table10_postvalidation']['values']),
-            *(source(program, published) for source in others)]
+    others = [
+        megatron.llama3,
+        networks.gpipe,
+        networks.gpipe_amoebanet,
+        networks.gpipe_parameters,
+        networks.gpipe_activations,
+        networks.torchgpipe,
+        networks.torchgpipe_layers,
+        dualpipe,
+        closed_forms,
+        aceso_links,
+        zero_bubble_phases,
+        megatron.korthikanti_layer,
+        megatron.korthikanti_steps,
+        megatron.sc21_table1,
+        megatron.sc21_table2,
+        megatron.mt_nlg,
+        megatron.megatron_2019,
+        megatron.single_runs,
+    ]
+    return [
+        zero_bubble.bubble_rates(),
+        zero_bubble.searched_rates(),
+        zero_bubble.v_rates(published['zb_table8_zbv_bubble']['values']),
+        zero_bubble.steps(),
+        zero_bubble.memory(),
+        zero_bubble.synchronisation(published['zb_table10_postvalidation']['values']),
+        *(source(program, published) for source in others),
+    ]
 
 
 def percent(error):
@@ -162,7 +227,9 @@ def main():
     for source in sources:
         errors = source.errors()
         verdict = 'within' if source.within() else 'ABOVE'
-        print(f'{verdict} its limits: {source.title}: median {100 * statistics.median(errors):.2f} %, worst {100 * max(errors):.2f} %, {len(errors)} cells')
+        print(
+            f'{verdict} its limits: {source.title}: median {100 * statistics.median(errors):.2f} %, worst {100 * max(errors):.2f} %, {len(errors)} cells'
+        )
     return 0 if all(source.within() for source in sources) else 1
 
 

@@ -9,7 +9,14 @@ import tempfile
 # median, worst; ab initio: from a model's and a device's published numbers alone, nothing fitted to the source; layers: the
 # same of networks that are no transformers, from a count of what their layers compute, with one speed fitted; single: runs of
 # which one number is known, so that nothing can be fitted
-LIMITS = {'time': (0.05, 0.12), 'memory': (0.05, 0.12), 'exact': (1e-3, 1e-3), 'ab initio': (0.10, 0.20), 'layers': (0.05, 0.30), 'single': (0.20, 0.30)}
+LIMITS = {
+    'time': (0.05, 0.12),
+    'memory': (0.05, 0.12),
+    'exact': (1e-3, 1e-3),
+    'ab initio': (0.10, 0.20),
+    'layers': (0.05, 0.30),
+    'single': (0.20, 0.30),
+}
 
 
 class Program:

@@ -109,16 +109,15 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   const auto& program = std::get<Program>(ordered_->program);
   ModelOnDevices here = planner_.on(configuration);
   here.parallel.layers_of_stage = layers;
-  const ModelStep step = step_of(here, schedule);
-  MemoryModel memory = uniform_memory(schedule.shape, planner_.options_of(configuration).memory);
-  set_bytes(memory, step);
-  const BubbleReport report =
-      analyze_briefly(schedule, program, simulate(program, price(program, step.costs)), memory);
+  const Models models = placed_models(
+      here, schedule, uniform_memory(schedule.shape, planner_.options_of(configuration).memory));
+  const Timeline timeline = simulate(program, price(program, models.costs));
+  const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory);
   Plan plan = with_rates(summarize(configuration, report), here);
   plan.layout = layout_text(layers, here.model);
   const Bytes peak = plan.peak_bytes.value_or(0);
   Outcome outcome{std::move(plan), {}};
-  const Problems over = over_cap(peaks_of(report), memory);
+  const Problems over = over_cap(peaks_of(report), models.memory);
   if (!over.empty()) outcome.refusal = over[0].message;
   if (peak > here.gpu.memory)
     outcome.refusal =

@@ -1,12 +1,94 @@
 // One place for what each source sets.
 #include "tools/models.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "sim/analysis/asynchronous.h"
+#include "sim/ir/error.h"
 #include "sim/model/model_step.h"
+#include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
 
 namespace bubblescope {
+
+namespace {
+
+/// The step, with as many versions of the weights on each rank as the schedule holds.
+ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
+  ModelStep step = model_step(on, schedule);
+  const std::vector<WeightReport> versions = account_for_weights(schedule, {});
+  for (std::size_t rank = 0; rank < versions.size(); ++rank)
+    step.states[rank].weights *= std::max(1, versions[rank].versions);
+  return step;
+}
+
+/// The activations and states of a model, in bytes.
+MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+  return memory;
+}
+
+bool recomputes(const Schedule& schedule) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const Op& op) { return op.kind == OpKind::kRecompute; });
+  });
+}
+
+/// R's of a schedule take the time and keep the bytes of their stages.
+Models with_recompute(Models models, const Schedule& schedule) {
+  if (!recomputes(schedule)) return models;
+  const PlacedModel& placed = *models.placed;
+  if (placed.on.parallel.recompute != Recompute::kNone)
+    throw Error(schedule.name + " recomputes in R's of its own; leave --recompute out");
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  MemoryModel& memory = models.memory;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const StageRecompute again = stage_recompute(placed.on, placed.step, schedule, stage);
+    for (std::size_t slice = 0; slice < slices; ++slice)
+      models.costs.stages[at * slices + slice].recompute = again.time;
+    memory.checkpoint_bytes.push_back(memory.activation_bytes[at].forward - again.spared);
+  }
+  return models;
+}
+
+/// Copies take what a forward keeps over the link to the host's memory, or to the rank that keeps
+/// it.
+Models with_copies(Models models, const Schedule& schedule) {
+  if (schedule.keeper_of_rank.empty()) return models;
+  const ModelOnDevices& on = models.placed->on;
+  const MemoryModel& memory = models.memory;
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const std::int32_t rank = schedule.rank_of_stage[at];
+    const std::int32_t keeper = schedule.keeper_of_rank[static_cast<std::size_t>(rank)];
+    const Link& link = keeper == rank ? on.gpu.host : rank_link(on, rank, keeper);
+    const Bytes kept = memory.checkpoint_bytes.empty() ? memory.activation_bytes[at].forward
+                                                       : memory.checkpoint_bytes[at];
+    for (std::size_t slice = 0; slice < slices; ++slice) {
+      StageCost& cost = models.costs.stages[at * slices + slice];
+      cost.evict = cost.load = link.time(static_cast<double>(kept));
+    }
+  }
+  return models;
+}
+
+}  // namespace
+
+Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {
+  PlacedModel placed{std::move(on), {}};
+  placed.step = step_of(placed.on, schedule);
+  Models models;
+  models.costs = placed.step.costs;
+  models.memory = with_bytes(std::move(memory), placed.step);
+  models.placed = std::move(placed);
+  return with_copies(with_recompute(std::move(models), schedule), schedule);
+}
 
 Models file_models(const CostFile& file, const Schedule& schedule, MemoryModel memory) {
   MemoryModel bytes = memory_model(file, schedule);

@@ -22,6 +22,10 @@ struct Models {
   std::optional<PlacedModel> placed;     ///< where a model gives them
 };
 
+/// A model's, with as many versions of its weights as the schedule holds, its recomputation and its
+/// copies; `memory` is what the flags say of it. Throws Error for what a model cannot have.
+Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
+
 /// All that a cost file says; `memory` is what the flags say of it.
 Models file_models(const CostFile& file, const Schedule& schedule, MemoryModel memory);
 

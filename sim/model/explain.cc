@@ -36,6 +36,19 @@ std::string prediction_text(const Transformer& model) {
          " more tokens, on the last stage";
 }
 
+std::string gradients_text(const ModelOnDevices& on) {
+  std::string text = "gradients: reduced in 32 bits ";
+  text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's W; "
+                                      : "while the last micro-batch's backward runs; ";
+  text += "the rest, at least a sixteenth, is waited for; ";
+  text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
+                                      : "new weights are gathered while the first forward runs; ";
+  text += "micro-batches' are added up by the products of W";
+  const double more = on.assumptions.accumulation_bytes;
+  if (more > 0) text += " and by moving " + number(more) + " bytes per weight more";
+  return text;
+}
+
 }  // namespace
 
 std::string in_words(const ModelOnDevices& on) {
@@ -80,12 +93,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           " %, of the experts " + number(100 * assumed.expert_exposed) +
           " %; what is hidden takes " + number(100 * assumed.collective_sms) +
           " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
-      std::string("gradients: reduced in 32 bits while the last micro-batch's backward runs; ") +
-          "the rest, at least a sixteenth, is waited for; new weights are gathered while the first "
-          "forward runs; micro-batches' are added up by the products of W" +
-          (assumed.accumulation_bytes > 0
-               ? " and by moving " + number(assumed.accumulation_bytes) + " bytes per weight more"
-               : ""),
+      gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
       std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter "
                   "(arXiv 1910.02054, section 3); ") +

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/ir/error.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/stage_loads.h"
 
@@ -31,8 +32,10 @@ void expect_divisible(const ModelOnDevices& on) {
   refuse("--tp", parallel.tensor, "the model's heads", on.model.heads);
   refuse("--cp times --tp:", std::int64_t{parallel.context} * parallel.tensor,
          "the tokens of --seq-length", parallel.sequence);
-  refuse("--ep", parallel.expert, "the model's experts",
-         on.model.experts ? on.model.experts->count : 1);
+  if (parallel.expert > 1 && !on.model.experts)
+    throw Error(Fault::kProblem, "the model has no experts; leave --ep out");
+  if (on.model.experts)
+    refuse("--ep", parallel.expert, "the model's experts", on.model.experts->count);
   refuse("--ep", parallel.expert, "--dp times --cp",
          std::int64_t{parallel.data} * parallel.context);
 }
@@ -159,6 +162,7 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   std::vector<StageLoad> stages;
   for (std::int32_t stage = 0; stage < count; ++stage) stages.push_back(split.load(stage));
   const std::int32_t slices = schedule.shape.slices;
+  const bool by_schedule = posts_collectives(schedule);
   ModelStep step;
   step.first_layer = split.first_layer();
   step.costs.slices = slices;
@@ -166,10 +170,11 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   step.costs.norm = norm_time(on, schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
-    const std::int32_t holders = schedule.replicas(stage) * schedule.pipelines;
-    step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices),
-                             slice_cost(load.times, slices));
-    step.costs.updates.push_back(update_cost(on, load.parameters, load.times, holders));
+    const StageSharing sharing{schedule.replicas(stage) * schedule.pipelines, by_schedule};
+    step.costs.stages.insert(
+        step.costs.stages.end(), static_cast<std::size_t>(slices),
+        slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices));
+    step.costs.updates.push_back(update_cost(on, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(slice_memory(load.memory, slices));
   }
   expose_messages(step.costs, schedule, on.assumptions.message_exposed);

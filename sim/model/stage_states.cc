@@ -63,6 +63,15 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
   return times;
 }
 
+/// Of all parameters of a stage.
+UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters,
+                     std::int32_t holders) {
+  const UpdateTimes dense = times_of(on, parameters.dense, dense_copies(on.parallel), holders);
+  const UpdateTimes experts = times_of(on, parameters.experts, expert_copies(on.parallel), holders);
+  return {dense.reduce + experts.reduce, dense.gather + experts.gather,
+          dense.updated + experts.updated};
+}
+
 /// What of a collective is waited for beside so much compute, which it slows down meanwhile.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions) {
   const Nanos waited = std::max(collective / kLastBucket, collective - static_cast<Nanos>(compute));
@@ -88,19 +97,32 @@ StateBytes states_of(const Parallelism& parallel, const StageParameters& paramet
   return states;
 }
 
+PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
+                         const StageParameters& parameters, const StageSharing& sharing) {
+  if (sharing.by_schedule) return times;
+  const UpdateTimes all = times_of(on, parameters, sharing.holders);
+  if (on.parallel.zero_stage >= 3) {
+    times.forward += static_cast<double>(exposed(all.gather, times.forward, on.assumptions));
+    times.input_grad += static_cast<double>(exposed(all.gather, times.input_grad, on.assumptions));
+  }
+  if (on.parallel.zero_stage >= 2)
+    times.weight_grad +=
+        static_cast<double>(exposed(all.reduce, times.weight_grad, on.assumptions));
+  return times;
+}
+
 UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& parameters,
-                       const PhaseTimes& times, std::int32_t holders) {
-  const UpdateTimes dense = times_of(on, parameters.dense, dense_copies(on.parallel), holders);
-  const UpdateTimes experts = times_of(on, parameters.experts, expert_copies(on.parallel), holders);
+                       const PhaseTimes& times, const StageSharing& sharing) {
+  const UpdateTimes all = times_of(on, parameters, sharing.holders);
+  const std::int32_t zero_stage = on.parallel.zero_stage;
   const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_rate;
-  const double update = kUpdateBytes * (dense.updated + experts.updated) / rate * 1e9;
-  const Nanos gather = dense.gather + experts.gather;
   UpdateCost cost;
-  cost.reduce_grad =
-      exposed(dense.reduce + experts.reduce, times.input_grad + times.weight_grad, on.assumptions);
-  cost.optimizer = static_cast<Nanos>(update);
-  if (on.parallel.zero_stage >= 1) cost.optimizer += exposed(gather, times.forward, on.assumptions);
-  cost.unshard = gather;
+  if (sharing.by_schedule || zero_stage < 2)
+    cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions);
+  cost.optimizer = static_cast<Nanos>(kUpdateBytes * all.updated / rate * 1e9);
+  if (zero_stage >= 1 && (sharing.by_schedule || zero_stage < 3))
+    cost.optimizer += exposed(all.gather, times.forward, on.assumptions);
+  cost.unshard = all.gather;
   return cost;
 }
 

@@ -40,15 +40,29 @@ class CopyWatch {
   }
 
  private:
+  /// Also where enqueuing throws: what waits at a closed gate would never end.
+  class OpenAtEnd {
+   public:
+    explicit OpenAtEnd(GpuFlag& gate) : gate_(gate) {}
+    ~OpenAtEnd() { gate_.set(1); }
+    OpenAtEnd(const OpenAtEnd&) = delete;
+    OpenAtEnd& operator=(const OpenAtEnd&) = delete;
+
+   private:
+    GpuFlag& gate_;
+  };
+
   /// The copy stands behind a gate until all is enqueued. The first time it is open: what is loaded
   /// then must not wait for it.
   Nanos time_once(Bytes bytes, bool open) {
-    gate_.set(open ? 1 : 0);
-    gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
-    gpu_.record(begin_, stream_);
-    gpu_.copy(to_.get(), from_.get(), static_cast<std::size_t>(bytes), stream_.get());
-    gpu_.record(end_, stream_);
-    gate_.set(1);
+    {
+      const OpenAtEnd opened(gate_);
+      gate_.set(open ? 1 : 0);
+      gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
+      gpu_.record(begin_, stream_);
+      gpu_.copy(to_.get(), from_.get(), static_cast<std::size_t>(bytes), stream_.get());
+      gpu_.record(end_, stream_);
+    }
     gpu_.await_device(device_);
     return gpu_.elapsed(begin_, end_);
   }

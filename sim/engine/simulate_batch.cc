@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/engine/simulate_shared.h"
+#include "sim/ir/error.h"
 
 namespace bubblescope {
 
@@ -82,6 +83,8 @@ std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenario
 
 namespace {
 
+constexpr double kMostLoad = 0x1p62;
+
 /// Traffic whose flows carry more or less from scenario to scenario.
 class LengthenedTraffic {
  public:
@@ -101,6 +104,10 @@ class LengthenedTraffic {
     }
     for (std::size_t flow = 0; flow < of_flow_.size(); ++flow) {
       const double load = static_cast<double>(whole_.flows[flow].load) * of_flow_[flow][within];
+      if (load > kMostLoad)
+        throw Error(
+            "with this noise a message has more bytes than can be counted; ask for less of "
+            "--ragged, or for smaller messages");
       traffic_.flows[flow].load = std::max<Load>(1, std::llround(load));
     }
   }

@@ -49,7 +49,15 @@ def is_alive(process):
 def children_of(launcher):
     """All that it started and has not been told the end of, by whichever of its threads."""
     lists = pathlib.Path(f"/proc/{launcher}/task").glob("*/children")
-    return sorted({int(child) for children in lists for child in children.read_text().split()})
+    return sorted({int(child) for children in lists for child in read_if_there(children).split()})
+
+
+def read_if_there(path):
+    """The text of a file of /proc; nothing where its thread has just ended."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 class Run:

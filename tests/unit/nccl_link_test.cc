@@ -211,12 +211,12 @@ TEST(NcclFarewell, TakesAsLongAsRankZeroShowsThatItLives) {
                  [](ProcessLink& link) {
                    link.share({}, kNever);  // all begin now
                    if (link.seat().rank == 0) {
-                     for (int turn = 0; turn < 10; ++turn) {
+                     for (int turn = 0; turn < 20; ++turn) {
                        std::this_thread::sleep_for(std::chrono::milliseconds(200));
                        show_life(link);
                      }
                    }
-                   EXPECT_EQ(say_farewell(link, limits_of(1000)), "");
+                   EXPECT_EQ(say_farewell(link, limits_of(3000)), "");
                  }),
             kNothingThrown3);
 }
@@ -242,7 +242,7 @@ TEST(NcclFarewell, NamesRankZeroWhereItIsSilent) {
                  [](ProcessLink& link) {
                    link.share({}, kNever);
                    if (link.seat().rank == 0)
-                     return std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+                     return std::this_thread::sleep_for(std::chrono::milliseconds(4000));
                    EXPECT_EQ(say_farewell(link, limits_of(200)),
                              "rank 0 does not answer: its process has died or hangs");
                  }),

@@ -175,9 +175,11 @@ int run_calibrate(const Arguments& arguments) {
                "GPUs: do not measure ops by how many ranks of their device are busy");
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  expect_folder(output);
   request.schedules = schedules_of(list, request.options.shape);
   const Session session(request.run);
-  if (session.processes().speaks()) warn_of_unused_run_options(app, request.run);
+  if (session.processes().speaks())
+    warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
   const Json costs = measure_costs(request, session.processes());
   if (session.processes().speaks()) write_and_say(output, costs.dump(1) + "\n");
   return 0;

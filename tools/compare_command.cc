@@ -244,7 +244,7 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
         "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
         shape_flags(options.shape)));
   const Session session(run);
-  if (session.processes().speaks()) warn_of_unused_run_options(app, run);
+  if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
   if (run.work == WorkKind::kTransformer)
     std::erase_if(rows, [&](const Row& row) {
       return row.of_all && !trains(row.step->schedule, run.training);
@@ -266,6 +266,17 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
   else
     fmt::print("{}", write_comparison_text(comparisons));
   return gradients_match(comparisons) ? 0 : 1;
+}
+
+/// Files have their shape; for names one must be given.
+void expect_shape(const std::string& list, const std::vector<std::string>& shapes,
+                  const PredictOptions& options) {
+  const std::vector<std::string> names = names_of(list);
+  const bool given =
+      options.shape.ranks && (options.shape.microbatches || options.model.global_batch);
+  if (given || !shapes.empty() || std::all_of(names.begin(), names.end(), is_schedule_file)) return;
+  throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
+              " --pp 4 -m 8'");
 }
 
 /// --seq-length and --micro-batch-size are of the model, and of the transformer that is run.
@@ -300,7 +311,9 @@ int run_compare(const Arguments& arguments) {
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
   share_sizes(app, options.model, run.training.model);
-  if (run.backend.empty() && !options.model.given()) warn_of_unused_run_options(app, run);
+  if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
+    warn_of_unused_run_options(app, run, options.cost.any_uniform);
+  expect_shape(list, shapes, options);
   std::vector<Row> rows = predict_rows(list, shapes, options);
   comment_on_models(rows, options.model.explain);
   const bool refused =

@@ -61,6 +61,9 @@ Side load_side(const std::string& path) {
   const std::string text = read_file(path);
   if (is_timeline(text)) {
     TimelineFile file = parse_timeline(text, path);
+    if (!file.timeline.breakdown.empty())
+      throw Error(Fault::kProblem,
+                  path + " is no whole step, it broke off: " + file.timeline.breakdown);
     Metrics metrics = metrics_of(analyze(file.schedule, file.program, file.timeline));
     return {std::move(metrics), std::move(file)};
   }

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "sim/ir/error.h"
@@ -37,12 +38,19 @@ void expect_ending(const TimelineFormat& format, const std::string& path) {
 
 }  // namespace
 
+void expect_folder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (path != "-" && !folder.empty() && !std::filesystem::exists(folder))
+    throw Error("cannot create " + path + ": no such folder; make its folder first");
+}
+
 void expect_sound(const ExportOptions& exports, bool stdout_is_taken) {
   std::map<std::string, std::string> format_of_path;
   if (stdout_is_taken) format_of_path["-"] = "format";
   for (const auto& [name, path] : exports) {
     if (!path) continue;
     if (path->empty()) throw Error("--" + name + " has an empty file name");
+    expect_folder(*path);
     if (const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name))
       expect_ending(*format, *path);
     const auto [taken, is_new] = format_of_path.emplace(*path, name);

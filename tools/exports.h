@@ -6,7 +6,12 @@
 
 namespace bubblescope {
 
-/// Throws Error for a file name that is empty, is given twice, or has another format's ending.
+/// Throws Error where a file cannot be created because its folder is not there: said before the
+/// work, not after it.
+void expect_folder(const std::string& path);
+
+/// Throws Error for a file name that is empty, is given twice, is of no folder, or has another
+/// format's ending.
 /// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
 void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
 

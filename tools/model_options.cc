@@ -14,8 +14,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kHeading = "A model instead of costs";
-
 template <class Def>
 const Def& find_known(const std::string& name, const char* what) {
   const auto& registry = Registry<Def>::instance();
@@ -63,7 +61,7 @@ Recompute parse_recompute(const std::string& text) {
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
-  const Heading heading(app, kHeading);
+  const Heading heading(app, kModelHeading);
   app.add_option("--model", options.model,
                  "costs and memory of a model: a name ('bubblescope list models') or a config.json")
       ->type_name("NAME|FILE");
@@ -103,7 +101,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 }
 
 void add_sequence_option(CLI::App& app, ModelOptions& options) {
-  const Heading heading(app, kHeading);
+  const Heading heading(app, kModelHeading);
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
       ->check(CLI::Range(1, 1 << 24));
 }
@@ -112,7 +110,7 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--global-batch-size,--global-batch", options.global_batch,
                  "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  const Heading heading(app, kHeading);
+  const Heading heading(app, kModelHeading);
   const CLI::Range ranks(1, 65'536);
   Parallelism& parallel = options.parallel;
   app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "ranks of a layer")
@@ -125,14 +123,16 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
 }
 
 void add_batch_option(CLI::App& app, ModelOptions& options) {
-  const Heading heading(app, kHeading);
+  const Heading heading(app, kModelHeading);
   app.add_option("--micro-batch-size", options.parallel.micro_batch_size,
                  "samples of a micro-batch")
       ->check(CLI::Range(1, 65'536));
 }
 
 void warn_without_model(const CLI::App& app, const ModelOptions& options) {
-  if (!options.given()) warn_of_unused(app, kHeading, "without --model");
+  // The batch is dealt to --dp pipelines in samples of --micro-batch-size, also without a model.
+  if (!options.given() && !options.global_batch)
+    warn_of_unused(app, kModelHeading, "without --model");
 }
 
 ModelOnDevices resolve(const ModelOptions& options) {

@@ -10,6 +10,9 @@
 
 namespace bubblescope {
 
+/// The heading of --help for flags that mean something with --model only.
+inline constexpr const char* kModelHeading = "A model instead of costs";
+
 struct ModelOptions {
   std::string model;  ///< a preset's name or a config.json; empty: no model
   std::string gpu = "h100";

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tools/choice.h"
+#include "tools/heading.h"
 #include "tools/model_options.h"
 #include "tools/options.h"
 
@@ -66,6 +67,7 @@ void add_model_axes(CLI::App& app, PlanOptions& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
+  const Heading heading(app, kModelHeading);
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(CLI::Range(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
       ->check(CLI::Range(1, 1 << 30));

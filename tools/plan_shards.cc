@@ -161,7 +161,7 @@ PlanJournal merge_journals(const std::vector<std::string>& paths) {
   std::vector<bool> seen;
   for (const std::string& path : paths) {
     std::optional<PlanJournal> part = read_plan_journal(path);
-    if (!part) throw Error(path + " holds no results; run its shard again");
+    if (!part) throw Error(path + " is not there, or holds no results; run its shard again");
     const Shard shard = part->owner.shard;
     if (const std::size_t missing = missing_of(*part, shard); missing > 0)
       throw Error(

@@ -73,7 +73,7 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
   if (given.chunks && *given.chunks != stages / ranks)
     throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
                             stages / ranks, ranks, *given.chunks));
-  if (def.implied_chunks && *def.implied_chunks != stages / ranks)
+  if (def.implied_chunks && !def.repeats_chunks && *def.implied_chunks != stages / ranks)
     throw Error(fmt::format(
         "--layout has {} stages, {} for each of {} ranks, but {} always has "
         "{}; write {} stages or choose another schedule",
@@ -103,8 +103,9 @@ std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOpt
 }
 
 /// A file says its own shape; flags that repeat it must agree.
-void expect_agreement(const Schedule& schedule, const ShapeOptions& given,
+void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                       const std::string& path) {
+  const ShapeOptions& given = options.shape;
   const auto expect = [&](const char* flag, const std::optional<std::int32_t>& asked,
                           std::int32_t is) {
     if (asked && *asked != is)
@@ -114,6 +115,11 @@ void expect_agreement(const Schedule& schedule, const ShapeOptions& given,
   expect("-m", given.microbatches, schedule.shape.microbatches);
   expect("--vpp", given.chunks, schedule.shape.chunks);
   expect("--slices", given.slices, schedule.shape.slices);
+  const std::int32_t microbatches = schedule.shape.microbatches;
+  if (options.model.global_batch && microbatches_of(options, path) != microbatches)
+    throw Error(
+        fmt::format("{} has {} micro-batches, --global-batch-size {} makes {}; leave it out", path,
+                    microbatches, *options.model.global_batch, microbatches_of(options, path)));
 }
 
 /// A full backward that is not I + W next to split ones would compare apples with pears.
@@ -235,7 +241,7 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   Schedule schedule;
   if (is_schedule_file(name_or_path)) {
     schedule = read_schedule(name_or_path);
-    expect_agreement(schedule, options.shape, name_or_path);
+    expect_agreement(schedule, options, name_or_path);
   } else {
     const ScheduleDef& def = find_schedule(name_or_path);
     schedule = build_schedule(def, request_of(def, options));
@@ -271,24 +277,11 @@ void expect_one_cost_source(const PredictOptions& options) {
     throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
 }
 
-Models placed_models(const PredictOptions& options, const Schedule& schedule, MemoryModel memory) {
-  PlacedModel placed{model_of(options), {}};
-  placed.step = step_of(placed.on, schedule);
-  Models models;
-  models.costs = placed.step.costs;
-  models.memory = std::move(memory);
-  set_bytes(models.memory, placed.step);
-  set_recompute(models.costs, models.memory, schedule, placed);
-  set_copies(models.costs, models.memory, schedule, placed.on);
-  models.placed = std::move(placed);
-  return models;
-}
-
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
   expect_one_cost_source(options);
   const CostOptions& cost = options.cost;
   MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.uniform.per);
-  if (options.model.given()) return placed_models(options, schedule, std::move(memory));
+  if (options.model.given()) return placed_models(model_of(options), schedule, std::move(memory));
   if (!cost.file.empty())
     return file_models(read_cost_file(cost.file), schedule, std::move(memory));
   Models models;

@@ -78,10 +78,12 @@ int run_run(const Arguments& arguments) {
   if (!training_file.empty() && run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
   const std::vector<Condition> gate = parse_conditions(conditions);
+  expect_sound(exports, format != "text");
+  expect_folder(training_file);
   const Schedule schedule = load_schedule(name, options);
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const Session session(run);
-  if (session.processes().speaks()) warn_of_unused_run_options(app, run);
+  if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
   const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
   // A failure's status would make the launcher end the speaker before it has told everything.
   if (!session.processes().speaks()) return 0;

@@ -5,6 +5,7 @@
 
 #include "exec/backend.h"
 #include "tools/choice.h"
+#include "tools/command.h"
 #include "tools/heading.h"
 
 namespace bubblescope {
@@ -78,12 +79,15 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   add_device_options(app, options.device);
 }
 
-void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options) {
+void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options, bool costs_given) {
   if (options.backend.empty()) {
     for (const char* heading : {kRunningHeading, kTrainingHeading, kDeviceHeading})
       warn_of_unused(app, heading, "without --backend");
     return;
   }
+  if (options.work == WorkKind::kTransformer && costs_given)
+    complain(
+        "--f and other costs change nothing with --work transformer, which takes what it takes");
   if (options.work != WorkKind::kTransformer)
     warn_of_unused(app, kTrainingHeading, "without --work transformer");
   if (!find_backend(options.backend).start)

@@ -32,8 +32,9 @@ struct RunOptions {
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
 void add_run_options(CLI::App& app, RunOptions& options);
 
-/// Says which flags were given that only training, or only GPUs, make use of.
-void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options);
+/// Says which flags were given that only training, or only GPUs, make use of, and of flags of costs
+/// that training makes no use of them.
+void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options, bool costs_given);
 
 /// "sleep", "spin", "transformer".
 std::string to_string(WorkKind work);

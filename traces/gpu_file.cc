@@ -48,6 +48,7 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   if (const auto link = given("within_node")) gpu.inside = link_of(*link);
   if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
   if (const auto link = given("host")) gpu.host = link_of(*link);
+  if (gpu.memory <= 0) throw Error(file + ": a device has some memory; correct memory");
   if (gpu.reachable_flops > gpu.peak_flops)
     throw Error(file + ": more is reachable than the peak; correct reachable_teraflops");
   return gpu;

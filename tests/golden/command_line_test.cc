@@ -66,6 +66,7 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous", 1, "DEADLOCK"},
       {"compare gpipe,dualpipe --pp 3 -m 8", 1, "--pp must be even"},
       {"compare , --pp 4 -m 8", 2, "compare needs schedules"},
+      {"compare 1f1b", 2, "compare needs --pp and -m"},
       {"search -m 8", 2, "'bubblescope search --pp 4 -m 8'"},
       {"search --pp 4 -m 8 --placement w", 2, "--placement: 'w' is none of"},
       {"search --pp 4 -m 8 --vpp 2", 1, "one stage per rank"},
@@ -97,12 +98,23 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
+TEST(CommandLine, SaysBeforeTheWorkThatItsFileHasNoFolder) {
+  const Case cases[] = {
+      {"calibrate --pp 2 -m 2 -o /no/such/folder/x.json", 2, "make its folder first"},
+      {"run 1f1b --pp 2 -m 2 --save /no/such/folder/x.json", 2, "make its folder first"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
 TEST(CommandLine, SaysWhichFlagsChangeNothing) {
   const Case cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --tp 8", 0, "--tp changes nothing without --model"},
       {"compare 1f1b --pp 4 -m 8 --gpu a100", 0, "--gpu changes nothing without --model"},
       {"search --pp 2 -m 2 --dp 2", 0, "--dp changes nothing without --model"},
       {"plan --pp 2 -m 2 --zero 1", 0, "--zero changes nothing without --model"},
+      {"plan --pp 2 -m 2 --gpus 64", 0, "--gpus changes nothing without --model"},
+      {"run 1f1b --pp 2 -m 2 --work transformer --hidden-size 8 --f 3", 0,
+       "--f and other costs change nothing"},
       {"simulate 1f1b --pp 4 -m 8 --seeds 9", 0, "--seeds changes nothing without noise"},
       {"compare 1f1b --pp 4 -m 8 --steps 3", 0, "--steps changes nothing without --backend"},
       {"run 1f1b --pp 2 -m 2 --hidden-size 8", 0, "changes nothing without --work transformer"},
@@ -111,6 +123,10 @@ TEST(CommandLine, SaysWhichFlagsChangeNothing) {
       {"search --pp 2 -m 2 -o found.csv", 2, "a search writes our own json"},
   };
   for (const Case& test : cases) expect_outcome(test);
+  const std::string dealt =  // 16 samples in micro-batches of 2 on 2 pipelines are 4
+      run_with_messages("simulate 1f1b --pp 4 --global-batch-size 16 --dp 2 --micro-batch-size 2")
+          .output;
+  EXPECT_EQ(dealt.find("1f1b: 4 ranks, 4 micro-batches"), 0u) << dealt;
   const std::string needed =
       run_with_messages("compare 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 64 --jitter 1%")
           .output;

@@ -57,6 +57,26 @@ TEST(ModelCommands, SearchWithTheTimesOfTheModel) {
   EXPECT_GE(found["makespan_ns"], fixed["lower_bound_ns"]);
 }
 
+// Between nodes a copy takes so long that nothing hides it: a plan that forgot it would be wrong.
+TEST(ModelCommands, PlanAndSimulateTheSameCopies) {
+  const std::string flags = " --model llama3-8b --gpus-per-node 1 --tp 1 ";
+  const Json plans = report_of(
+      "plan --schedules bpipe --pp 4 --gpus 4 --global-batch-size 16 "
+      "--micro-batch-size 1 --recompute none --split balanced" +
+      flags);
+  const Json step = report_of("simulate bpipe --pp 4 -m 16" + flags);
+  const Json plain = report_of("simulate 1f1b --pp 4 -m 16" + flags);
+  EXPECT_EQ(plans["plans"][0]["step_ns"], step["makespan_ns"]);
+  EXPECT_GT(step["makespan_ns"], plain["makespan_ns"]);
+}
+
+TEST(ModelCommands, TakeALayoutForEveryWave) {
+  const Json step = report_of(
+      "simulate hanayo --pp 2 --vpp 4 -m 4 --model llama3-8b --layout "
+      "'Et*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4L'");
+  EXPECT_EQ(step["vpp"], 4);
+}
+
 TEST(ModelCommands, RecomputeOnce) {
   expect_says("convert 1f1b --pp 2 -m 2 --recompute full --to text | " BUBBLESCOPE_BINARY
               " simulate - --model llama3-8b --recompute full",

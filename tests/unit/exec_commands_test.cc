@@ -102,6 +102,7 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
                  "rank=1,op=1F1,die", "--save", broken.path()});
   call(run_simulate, {"gpipe", "--pp", "2", "-m", "2", "--save", whole.path()});
   testing::internal::GetCapturedStderr();
+  EXPECT_THROW(run_diff({whole.path(), broken.path()}), Error);
   const Json alone = call(run_analyze, {broken.path(), "--format", "json"}).json();
   EXPECT_TRUE(alone["stragglers"].is_null());
   EXPECT_EQ(alone["notes"][0].get<std::string>().find("this is no whole step, it broke off: rank 1 "

@@ -11,7 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
-#include "tools/model_costs.h"
+#include "tools/models.h"
 
 namespace bubblescope {
 namespace {
@@ -86,12 +86,35 @@ TEST(StepEnd, CountsWhatComputeDoesNotHide) {
   endless.input_grad = endless.forward = 1e12;
   const Nanos reduce = all_reduce_time(4e9, 16, on.gpu.outside);
   const Nanos waited = reduce / 16;
-  EXPECT_EQ(update_cost(on, parameters, endless, 1).reduce_grad,
+  EXPECT_EQ(update_cost(on, parameters, endless, {1}).reduce_grad,
             waited + std::llround(20.0 / 132 * static_cast<double>(reduce - waited)));
-  EXPECT_EQ(update_cost(on, parameters, {}, 1).reduce_grad, reduce);
+  EXPECT_EQ(update_cost(on, parameters, {}, {1}).reduce_grad, reduce);
   // Both replicas of a bidirectional schedule are two copies more to sum over.
-  EXPECT_EQ(update_cost(on, parameters, {}, 2).reduce_grad,
+  EXPECT_EQ(update_cost(on, parameters, {}, {2}).reduce_grad,
             all_reduce_time(4e9, 32, on.gpu.outside));
+}
+
+// No rank has room for all weights (ZeRO stage 3) or all gradients (2): they pass the network with
+// every micro-batch, and not again at the step's end. Two bytes per weight, four per gradient.
+TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.data = 16;
+  const StageParameters parameters{1e9, 0};
+  const auto gather = static_cast<double>(all_gather_time(2e9, 16, on.gpu.outside));
+  const auto reduce = static_cast<double>(all_gather_time(4e9, 16, on.gpu.outside));
+  for (const std::int32_t stage : {0, 1, 2, 3}) {
+    on.parallel.zero_stage = stage;
+    const PhaseTimes added = with_sharding({}, on, parameters, {1});
+    EXPECT_EQ(added.forward, stage == 3 ? gather : 0);
+    EXPECT_EQ(added.input_grad, stage == 3 ? gather : 0);
+    EXPECT_EQ(added.weight_grad, stage >= 2 ? reduce : 0);
+    const UpdateCost end = update_cost(on, parameters, {}, {1});
+    EXPECT_EQ(end.reduce_grad > 0, stage < 2);
+    const UpdateCost by_schedule = update_cost(on, parameters, {}, {1, true});
+    EXPECT_GT(by_schedule.reduce_grad, 0);
+    EXPECT_EQ(by_schedule.optimizer - end.optimizer, stage == 3 ? by_schedule.unshard : 0);
+    EXPECT_EQ(with_sharding({}, on, parameters, {1, true}).weight_grad, 0);
+  }
 }
 
 // Experts have data / expert copies, the rest has data copies: with as many expert as data ranks
@@ -99,8 +122,8 @@ TEST(StepEnd, CountsWhatComputeDoesNotHide) {
 TEST(StepEnd, ReducesExpertsOverTheirOwnCopies) {
   ModelOnDevices on = on_devices("mixtral-8x7b", "h100");
   on.parallel.data = on.parallel.expert = 8;
-  EXPECT_EQ(update_cost(on, {0, 1e9}, {}, 1).reduce_grad, 0);
-  EXPECT_GT(update_cost(on, {1e9, 0}, {}, 1).reduce_grad, 0);
+  EXPECT_EQ(update_cost(on, {0, 1e9}, {}, {1}).reduce_grad, 0);
+  EXPECT_GT(update_cost(on, {1e9, 0}, {}, {1}).reduce_grad, 0);
 }
 
 // Stage 0 is on ranks 0 and 1: both hold all of it.
@@ -255,16 +278,12 @@ TEST(ModelCopies, TakeTheLinkToWhereActivationsAreKept) {
   ScheduleRequest request;
   request.shape = shape_of(4, 8);
   Schedule schedule = build_schedule(find_schedule("bpipe"), request);
-  ModelStep step = model_step(on, schedule);
-  MemoryModel memory;
-  set_bytes(memory, step);
-  set_copies(step.costs, memory, schedule, on);
-  const Bytes kept = step.activation_bytes[1].forward;
-  EXPECT_EQ(step.costs.stages[1].evict, 500 + kept);
-  EXPECT_EQ(step.costs.stages[1].load, 500 + kept);
+  const Bytes kept = model_step(on, schedule).activation_bytes[1].forward;
+  const CostModel to_partner = placed_models(on, schedule, {}).costs;
+  EXPECT_EQ(to_partner.stages[1].evict, 500 + kept);
+  EXPECT_EQ(to_partner.stages[1].load, 500 + kept);
   schedule.keeper_of_rank = kept_by_host(4);
-  set_copies(step.costs, memory, schedule, on);
-  EXPECT_EQ(step.costs.stages[1].evict, 700 + 2 * kept);
+  EXPECT_EQ(placed_models(on, schedule, {}).costs.stages[1].evict, 700 + 2 * kept);
 }
 
 }  // namespace

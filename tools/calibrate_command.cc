@@ -12,6 +12,7 @@
 #include "tools/exports.h"
 #include "tools/measure.h"
 #include "traces/company_entry.h"
+#include "traces/cost_file.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -34,11 +35,9 @@ std::vector<std::string> schedules_of(const std::string& list, const ShapeOption
   return {"1f1b", "zb-h1"};
 }
 
-std::string duration(Nanos time) { return fmt::format("{}ns", time); }
-
 Json confidence(const Estimate& estimate) {
-  return {{"mean", duration(estimate.mean)},
-          {"half_width_95", duration(estimate.half_width)},
+  return {{"mean", cost_duration(estimate.mean)},
+          {"half_width_95", cost_duration(estimate.half_width)},
           {"jitter", estimate.jitter},
           {"samples", estimate.samples}};
 }
@@ -74,10 +73,10 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
-        entry[key_of(schedule, stage, kind)] = duration(known->mean * schedule.shape.slices);
+        entry[key_of(schedule, stage, kind)] = cost_duration(known->mean * schedule.shape.slices);
     const UpdateEstimate& update = calibration.updates[stage];
-    if (update.optimizer) entry["optimizer"] = duration(update.optimizer->mean);
-    if (update.reduce_grad) entry["reduce_grad"] = duration(update.reduce_grad->mean);
+    if (update.optimizer) entry["optimizer"] = cost_duration(update.optimizer->mean);
+    if (update.reduce_grad) entry["reduce_grad"] = cost_duration(update.reduce_grad->mean);
     if (!memory.activation_bytes.empty())
       entry["activation_bytes"] = bytes_json(schedule, memory, stage);
     stages.push_back(std::move(entry));
@@ -147,7 +146,7 @@ Json measure_costs(const Request& request, const Processes& processes) {
   Json costs{{"format", "bubblescope-costs/1"},
              {"stages", stages_json(calibration, schedule, memory)}};
   if (calibration.message)
-    costs["message"] = {{"latency", duration(std::max<Nanos>(0, calibration.message->mean))}};
+    costs["message"] = {{"latency", cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);
   if (request.company && measurements[0].ranks_per_device > 1)
     return with_company(std::move(costs), measurements, {request.options, request.run, processes});

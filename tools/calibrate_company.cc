@@ -10,6 +10,7 @@
 #include "exec/company_program.h"
 #include "tools/calibrate_messages.h"
 #include "traces/company_entry.h"
+#include "traces/cost_file.h"
 
 namespace bubblescope {
 
@@ -18,8 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kEnough = 8;  // samples of real steps go before any of ops on their own
-
-std::string duration(Nanos time) { return fmt::format("{}ns", time); }
 
 using Seen = std::vector<std::optional<Estimate>>;
 
@@ -42,7 +41,7 @@ struct SeenKind {
 Json write_kind(Json stage, const SeenKind& seen, Nanos between_ops) {
   const std::vector<Nanos> times = fill_company(seen.by_busy);
   if (times.empty()) return stage;
-  const auto whole = [&](Nanos time) { return duration((time + between_ops) * seen.slices); };
+  const auto whole = [&](Nanos time) { return cost_duration((time + between_ops) * seen.slices); };
   stage[seen.key] = whole(times[0]);
   for (std::size_t at = 1; at < times.size(); ++at)
     stage["in_company"][kCostKeys[seen.kind]].push_back(whole(times[at]));

@@ -7,14 +7,13 @@
 #include <cmath>
 
 #include "tools/calibrate_company.h"
+#include "traces/cost_file.h"
 
 namespace bubblescope {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string duration(Nanos time) { return fmt::format("{}ns", time); }
 
 using Seen = std::vector<std::optional<Estimate>>;
 
@@ -51,7 +50,7 @@ Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
 Json message_evidence_json(const MessageEvidence& evidence) {
   Json json = Json::object();
   for (const MessageTime& time : evidence.by_size)
-    json["by_size"].push_back({{"bytes", time.bytes}, {"time", duration(time.nanos)}});
+    json["by_size"].push_back({{"bytes", time.bytes}, {"time", cost_duration(time.nanos)}});
   if (evidence.turns.empty()) return json;
   for (const std::optional<Estimate>& seen : copies_of(evidence))
     json["samples_by_busy_ranks"].push_back(seen ? seen->samples : 0);
@@ -77,14 +76,14 @@ Json message_json(const MessageEvidence& evidence) {
     latency = std::max<Nanos>(0, alone - transfer);
     alone = latency + transfer;
   }
-  message["latency"] = duration(latency);
+  message["latency"] = cost_duration(latency);
   if (evidence.bytes > 0 && !speed.points.empty()) {
     message["bytes"] = evidence.bytes;
     for (const SpeedPoint& point : speed.points)
       message["bandwidth_gbps"].push_back({point.bytes, point.bandwidth_gbps});
   }
   for (std::size_t busy = 1; busy < copies.size(); ++busy)
-    message["in_company"].push_back(duration(alone + copies[busy] - copies[0]));
+    message["in_company"].push_back(cost_duration(alone + copies[busy] - copies[0]));
   return message;
 }
 

@@ -139,6 +139,8 @@ double Transfer::nanos() const {
 
 LinkSpeed Transfer::speed() const { return {latency, bandwidths}; }
 
+std::string cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
+
 CostFile read_cost_file(const std::string& path) {
   return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);
 }

@@ -84,6 +84,9 @@ struct CostFile {
   std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
 };
 
+/// A measured time as cost files are given it, to the nanosecond: "1500ns".
+std::string cost_duration(Nanos time);
+
 /// Reads a cost file; "-" is stdin. Throws Error with the JSON pointer of the first fault.
 CostFile read_cost_file(const std::string& path);
 CostFile parse_cost_file(std::string_view text, const std::string& file);

@@ -1,6 +1,7 @@
 // A pipe from the program.
 #include "tests/support/command.h"
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -30,6 +31,18 @@ CommandOutcome run_command(const std::string& arguments) {
 
 CommandOutcome run_with_messages(const std::string& arguments) {
   return run_in_shell("(" + std::string(BUBBLESCOPE_BINARY) + " " + arguments + ") 2>&1");
+}
+
+CommandOutcome call_command(int (*command)(const Arguments& arguments),
+                            const Arguments& arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  CommandOutcome outcome;
+  outcome.status = command(arguments);
+  std::fflush(stdout);
+  testing::internal::GetCapturedStderr();
+  outcome.output = testing::internal::GetCapturedStdout();
+  return outcome;
 }
 
 }  // namespace bubblescope

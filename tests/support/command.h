@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "tools/command.h"
+
 namespace bubblescope {
 
 struct CommandOutcome {
@@ -15,5 +17,8 @@ CommandOutcome run_command(const std::string& arguments);
 
 /// The same with stderr behind stdout.
 CommandOutcome run_with_messages(const std::string& arguments);
+
+/// One command within this process, without what it writes to stderr. What it throws is thrown.
+CommandOutcome call_command(int (*command)(const Arguments& arguments), const Arguments& arguments);
 
 }  // namespace bubblescope

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "exec/training/layers.h"
 #include "tests/support/emulated_block.h"
+#include "tests/support/test_matrix.h"
 // The kernels come after what stands for CUDA.
 #include "exec/gpu/attention_kernel.cuh"
 #include "exec/gpu/key_grad_kernel.cuh"
@@ -18,20 +18,6 @@ namespace bubblescope {
 namespace {
 
 constexpr unsigned int kThreads = kAttentionWarps * kWarp;
-
-Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Matrix matrix(rows, columns);
-  for (float& value : matrix.values)
-    value = static_cast<float>(random() >> 40) * 0x1p-22F - 2.0F;  // -2 to 2
-  return matrix;
-}
-
-Matrix unwritten(std::int32_t rows, std::int32_t columns) {
-  Matrix matrix(rows, columns);
-  std::fill(matrix.values.begin(), matrix.values.end(), std::nanf(""));
-  return matrix;
-}
 
 void expect_near(const Matrix& made, const Matrix& expected, float tolerance) {
   ASSERT_EQ(made.values.size(), expected.values.size());

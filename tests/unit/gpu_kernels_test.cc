@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "exec/training/layers.h"
 #include "exec/training/optimizer.h"
 #include "tests/support/emulated_block.h"
+#include "tests/support/test_matrix.h"
 // The kernels come after what stands for CUDA.
 #include "exec/gpu/entry_kernels.cuh"
 #include "exec/gpu/row_kernels.cuh"
@@ -21,20 +21,6 @@ constexpr unsigned int kThreads = 64;
 constexpr std::int32_t kRows = 6;
 constexpr std::int32_t kColumns = 83;  // more than a block has threads, and no multiple of a warp
 constexpr FiberOrder kOrders[] = {FiberOrder::kUp, FiberOrder::kDown};
-
-Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Matrix matrix(rows, columns);
-  for (float& value : matrix.values)
-    value = static_cast<float>(random() >> 40) * 0x1p-22F - 2.0F;  // -2 to 2
-  return matrix;
-}
-
-Matrix unwritten(std::int32_t rows, std::int32_t columns) {
-  Matrix matrix(rows, columns);
-  std::fill(matrix.values.begin(), matrix.values.end(), std::nanf(""));
-  return matrix;
-}
 
 void expect_near(const Matrix& made, const Matrix& expected, float tolerance = 2e-6F) {
   ASSERT_EQ(made.values.size(), expected.values.size());

@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
+#include "tests/support/command.h"
 #include "tools/command.h"
 
 namespace bubblescope {
@@ -13,22 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Printed {
-  int status = 0;
-  std::string output;
-};
-
-Printed plan(const Arguments& arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run_plan(arguments);
-  std::fflush(stdout);
-  testing::internal::GetCapturedStderr();
-  return {status, testing::internal::GetCapturedStdout()};
-}
+CommandOutcome plan(const Arguments& arguments) { return call_command(run_plan, arguments); }
 
 TEST(ModelPlans, UseAllDevicesAndTheWholeBatch) {
-  const Printed printed =
+  const CommandOutcome printed =
       plan({"--model", "llama3-8b", "--gpu", "h100", "--gpus", "16", "--global-batch-size", "32",
             "--schedules", "1f1b,interleaved", "--micro-batch-size", "1,2", "--format", "json"});
   ASSERT_EQ(printed.status, 0);
@@ -54,9 +43,10 @@ TEST(ModelPlans, UseAllDevicesAndTheWholeBatch) {
 }
 
 TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
-  const Printed printed = plan({"--model", "llama3-8b", "--gpus", "16", "--global-batch-size", "32",
-                                "--pp", "4", "--tp", "2", "--micro-batch-size", "1", "--schedules",
-                                "zb-h1", "--recompute", "full", "--format", "json"});
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpus", "16", "--global-batch-size", "32", "--pp", "4",
+            "--tp", "2", "--micro-batch-size", "1", "--schedules", "zb-h1", "--recompute", "full",
+            "--format", "json"});
   const Json entry = Json::parse(printed.output)["plans"][0];
   testing::internal::CaptureStdout();
   run_simulate({"zb-h1", "--pp", "4", "-m", "16", "--model", "llama3-8b", "--tp", "2", "--dp", "2",
@@ -73,9 +63,10 @@ TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
 
 // 8 A100 of 40 GB: with 1F1B nothing fits on 8 stages but fewer layers on the first ones.
 TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
-  const Printed printed = plan({"--model", "llama3-8b", "--gpu", "a100-40", "--gpus", "8",
-                                "--global-batch-size", "16", "--tp", "1", "--micro-batch-size", "1",
-                                "--schedules", "1f1b,interleaved", "--format", "json"});
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpu", "a100-40", "--gpus", "8", "--global-batch-size", "16",
+            "--tp", "1", "--micro-batch-size", "1", "--schedules", "1f1b,interleaved", "--format",
+            "json"});
   const Json plans = Json::parse(printed.output)["plans"];
   std::set<std::string> splits;
   for (const Json& entry : plans) {
@@ -115,7 +106,7 @@ TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
 }
 
 TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
-  const Printed printed =
+  const CommandOutcome printed =
       plan({"--model", "llama3-405b", "--gpus", "512", "--global-batch-size", "64", "--tp", "8",
             "--pp", "16", "--schedules", "1f1b", "--split", "even"});
   EXPECT_NE(printed.output.find("126 layers cannot be dealt to 16 stages by --split even"),
@@ -124,7 +115,7 @@ TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
 }
 
 TEST(ModelPlans, SayWhatDoesNotFit) {
-  const Printed printed = plan(
+  const CommandOutcome printed = plan(
       {"--model", "llama3-405b", "--gpus", "8", "--global-batch-size", "8", "--schedules", "1f1b"});
   EXPECT_EQ(printed.status, 1);
   EXPECT_NE(printed.output.find("states and one micro-batch take"), std::string::npos)

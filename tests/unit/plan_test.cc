@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tests/support/command.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
 #include "tools/sweep.h"
@@ -41,19 +42,7 @@ Configuration configuration_of(const std::string& schedule, std::int32_t ranks,
   return configuration;
 }
 
-struct Printed {
-  int status = 0;
-  std::string output;
-};
-
-Printed plan(const Arguments& arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = run_plan(arguments);
-  std::fflush(stdout);
-  testing::internal::GetCapturedStderr();
-  return {status, testing::internal::GetCapturedStdout()};
-}
+CommandOutcome plan(const Arguments& arguments) { return call_command(run_plan, arguments); }
 
 TEST(Numbers, ListsAndRangesAreAscendingAndEachOnce) {
   EXPECT_EQ(parse_numbers("4"), Numbers({4}));
@@ -230,8 +219,9 @@ TEST(PlanCommand, CountsTheLinksThatMessagesShareAsSimulateDoes) {
 }
 
 TEST(PlanCommand, ItsStepsAreThoseOfSimulate) {
-  const Printed printed = plan({"--pp", "3,4", "-m", "8", "--schedules", "zb-h1,1f1b", "--f", "3",
-                                "--i", "4", "--w", "2", "--p2p", "0.5", "--format", "json"});
+  const CommandOutcome printed =
+      plan({"--pp", "3,4", "-m", "8", "--schedules", "zb-h1,1f1b", "--f", "3", "--i", "4", "--w",
+            "2", "--p2p", "0.5", "--format", "json"});
   ASSERT_EQ(printed.status, 0);
   const Json plans = Json::parse(printed.output)["plans"];
   ASSERT_EQ(plans.size(), 4U);
@@ -258,22 +248,24 @@ TEST(PlanCommand, AnswersTheSameOnAnyNumberOfThreads) {
 TEST(PlanCommand, TotalsAreDividedByTheStages) {
   // 40 ms over 4 ranks is 10 ms each: 1F1B takes (8+3) (10 + 20) ms, and rank 0 holds 4
   // micro-batches of a quarter of the model.
-  const Printed printed = plan({"--pp", "4", "-m", "8", "--schedules", "1f1b", "--total-f", "40",
-                                "--total-i", "40", "--total-w", "40", "--format", "json"});
+  const CommandOutcome printed =
+      plan({"--pp", "4", "-m", "8", "--schedules", "1f1b", "--total-f", "40", "--total-i", "40",
+            "--total-w", "40", "--format", "json"});
   const Json first = Json::parse(printed.output)["plans"][0];
   EXPECT_EQ(first["step_ns"], 330'000'000);
   EXPECT_EQ(first["peak_units"], 1.0);
 }
 
 TEST(PlanCommand, ExitsWith1WhenNoPlanFits) {
-  const Printed printed = plan({"--pp", "4", "-m", "8", "--schedules", "gpipe,1f1b", "--cap", "3"});
+  const CommandOutcome printed =
+      plan({"--pp", "4", "-m", "8", "--schedules", "gpipe,1f1b", "--cap", "3"});
   EXPECT_EQ(printed.status, 1);
   EXPECT_NE(printed.output.find("no plan fits"), std::string::npos);
   EXPECT_NE(printed.output.find("holds 8 at its peak, over --cap 3"), std::string::npos);
 }
 
 TEST(PlanCommand, RanksLosersByWhatTheyWaitFor) {
-  const Printed printed = plan({"--pp", "4", "-m", "8", "--schedules", "1f1b,naive"});
+  const CommandOutcome printed = plan({"--pp", "4", "-m", "8", "--schedules", "1f1b,naive"});
   // naive: 8 (1 + 2) 4 = 96 ms instead of 33.
   EXPECT_NE(printed.output.find("naive           #2     +190.9 %"), std::string::npos)
       << printed.output;
@@ -283,7 +275,8 @@ TEST(PlanCommand, RanksLosersByWhatTheyWaitFor) {
 TEST(PlanCommand, DrawsAHeatMapOfShapes) {
   const std::string svg =
       std::filesystem::temp_directory_path() / ("heat" + std::to_string(getpid()) + ".svg");
-  const Printed printed = plan({"--pp", "2,4", "-m", "4,8", "--schedules", "1f1b", "--svg", svg});
+  const CommandOutcome printed =
+      plan({"--pp", "2,4", "-m", "4,8", "--schedules", "1f1b", "--svg", svg});
   // (p-1)/(m+p-1): 1/5, 1/9, 3/7, 3/11
   for (const char* cell : {"a 20.0%", "a 11.1%", "a 42.9%", "a 27.3%"})
     EXPECT_NE(printed.output.find(cell), std::string::npos) << cell;

@@ -31,16 +31,9 @@ MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
   return memory;
 }
 
-bool recomputes(const Schedule& schedule) {
-  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
-    return std::any_of(ops.begin(), ops.end(),
-                       [](const Op& op) { return op.kind == OpKind::kRecompute; });
-  });
-}
-
 /// R's of a schedule take the time and keep the bytes of their stages.
 Models with_recompute(Models models, const Schedule& schedule) {
-  if (!recomputes(schedule)) return models;
+  if (!has_kind(schedule, OpKind::kRecompute)) return models;
   const PlacedModel& placed = *models.placed;
   if (placed.on.parallel.recompute != Recompute::kNone)
     throw Error(schedule.name + " recomputes in R's of its own; leave --recompute out");
@@ -79,6 +72,12 @@ Models with_copies(Models models, const Schedule& schedule) {
 }
 
 }  // namespace
+
+bool has_kind(const Schedule& schedule, OpKind kind) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const RankOrder& ops) {
+    return std::any_of(ops.begin(), ops.end(), [kind](const Op& op) { return op.kind == kind; });
+  });
+}
 
 Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {
   PlacedModel placed{std::move(on), {}};

@@ -22,6 +22,9 @@ struct Models {
   std::optional<PlacedModel> placed;     ///< where a model gives them
 };
 
+/// Whether any rank runs such an op.
+bool has_kind(const Schedule& schedule, OpKind kind);
+
 /// A model's, with as many versions of its weights as the schedule holds, its recomputation and its
 /// copies; `memory` is what the flags say of it. Throws Error for what a model cannot have.
 Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);

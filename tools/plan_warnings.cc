@@ -52,12 +52,6 @@ Schedule order_of(const Configuration& configuration, PredictOptions options) {
   return build_schedule(def, request_of(def, fitted(std::move(options), def)));
 }
 
-bool has_kind(const Schedule& schedule, OpKind kind) {
-  return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const RankOrder& ops) {
-    return std::any_of(ops.begin(), ops.end(), [kind](const Op& op) { return op.kind == kind; });
-  });
-}
-
 void warn_of_unequal_backwards(const std::vector<Schedule>& orders, const UniformCost& cost) {
   if (cost.full_backward() == cost.input_grad + cost.weight_grad) return;
   std::vector<std::string> splitting;

@@ -124,12 +124,9 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
 
 /// A full backward that is not I + W next to split ones would compare apples with pears.
 void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost) {
-  const bool splits =
-      std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
-        return std::any_of(ops.begin(), ops.end(),
-                           [](const Op& op) { return op.kind == OpKind::kInputGrad; });
-      });
-  if (!splits || cost.full_backward() == cost.input_grad + cost.weight_grad) return;
+  if (!has_kind(schedule, OpKind::kInputGrad) ||
+      cost.full_backward() == cost.input_grad + cost.weight_grad)
+    return;
   fmt::print(stderr, "bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",
              schedule.name, to_text(cost.input_grad), to_text(cost.weight_grad),
              to_text(cost.full_backward()));

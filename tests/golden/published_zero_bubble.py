@@ -48,6 +48,10 @@ class ZeroBubble:
     def step(self, column, row):
         return row['m'] * self.models[row['model']]['mbs'] / (row[column]['samples_per_gpu_s'] * row['p']) * 1e3
 
+    def work(self, row):
+        times = self.times[row['model'], row['m']]
+        return row['m'] * (times['T_F'] + times['T_B'] + times['T_W'])
+
     def bubble_rates(self):
         source = Source(
             'Zero bubble, table 5: bubble rates (as spans)',
@@ -55,10 +59,9 @@ class ZeroBubble:
             'none: table 9 gives the times; interleaved is compared with the missing wrap-around messages added',
         )
         for row in self.rates:
-            times = self.times[row['model'], row['m']]
-            work = row['m'] * (times['T_F'] + times['T_B'] + times['T_W'])
+            work = self.work(row)
             for column in ('1F1B', '1F1B-I', 'ZB-H1', 'ZB-H2', 'ZB-1p'):
-                wrap = row['p'] * times['T_comm'] if column == '1F1B-I' else 0
+                wrap = row['p'] * self.times[row['model'], row['m']]['T_comm'] if column == '1F1B-I' else 0
                 source.add(
                     f"{row['model']} m={row['m']} {column}", self.span(column, row), work / (1 - row[column]) + wrap
                 )
@@ -71,9 +74,8 @@ class ZeroBubble:
             'none: table 9 gives the times; what is compared is one search for an order with another',
         )
         for row in self.rates:
-            times = self.times[row['model'], row['m']]
-            work = row['m'] * (times['T_F'] + times['T_B'] + times['T_W'])
-            source.add(f"{row['model']} m={row['m']} ZB-2p", self.span('ZB-2p', row), work / (1 - row['ZB-2p']))
+            published = self.work(row) / (1 - row['ZB-2p'])
+            source.add(f"{row['model']} m={row['m']} ZB-2p", self.span('ZB-2p', row), published)
         source.remark = 'Below 0 is a better order than the published one.'
         return source
 

@@ -122,5 +122,38 @@ TEST(ModelPlans, SayWhatDoesNotFit) {
       << printed.output;
 }
 
+TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
+  // Without shards every data rank holds all states of its stages: the fewer data ranks, the less.
+  const CommandOutcome printed =
+      plan({"--model", "llama3-405b", "--gpus", "64", "--global-batch-size", "64", "--schedules",
+            "1f1b", "--zero", "0", "--format", "json"});
+  EXPECT_EQ(printed.status, 1);
+  const Json closest = Json::parse(printed.output)["refused"][0]["closest"];
+  EXPECT_EQ(closest["dp"], 1);
+  EXPECT_EQ(closest["pp"].get<int>() * closest["tp"].get<int>(), 64);
+}
+
+Bytes highest_peak(const std::string& kept_free) {
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpus", "8", "--pp", "4", "--schedules", "1f1b",
+            "--global-batch-size", "32", "--keep-free", kept_free, "--format", "json"});
+  Bytes highest = 0;
+  const Json plans = Json::parse(printed.output)["plans"];
+  for (const Json& entry : plans)
+    highest = std::max(highest, entry["peak_memory_bytes"].get<Bytes>());
+  return highest;
+}
+
+TEST(ModelPlans, KeepMemoryFree) {
+  // An H100 has 80 GiB: a quarter of it kept free leaves 60.
+  EXPECT_GT(highest_peak("0"), Bytes{60} << 30);
+  EXPECT_LE(highest_peak("25%"), Bytes{60} << 30);
+  EXPECT_GT(highest_peak("25%"), 0);
+  EXPECT_EQ(highest_peak("25%"), highest_peak("20GiB"));
+  EXPECT_THROW(run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
+                         "--keep-free", "100%"}),
+               Error);
+}
+
 }  // namespace
 }  // namespace bubblescope

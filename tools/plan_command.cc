@@ -110,7 +110,8 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   }
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
-    throw Error("no ranks and micro-batches divide these --gpus and this --global-batch-size");
+    throw Error(
+        "none of --schedules takes any of these shapes; 'bubblescope check' says why for one");
   const auto make_evaluate = [&]() -> Evaluate {
     return [evaluator = ModelEvaluator(planner)](const Configuration& which) mutable {
       return evaluator.evaluate(which);

@@ -144,6 +144,38 @@ Bytes highest_peak(const std::string& kept_free) {
   return highest;
 }
 
+/// What is said of arguments that no plan can be made of.
+std::string refusal_of(const Arguments& arguments) {
+  try {
+    run_plan(arguments);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "planned";
+}
+
+TEST(ModelPlans, SayWhyNothingDivides) {
+  EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "64", "--tp", "3", "--pp", "2,4",
+                        "--global-batch-size", "512"}),
+            "no --tp x --cp x --pp of 3 x 1 x 2,4 divides 64 devices; change one");
+  EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "14", "--pp", "2", "--global-batch-size",
+                        "512"}),
+            "the batch of 512 samples cannot be dealt to --dp 7 in micro-batches of 1,2,4; change "
+            "--global-batch-size, --gpus or --pp");
+}
+
+TEST(ModelPlans, UseDevicesThatAreNoPowerOfTwo) {
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpus", "12", "--global-batch-size", "32", "--schedules",
+            "1f1b", "--format", "json"});
+  const Json plans = Json::parse(printed.output)["plans"];
+  std::set<int> ranks;
+  for (const Json& entry : plans) ranks.insert(entry["pp"].get<int>());
+  // Divisors of 12 that leave --dp a power of two, as 32 samples need: one third of the devices
+  // must be in the pipeline, since --tp is a power of two.
+  EXPECT_EQ(ranks, (std::set<int>{3, 6, 12}));
+}
+
 TEST(ModelPlans, KeepMemoryFree) {
   // An H100 has 80 GiB: a quarter of it kept free leaves 60.
   EXPECT_GT(highest_peak("0"), Bytes{60} << 30);

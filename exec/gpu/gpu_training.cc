@@ -37,6 +37,12 @@ UpdatesInside find_inside(const JobRequest& job, const GpuExchange& exchange, bo
   return {false, inside.updates && exchange.copies == 1 && !has_several};
 }
 
+LayerStyle style_of(const DeviceOptions& device) {
+  const bool is_proof = device.precision == Precision::kFloat32;  // as exact as the host's
+  return {number_of(device.precision), device.attention, Told::kMultiprocessors,
+          device.epilogue.value_or(is_proof ? Epilogue::kSeparate : Epilogue::kFused)};
+}
+
 [[noreturn]] void refuse(const Op& op, const char* lack) {
   throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
 }
@@ -73,8 +79,8 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
   if (!schedule_.keeper_of_rank.empty()) order_.emplace(program_);
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank) {
     if (!machine.runs(rank)) continue;
-    auto& layers = layers_[static_cast<std::size_t>(rank)].emplace(
-        machine, rank, LayerStyle{number_, job.device.attention});
+    auto& layers =
+        layers_[static_cast<std::size_t>(rank)].emplace(machine, rank, style_of(job.device));
     if (order_) layers.pool().share(*order_);
   }
   if (order_) evictions_.share(*order_);
@@ -276,6 +282,14 @@ std::vector<PoolUse> GpuTraining::pools() const {
   for (std::size_t rank = 0; rank < pools.size(); ++rank)
     if (layers_[rank]) pools[rank] = {pools_.peaks()[rank], layers_[rank]->pool().reserved()};
   return pools;
+}
+
+std::vector<EpilogueUse> GpuTraining::epilogues() const {
+  std::vector<EpilogueUse> uses;
+  for (const std::optional<GpuLayers>& layers : layers_)
+    for (const EpilogueUse& use : layers ? layers->epilogues() : std::vector<EpilogueUse>())
+      if (std::find(uses.begin(), uses.end(), use) == uses.end()) uses.push_back(use);
+  return uses;
 }
 
 TrainingResult GpuTraining::result() const {

@@ -29,8 +29,8 @@ struct GpuExchange {
 
 class GpuTraining {
  public:
-  /// Takes all memory but that for activations. Nothing is copied but the options. Throws Error for
-  /// what cannot be trained, and where a device is full.
+  /// Takes all memory but that for activations. Copies but the options. Throws Error for what
+  /// cannot be trained, and where a device is full.
   GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange = {});
 
   /// While nothing runs: uploads the step's tokens and clears the gradients.
@@ -52,8 +52,8 @@ class GpuTraining {
   /// The most bytes of activations that each rank has held between ops.
   const std::vector<Bytes>& peak_bytes() const { return held_.peaks(); }
 
-  /// Of each rank that runs here.
-  std::vector<PoolUse> pools() const;
+  std::vector<PoolUse> pools() const;  ///< of each rank that runs here
+  std::vector<EpilogueUse> epilogues() const;
 
  private:
   /// Of a micro-batch, or of a slice of one, on a stage.

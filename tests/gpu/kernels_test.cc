@@ -242,5 +242,48 @@ TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
         }
 }
 
+/// How far the GELU within a product, and its gradient, are from the host's.
+double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeNumber number) {
+  constexpr std::int32_t kSize = 64;  // rows, inner and columns
+  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
+  std::vector<float> values[4];  // left, right, aux, target
+  std::vector<DeviceArray> arrays;
+  for (std::uint64_t at = 0; at < 4; ++at) {
+    values[at] = stored(draw_values(kSize * kSize, at), number);
+    arrays.push_back(upload(gpu, values[at], number));
+  }
+  BubblescopeProduct product{};
+  product.rows = product.inner = product.columns = kSize;
+  product.batch = 1;
+  product.left = {arrays[0].memory.get(), kSize, 0, 0};
+  product.right = {arrays[1].memory.get(), kSize, 0, epilogue == kBubblescopeGeluGrad ? 1 : 0};
+  product.target = arrays[3].memory.get();
+  product.target_stride = kSize;
+  product.scale = 0.1F;
+  product.number = product.target_number = number;
+  product.epilogue = epilogue;
+  product.aux = arrays[2].memory.get();
+  if (!gpu.can_multiply(multiplier, product)) return 0;  // training does without
+  gpu.multiply(multiplier, product, stream.get());
+  gpu.await_device(0);
+  product.left.data = values[0].data();
+  product.right.data = values[1].data();
+  product.aux = values[2].data();
+  product.target = values[3].data();
+  run_on_host(product);
+  return std::max(relative_difference(download(gpu, arrays[2]), values[2]),
+                  relative_difference(download(gpu, arrays[3]), values[3]));
+}
+
+TEST(GpuDevice, ProductsWithEpiloguesEqualTheHostWhereTheLibraryHasThem) {
+  REQUIRE_GPU();
+  const Gpu gpu(*find_real_gpu());
+  for (const auto epilogue : {kBubblescopeGelu, kBubblescopeGeluGrad}) {
+    EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeBfloat16), 1e-2);
+    EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeFloat32), 1e-2);  // tanh is approximate
+  }
+}
+
 }  // namespace
 }  // namespace bubblescope

@@ -154,6 +154,25 @@ void scale(const BubblescopeLaunch& launch, const HostLaunch& host) {
     host.extra(0)[at] *= launch.scalars[0];
 }
 
+/// On the sums that lie in the target.
+void apply_epilogue(const BubblescopeProduct& p) {
+  for (std::int32_t row = 0; row < p.rows; ++row) {
+    float* const target = static_cast<float*>(p.target) + row * p.target_stride;
+    float* const aux = static_cast<float*>(p.aux) + row * p.target_stride;
+    Matrix sums(1, p.columns);
+    std::copy_n(target, p.columns, sums.values.begin());
+    if (p.epilogue == kBubblescopeGelu) {
+      std::copy_n(target, p.columns, aux);
+      sums = gelu(sums);
+    } else {
+      Matrix before(1, p.columns);
+      std::copy_n(aux, p.columns, before.values.begin());
+      sums = gelu_grad(before, sums);
+    }
+    std::copy_n(sums.values.begin(), p.columns, target);
+  }
+}
+
 }  // namespace
 
 void run_on_host(const BubblescopeLaunch& launch) {
@@ -201,6 +220,7 @@ void run_on_host(const BubblescopeProduct& p) {
              {to, p.rows, p.columns, static_cast<std::int32_t>(p.target_stride)},
              {p.scale, source != nullptr});
   }
+  if (p.epilogue != kBubblescopeNoEpilogue) apply_epilogue(p);
 }
 
 }  // namespace bubblescope

@@ -144,7 +144,7 @@ void launch_by_rows(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
 template <class Value>
 void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
   const unsigned int blocks = blocks_for(o.count);
-  const AdamState adam{o.extra(1), o.extra(2), o.scalar(1), o.scalar(2)};
+  const AdamState adam{o.extra(1), o.extra(2), o.floats(1)};
   switch (kernel) {
     case Kernel::kGainGrad:
       gain_grad_kernel<<<(o.columns + kWarp - 1) / kWarp, kWarp * kGainRows, 0, stream>>>(
@@ -162,6 +162,9 @@ void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream
     case Kernel::kAdd:
       add_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.floats(0), o.count);
       return;
+    case Kernel::kScale:
+      scale_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.scalar(0), o.count);
+      return;
     case Kernel::kSgd:
       sgd_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), o.scalar(0),
                                                   o.count);
@@ -170,6 +173,7 @@ void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream
       adam_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), adam,
                                                    o.scalar(0), o.count);
       return;
+    case Kernel::kAdamStep: adam_step_kernel<<<1, 1, 0, stream>>>(o.extra(0)); return;
     default: return launch_by_rows(kernel, o, stream);
   }
 }

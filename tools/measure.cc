@@ -51,12 +51,10 @@ void prove_training(Measurement& measurement, const Bench& bench, std::int32_t c
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
   const SignsOfLife others_wait(bench.processes);
-  const double tolerance =
-      run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
   Schedule whole = measurement.step.schedule;
   whole.shape.microbatches *= copies;
-  measurement.proof = prove(measurement.trained,
-                            train_serially(whole, run.training, run.warmup + run.steps), tolerance);
+  measurement.proof =
+      prove(measurement.trained, train_serially(whole, run.training, run.warmup + run.steps));
 }
 
 void train(Measurement& measurement, const Bench& bench) {

@@ -110,12 +110,12 @@ function describeOp(data, step, id) {
 }
 
 function describeError(data, step, id) {
-  const predicted = counterpartOf(data, step, id);
-  if (!predicted) return [];
-  const other = predicted.step.op;
-  const starts = step.op.start[id] - step.origin - (other.start[predicted.id] - predicted.step.origin);
-  const lasts = step.op.end[id] - step.op.start[id] - (other.end[predicted.id] - other.start[predicted.id]);
-  return [[`against ${predicted.step.label}`, `starts ${shiftText(starts)}, takes ${shiftText(lasts)}`]];
+  const found = counterpartOf(data, step, id);
+  if (!found) return [];
+  const other = found.step.op;
+  const starts = step.op.start[id] - step.origin - (other.start[found.id] - found.step.origin);
+  const lasts = step.op.end[id] - step.op.start[id] - (other.end[found.id] - other.start[found.id]);
+  return [[`against ${found.step.label}`, `starts ${shiftText(starts)}, takes ${shiftText(lasts)}`]];
 }
 
 function describeGap(data, step, rank, at) {

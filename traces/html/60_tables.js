@@ -111,7 +111,7 @@ function makeErrorTables(data, step, select) {
   const sizes = errors.map((error) => Math.abs(error.start)).sort((left, right) => left - right);
   const worst = [...errors].sort((left, right) => Math.abs(right.start) - Math.abs(left.start)).slice(0, 12);
   return make('div', { class: 'errors' },
-    make('h3', {}, `Against ${data.steps[step.predictedBy].label}, op by op`),
+    make('h3', {}, `Against ${data.steps[step.against].label}, op by op`),
     make('p', {}, `Starts are off by ${timeText(quantile(sizes, 0.5))} (half of the ops are off by less), ${timeText(quantile(sizes, 0.95))} (19 of 20), at most ${timeText(quantile(sizes, 1))}.`),
     make('div', { class: 'pair' }, makeKindErrors(data, step, errors), makeWorstErrors(data, step, worst, select)));
 }
@@ -130,7 +130,7 @@ function makeKindErrors(data, step, errors) {
     const mean = (key) => mine.reduce((sum, error) => sum + error[key], 0) / mine.length;
     rows.push([kind.name, String(mine.length), timeText(Math.round(mean('was'))), timeText(Math.round(mean('is'))), share(mean('is') - mean('was'), mean('was'))]);
   });
-  return makeTable('Mean durations by kind', ['kind', 'ops', data.steps[step.predictedBy].label, step.label, 'off by'], rows);
+  return makeTable('Mean durations by kind', ['kind', 'ops', data.steps[step.against].label, step.label, 'off by'], rows);
 }
 
 function makeWorstErrors(data, step, worst, select) {
@@ -139,7 +139,7 @@ function makeWorstErrors(data, step, worst, select) {
     button.addEventListener('click', () => select(step, error.id));
     return [button, String(rankOf(step, error.id)), shiftText(error.start), timeText(error.was), timeText(error.is)];
   });
-  return makeTable('The ops whose starts are farthest apart', ['op', 'rank', 'starts', `took in ${data.steps[step.predictedBy].label}`, `in ${step.label}`], rows);
+  return makeTable('The ops whose starts are farthest apart', ['op', 'rank', 'starts', `took in ${data.steps[step.against].label}`, `in ${step.label}`], rows);
 }
 
 // Several steps side by side, the shortest marked by what the others take more.
@@ -164,7 +164,7 @@ function makeStepSection(data, step, select) {
   const section = make('section', { 'aria-label': step.label }, make('h2', {}, step.label));
   if (step.breakdown) section.append(make('p', { class: 'breakdown', role: 'alert' }, `This step broke off: ${step.breakdown}`));
   section.append(makeNumbers(step), makeRankTable(data, step));
-  if (step.predictedBy !== null) section.append(makeErrorTables(data, step, select));
+  if (step.against !== null) section.append(makeErrorTables(data, step, select));
   if (step.made.length > 0) section.append(make('details', {}, make('summary', {}, 'What it was made with'), makeAssumptions(step)));
   return section;
 }

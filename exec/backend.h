@@ -103,6 +103,9 @@ struct BackendDef {
   /// Of these, what messages of several sizes take among so many ranks; may be empty. Throws Error.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_messages = {};
+  /// The same to the host's memory; empty where activations are not moved there.
+  std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
+      time_host_copies = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

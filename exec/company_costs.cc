@@ -145,6 +145,37 @@ std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observat
   return costs;
 }
 
+std::vector<CopyCosts> find_copy_costs(const Observation& observation,
+                                       const CompanyRequest& request) {
+  const Program& program = observation.program;
+  const auto most = static_cast<std::size_t>(request.ranks_per_device) + 1;
+  std::vector<std::array<std::vector<std::vector<Nanos>>, 2>> samples(
+      static_cast<std::size_t>(request.stages));
+  for (auto& kinds : samples)
+    for (auto& by_busy : kinds) by_busy.resize(most);
+  for (const Timeline& timeline : observation.steps) {
+    auto of_device = find_busy_times(program, timeline, request.ranks_per_device);
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      const Op& op = program.instructions[id].op;
+      const Nanos time = timeline.end[id] - timeline.start[id];
+      if (!is_copy(op.kind) || time <= 0) continue;
+      const double busy = of_device[program.instructions[id].rank / request.ranks_per_device].mean(
+          timeline.start[id], timeline.end[id]);
+      const auto whole = static_cast<std::size_t>(std::lround(busy));
+      if (std::abs(busy - std::round(busy)) <= kNear && whole < most)
+        samples[static_cast<std::size_t>(op.stage)][op.kind == OpKind::kEvict ? 0 : 1][whole]
+            .push_back(time);
+    }
+  }
+  std::vector<CopyCosts> costs(samples.size());
+  for (std::size_t stage = 0; stage < samples.size(); ++stage)
+    for (std::size_t busy = 0; busy < most; ++busy) {
+      costs[stage].evict.push_back(estimate(std::move(samples[stage][0][busy])));
+      costs[stage].load.push_back(estimate(std::move(samples[stage][1][busy])));
+    }
+  return costs;
+}
+
 std::optional<Estimate> find_message_time(std::span<const Observation> observations) {
   std::vector<Nanos> samples;
   for (const Observation& observation : observations)

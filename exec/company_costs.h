@@ -30,7 +30,17 @@ CompanyCosts find_company_costs(std::span<const Observation> observations,
 std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observation> observations,
                                                         std::int32_t ranks_per_device);
 
-/// The same in whatever company.
+/// What EVICT and LOAD of a stage take with 0, 1, 2, ... ranks of their device busy.
+struct CopyCosts {
+  std::vector<std::optional<Estimate>> evict;
+  std::vector<std::optional<Estimate>> load;
+};
+
+/// [stage], counted in the same way.
+std::vector<CopyCosts> find_copy_costs(const Observation& observation,
+                                       const CompanyRequest& request);
+
+/// What messages take in whatever company.
 std::optional<Estimate> find_message_time(std::span<const Observation> observations);
 
 /// What one kind of op takes with 1, 2, ... ranks busy: the means; between and beyond numbers that

@@ -18,13 +18,18 @@ std::vector<MessageTime> time_messages(std::int32_t ranks, const DeviceOptions& 
   return time_copies(open_gpu(), ranks, device.share);
 }
 
+std::vector<MessageTime> time_host(std::int32_t ranks, const DeviceOptions& device) {
+  return time_host_copies(open_gpu(), ranks, device.share);
+}
+
 const BackendRegistrar registrar{{"cuda",
                                   {"gpu"},
                                   "all ranks in one process, streams of one or several GPUs",
                                   {},
                                   {},
                                   start,
-                                  time_messages}};
+                                  time_messages,
+                                  time_host}};
 
 }  // namespace
 

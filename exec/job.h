@@ -10,6 +10,7 @@
 
 #include "exec/backend.h"
 #include "exec/gpu/attention_grid.h"
+#include "exec/gpu/epilogue.h"
 #include "exec/gpu/place_ranks.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
@@ -24,6 +25,7 @@ struct DeviceOptions {
   bool graph = false;  ///< each step after the second is one launch
   Precision precision = Precision::kFloat32;
   Attention attention = Attention::kSoftmax;
+  std::optional<Epilogue> epilogue = {};  ///< empty: fused in bfloat16, separate in float32
 };
 
 /// Nothing is copied but the durations.
@@ -52,8 +54,9 @@ struct Job {
                                       ///< micro-batches of its own as the schedule says
   std::function<void()> after_step;   ///< the optimizer: while nothing runs
   std::function<TrainingResult()> result;
-  std::function<std::vector<Bytes>()> peak_bytes;  ///< of activations, per rank
-  std::function<std::vector<PoolUse>()> pools;     ///< per rank; empty where there are none
+  std::function<std::vector<Bytes>()> peak_bytes;       ///< of activations, per rank
+  std::function<std::vector<PoolUse>()> pools;          ///< per rank; empty where there are none
+  std::function<std::vector<EpilogueUse>()> epilogues;  ///< that were asked for; may be empty
 };
 
 /// What a message of a size takes from one rank to its neighbour, while nothing else runs.

@@ -8,6 +8,7 @@
 
 #include "exec/calibrate.h"
 #include "tools/calibrate_company.h"
+#include "tools/calibrate_copies.h"
 #include "tools/calibrate_messages.h"
 #include "tools/exports.h"
 #include "tools/measure.h"
@@ -75,7 +76,8 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
       if (const auto& known = calibration.ops[stage][kind])
         entry[key_of(schedule, stage, kind)] = cost_duration(known->mean * schedule.shape.slices);
     const UpdateEstimate& update = calibration.updates[stage];
-    if (update.optimizer) entry["optimizer"] = cost_duration(update.optimizer->mean);
+    if (update.optimizer && update.optimizer->mean > 0)
+      entry["optimizer"] = cost_duration(update.optimizer->mean);
     if (update.reduce_grad) entry["reduce_grad"] = cost_duration(update.reduce_grad->mean);
     if (!memory.activation_bytes.empty())
       entry["activation_bytes"] = bytes_json(schedule, memory, stage);
@@ -113,12 +115,12 @@ struct Request {
   bool company = true;  ///< also by how many ranks of a device are busy
 };
 
-/// Synchronous training ends with the optimizer's steps, so that these are measured too; on devices
-/// they come after the step.
+/// Synchronous training ends with the optimizer's steps, so that these are measured too. On devices
+/// some come after the step, and take nothing in it.
 LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
   LowerOptions options = request.options.cost.lower;
   const bool trains = request.run.work == WorkKind::kTransformer && !schedule.forward_only &&
-                      schedule.weights.empty() && !find_backend(request.run.backend).start;
+                      schedule.weights.empty();
   if (trains && options.update.optimizer == OptimizerMode::kNone)
     options.update.optimizer = OptimizerMode::kLocal;
   return options;
@@ -148,8 +150,10 @@ Json measure_costs(const Request& request, const Processes& processes) {
   if (calibration.message)
     costs["message"] = {{"latency", cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);
+  const Bench bench{request.options, request.run, processes};
+  costs = with_copies(std::move(costs), measurements[0], memory, bench);
   if (request.company && measurements[0].ranks_per_device > 1)
-    return with_company(std::move(costs), measurements, {request.options, request.run, processes});
+    return with_company(std::move(costs), measurements, bench);
   if (!find_backend(request.run.backend).time_messages || !calibration.message) return costs;
   return with_messages(std::move(costs), {observations, {}, 1, calibration.message->mean}, schedule,
                        request.run);

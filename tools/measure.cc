@@ -106,6 +106,7 @@ void start(Measurement& measurement, const Bench& bench) {
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
   if (job.pools) measurement.pools = job.pools();
+  if (job.epilogues) measurement.epilogues = job.epilogues();
   measurement.trained = job.result();
   prove_training(measurement, bench, job.copies);
 }
@@ -188,11 +189,12 @@ std::string pools_json(const std::vector<PoolUse>& pools) {
 std::string json_members(const Measurement& measurement) {
   const char* match = !measurement.proof ? "null" : measurement.proof->matches ? "true" : "false";
   return fmt::format(
-      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}",
+      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}",
       json_string(measurement.work), json_string(measurement.device), match,
       fmt::join(measurement.makespans, ","),
       measurement.proof ? ",\"proof\":" + json_string(to_string(*measurement.proof)) : "",
-      pools_json(measurement.pools));
+      pools_json(measurement.pools),
+      measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues));
 }
 
 std::string with_members(const std::string& report_json, const std::string& members) {

@@ -21,6 +21,12 @@ std::string gibibytes(Bytes bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+/// `plan` with what is said of memory that does not suffice.
+Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
+  return {std::move(plan), fmt::format("{} {} of {}", what, gibibytes(needed), gibibytes(usable)),
+          static_cast<double>(needed) / static_cast<double>(usable) - 1};
+}
+
 /// The embedding is on the first stage, the head and what predicts more tokens on the last.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   LayerLayout layout;
@@ -66,26 +72,26 @@ const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configura
   try {
     const ModelOnDevices here = planner_.on(configuration);
     const ModelStep unordered = model_step(here, configuration.shape);
-    if (const Bytes least = least_bytes(unordered); least > here.gpu.memory) {
-      dealt_->refusal = fmt::format("states and one micro-batch take {} of {}", gibibytes(least),
-                                    gibibytes(here.gpu.memory));
+    if (const Bytes least = least_bytes(unordered); least > here.usable_memory()) {
+      dealt_->refused =
+          too_full({}, "states and one micro-batch take", least, here.usable_memory());
       return *dealt_;
     }
     const Ordered& ordered = order(configuration, unordered);
     if (const auto* deadlock = std::get_if<Deadlock>(&ordered.program)) {
-      dealt_->refusal = "deadlock: " + to_string(*deadlock);
+      dealt_->refused.refusal = "deadlock: " + to_string(*deadlock);
       return *dealt_;
     }
     dealt_->layers = LayerDealer(here, ordered.schedule).worth_trying(splits);
     const bool none = std::none_of(dealt_->layers.begin(), dealt_->layers.end(),
                                    [](const auto& layers) { return layers.has_value(); });
     if (none)
-      dealt_->refusal = fmt::format("{} layers cannot be dealt to {} stages by --split {}",
-                                    here.model.layers, ordered.schedule.stages_per_pipeline(),
-                                    name_of(kLayerSplits, splits.front()));
+      dealt_->refused.refusal = fmt::format(
+          "{} layers cannot be dealt to {} stages by --split {}", here.model.layers,
+          ordered.schedule.stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
-    dealt_->refusal = error.what();
+    dealt_->refused.refusal = error.what();
   }
   return *dealt_;
 }
@@ -116,13 +122,10 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   Plan plan = with_rates(summarize(configuration, report), here);
   plan.layout = layout_text(layers, here.model);
   const Bytes peak = plan.peak_bytes.value_or(0);
-  Outcome outcome{std::move(plan), {}};
+  if (peak > here.usable_memory())
+    return too_full(std::move(plan), "the fullest rank needs", peak, here.usable_memory());
   const Problems over = over_cap(peaks_of(report), models.memory);
-  if (!over.empty()) outcome.refusal = over[0].message;
-  if (peak > here.gpu.memory)
-    outcome.refusal =
-        fmt::format("the fullest rank needs {} of {}", gibibytes(peak), gibibytes(here.gpu.memory));
-  return outcome;
+  return {std::move(plan), over.empty() ? "" : over[0].message};
 }
 
 Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
@@ -130,7 +133,7 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   const auto split = static_cast<std::size_t>(
       std::find(splits.begin(), splits.end(), configuration.split) - splits.begin());
   const Dealt& dealt = deal(configuration);
-  if (!dealt.refusal.empty()) return split == 0 ? Outcome{{}, dealt.refusal} : Outcome{};
+  if (!dealt.refused.refusal.empty()) return split == 0 ? dealt.refused : Outcome{};
   if (!dealt.layers[split]) return {};
   try {
     return simulate_plan(configuration, *dealt.layers[split]);

@@ -35,7 +35,7 @@ class ModelEvaluator {
   /// What is common to the splits of one configuration.
   struct Dealt {
     Configuration first;
-    std::string refusal;                             ///< of all of them
+    Outcome refused;                                 ///< why all of them are no plans
     std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nothing: not worth a try
   };
 

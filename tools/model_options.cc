@@ -51,6 +51,21 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   return def.name;
 }
 
+/// "4GiB", or "5%" of `memory`.
+Bytes parse_part(const std::string& text, Bytes memory) {
+  const bool is_share = text.ends_with('%');
+  Bytes part = 0;
+  if (is_share) {
+    const Millionths percent = parse_millionths(text.substr(0, text.size() - 1));
+    part = static_cast<Bytes>(static_cast<double>(memory) * static_cast<double>(percent) / 1e8);
+  } else {
+    part = parse_bytes(text);
+  }
+  if (part >= 0 && part < memory) return part;
+  throw Error(fmt::format("--keep-free {} leaves nothing of the device's {:.1f} GiB; give less",
+                          text, static_cast<double>(memory) / (1 << 30)));
+}
+
 }  // namespace
 
 Recompute parse_recompute(const std::string& text) {
@@ -97,6 +112,10 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
                  "their own, such as 12 (default 0: by W's products)")
       ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--keep-free", options.keep_free,
+                 "of a device's memory, for what fragments and buffers of libraries: 4GiB, or 5% "
+                 "(default 0)")
+      ->type_name("SIZE|PERCENT");
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
@@ -140,6 +159,7 @@ ModelOnDevices resolve(const ModelOptions& options) {
   set_model(on, options.model);
   on.name = options.model + " on " + set_gpu(on, options.gpu);
   if (options.per_node) on.gpu.per_node = *options.per_node;
+  on.kept_free = parse_part(options.keep_free, on.gpu.memory);
   on.parallel = options.parallel;
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
   on.parallel.flash_attention = !options.keep_scores;

@@ -27,6 +27,7 @@ struct ModelOptions {
   double tensor_exposed = 1;
   double message_exposed = 0;
   double accumulation_bytes = 0;
+  std::string keep_free = "0";  ///< of a device's memory: bytes, or "5%"
 
   bool given() const { return !model.empty(); }
 };

@@ -1,7 +1,11 @@
 // Devices -> tensor, context, pipeline and data ranks -> micro-batches -> schedules and splits.
 #include "tools/model_plan.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -23,6 +27,13 @@ std::vector<std::int32_t> powers_of_two(std::int64_t most) {
   for (std::int64_t power = 1; power <= most; power *= 2)
     powers.push_back(static_cast<std::int32_t>(power));
   return powers;
+}
+
+std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t most) {
+  std::vector<std::int32_t> found;
+  for (std::int32_t divisor = 1; divisor <= std::min<std::int64_t>(number, most); ++divisor)
+    if (number % divisor == 0) found.push_back(divisor);
+  return found;
 }
 
 /// Each configuration once for every value of one axis.
@@ -57,6 +68,12 @@ std::vector<Configuration> with_microbatches(std::vector<Configuration> configur
   return configurations;
 }
 
+std::set<std::int32_t> data_ranks(const std::vector<Configuration>& configurations) {
+  std::set<std::int32_t> ranks;
+  for (const Configuration& configuration : configurations) ranks.insert(configuration.data);
+  return ranks;
+}
+
 /// Ranks that can share the experts: of every model that has some, as many as divide them.
 std::vector<std::int32_t> expert_ranks(const Transformer& model) {
   std::vector<std::int32_t> ranks{1};
@@ -75,8 +92,7 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
   if (axes_.chunks.empty()) axes_.chunks = powers_of_two(8);
-  if (axes_.ranks.empty())
-    axes_.ranks = powers_of_two(std::min<std::int64_t>(axes_.gpus, most_stages(base_.model)));
+  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, most_stages(base_.model));
 }
 
 /// The schedules and chunks of one way to spread the model. Schedules that read costs have another
@@ -107,9 +123,19 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
   all = varied(all, axes_.context, [](Configuration& next, auto ranks) { next.context = ranks; });
   all = varied(all, axes_.ranks, [](Configuration& next, auto ranks) { next.shape.ranks = ranks; });
   all = with_data_ranks(std::move(all), axes_.gpus);
+  if (all.empty())
+    throw Error(fmt::format("no --tp x --cp x --pp of {} x {} x {} divides {} devices; change one",
+                            fmt::join(axes_.tensor, ","), fmt::join(axes_.context, ","),
+                            fmt::join(axes_.ranks, ","), axes_.gpus));
+  const std::set<std::int32_t> data = data_ranks(all);
   all = varied(all, axes_.micro_batch_sizes,
                [](Configuration& next, auto size) { next.micro_batch_size = size; });
   all = with_microbatches(std::move(all), axes_.global_batch);
+  if (all.empty())
+    throw Error(fmt::format(
+        "the batch of {} samples cannot be dealt to --dp {} in micro-batches of {}; "
+        "change --global-batch-size, --gpus or --pp",
+        axes_.global_batch, fmt::join(data, ","), fmt::join(axes_.micro_batch_sizes, ",")));
   const auto set_expert = [](Configuration& next, auto ranks) { next.expert = ranks; };
   if (axes_.expert.empty()) {
     all = varied(all, expert_ranks(base_.model), set_expert);

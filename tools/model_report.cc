@@ -88,7 +88,7 @@ std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
     less_states += shardable ? fmt::format(", --zero {}", parallel.zero_stage + 1)
                              : ", more --dp (which shards the optimizer's states)";
   const bool activations_first = rank.activations > rank.states.total() / 2;
-  if (rank.states.total() > placed.on.gpu.memory)
+  if (rank.states.total() > placed.on.usable_memory())
     return "the states alone are too much: " + less_states;
   return activations_first ? less_activations + "; or " + less_states
                            : less_states + "; or " + less_activations;
@@ -98,7 +98,7 @@ std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
 
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
-  const Bytes limit = placed.on.gpu.memory;
+  const Bytes limit = placed.on.usable_memory();
   std::string text =
       fmt::format("\n{}\nlayers per stage  {}; embedding on the first, head on the last\n\n{:<9}",
                   in_words(placed.on), layers_text(placed.step.first_layer), "GiB");
@@ -136,7 +136,7 @@ std::string memory_warning(const PlacedModel& placed, const BubbleReport& report
   const auto fullest = std::max_element(
       ranks.begin(), ranks.end(),
       [](const RankMemory& left, const RankMemory& right) { return left.peak < right.peak; });
-  const Bytes limit = placed.on.gpu.memory;
+  const Bytes limit = placed.on.usable_memory();
   if (fullest == ranks.end() || fullest->peak <= limit) return {};
   const auto over = std::count_if(ranks.begin(), ranks.end(),
                                   [&](const RankMemory& rank) { return rank.peak > limit; });

@@ -38,15 +38,24 @@ void add_searched(PlanOptions& options) {
                "configurations; '--schedules all,searched' takes them in\n");
 }
 
+/// Of a schedule's configurations the one that lacks least memory says most; else the first.
 std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurations,
                                     const std::vector<Outcome>& outcomes) {
   std::map<std::string, Refusal> of_schedule;
+  std::map<std::string, double> least_excess;
   for (std::size_t at = 0; at < outcomes.size(); ++at) {
-    if (outcomes[at].refusal.empty()) continue;
+    const Outcome& outcome = outcomes[at];
+    if (outcome.refusal.empty()) continue;
     Refusal& refused = of_schedule[configurations[at].schedule];
-    if (refused.configurations++ > 0) continue;
+    const bool is_first = refused.configurations++ == 0;
+    double& least = least_excess[configurations[at].schedule];
+    const bool is_closer = outcome.excess > 0 && (least == 0 || outcome.excess < least);
+    if (!is_first && !is_closer) continue;
     refused.schedule = configurations[at].schedule;
-    refused.reason = outcomes[at].refusal;
+    refused.reason = outcome.refusal;
+    if (!is_closer) continue;
+    least = outcome.excess;
+    refused.closest = configurations[at];
   }
   std::vector<Refusal> refusals;
   for (auto& [schedule, refused] : of_schedule) refusals.push_back(std::move(refused));
@@ -101,7 +110,8 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   }
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
-    throw Error("no ranks and micro-batches divide these --gpus and this --global-batch-size");
+    throw Error(
+        "none of --schedules takes any of these shapes; 'bubblescope check' says why for one");
   const auto make_evaluate = [&]() -> Evaluate {
     return [evaluator = ModelEvaluator(planner)](const Configuration& which) mutable {
       return evaluator.evaluate(which);

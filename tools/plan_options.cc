@@ -129,8 +129,12 @@ void expect_one_kind_of_cost(const CLI::App& app, const PlanOptions& options) {
 /// The flags of a model say what those of plain costs say.
 void expect_costs_of_one_source(const CLI::App& app, const PlanOptions& options) {
   if (!options.predict.model.given()) return;
+  if (app.get_option("-m")->count() > 0)
+    throw Error(
+        "-m follows from --global-batch-size, --gpus and --micro-batch-size where there is a "
+        "--model; leave it out");
   for (const char* flag :
-       {"-m", "--f", "--i", "--w", "--b", "--p2p", "--costs", "--network", "--total-f"})
+       {"--f", "--i", "--w", "--b", "--p2p", "--costs", "--network", "--total-f"})
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format("{} says what --model says; leave one out", flag));
 }

@@ -52,6 +52,11 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   add_choice<Attention>(app, {"--attention", "how the transformer's attention is made"},
                         {{"softmax", Attention::kSoftmax}, {"flash", Attention::kFlash}},
                         [&options](Attention attention) { options.attention = attention; });
+  add_choice<Epilogue>(
+      app,
+      {"--epilogue", "the GELU within the product before it (bf16 unless given), or behind it"},
+      {{"fused", Epilogue::kFused}, {"separate", Epilogue::kSeparate}},
+      [&options](Epilogue epilogue) { options.epilogue = epilogue; });
   app.add_flag("--graph", options.graph, "launch each step as one graph");
 }
 

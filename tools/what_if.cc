@@ -140,14 +140,19 @@ Timeline timeline_of(const Program& program, const Models& models) {
   return timeline;
 }
 
-/// The first rank that holds more than it may; `shares` are ranks that share a whole model's costs.
-std::string refusal_of(const BubbleReport& report, const MemoryModel& memory, std::int32_t shares) {
+/// `plan`, or why it is none: the first rank that holds more than it may. `shares` are ranks that
+/// share a whole model's costs.
+Outcome judge(Plan plan, const BubbleReport& report, const MemoryModel& memory,
+              std::int32_t shares) {
+  plan.peak_units /= shares;
   const Problems over = over_cap(peaks_of(report), memory);
-  if (over.empty()) return "";
+  if (over.empty()) return {std::move(plan), ""};
   const auto rank = static_cast<std::size_t>(*over[0].rank);
-  return fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank,
-                     report.ranks[rank].peak.units / shares,
-                     static_cast<double>(memory.cap[rank]) / (1e6 * shares));
+  const double held = report.ranks[rank].peak.units / shares;
+  const double cap = static_cast<double>(memory.cap[rank]) / (1e6 * shares);
+  return {std::move(plan),
+          fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap),
+          cap > 0 ? held / cap - 1 : held};
 }
 
 }  // namespace
@@ -165,9 +170,7 @@ Outcome WhatIf::evaluate(const Configuration& configuration) const {
     const BubbleReport report =
         analyze_briefly(schedule, program, timeline_of(program, models), models.memory);
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
-    Outcome outcome{summarize(configuration, report), refusal_of(report, models.memory, shares)};
-    outcome.plan->peak_units /= shares;
-    return outcome;
+    return judge(summarize(configuration, report), report, models.memory, shares);
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
     return {{}, error.what()};

@@ -53,6 +53,15 @@ Slowdown slowdown_of(const std::vector<Nanos>& times, Nanos least, const std::st
   return slowdown;
 }
 
+/// Of the schedule's copies, which go to other ranks or to the host.
+Slowdown copy_slowdown(const CostFile& file, const Schedule& schedule) {
+  if (schedule.keeper_of_rank.empty()) return {};
+  bool to_rank = false;
+  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
+    to_rank = to_rank || has_other_keeper(schedule, rank);
+  return to_rank ? file.copy_to_rank.value_or(file.copy).slowdown : file.copy.slowdown;
+}
+
 }  // namespace
 
 CompanyEntry read_company(const JsonNode& node) {
@@ -68,7 +77,8 @@ CompanyEntry read_company(const JsonNode& node) {
 std::optional<Contention> contention(const CostFile& file, const Schedule& schedule) {
   const bool any = std::any_of(file.stages.begin(), file.stages.end(),
                                [](const StageEntry& entry) { return entry.in_company; });
-  if (!any && file.message_in_company.empty()) return {};
+  const Slowdown copies = copy_slowdown(file, schedule);
+  if (!any && file.message_in_company.empty() && copies.empty()) return {};
   Contention made;
   made.ranks_per_device = file.ranks_per_device.value_or(schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
@@ -86,6 +96,7 @@ std::optional<Contention> contention(const CostFile& file, const Schedule& sched
   }
   made.message = slowdown_of(file.message_in_company, static_cast<Nanos>(file.message.nanos()),
                              file.file + ": /message/in_company");
+  made.copy = copies;
   return made;
 }
 

@@ -38,8 +38,9 @@ MemoryDelta read_activation_bytes(const JsonNode& node) {
 
 StageEntry read_stage(const JsonNode& node) {
   node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
-                    "selective_recompute", "overlapped_pair", "evict", "load", "activation_bytes",
-                    "optimizer", "reduce_grad", "unshard", "weight_bytes", "in_company"});
+                    "selective_recompute", "overlapped_pair", "evict", "load", "evict_to_rank",
+                    "load_from_rank", "activation_bytes", "optimizer", "reduce_grad", "unshard",
+                    "weight_bytes", "in_company"});
   StageEntry stage;
   stage.forward = node.at("forward").duration();
   stage.backward = read_duration(node, "backward");
@@ -50,6 +51,8 @@ StageEntry read_stage(const JsonNode& node) {
   stage.overlapped_pair = read_duration(node, "overlapped_pair");
   stage.evict = read_duration(node, "evict");
   stage.load = read_duration(node, "load");
+  stage.evict_to_rank = read_duration(node, "evict_to_rank");
+  stage.load_from_rank = read_duration(node, "load_from_rank");
   if (stage.input_grad.has_value() != stage.weight_grad.has_value())
     node.refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
   if (stage.overlapped_pair && *stage.overlapped_pair < stage.forward)
@@ -110,13 +113,29 @@ void read_messages(const JsonNode& root, CostFile& costs) {
       costs.links.push_back(read_link((*links)[at], message));
 }
 
+CopyEntry read_copy_entry(const JsonNode& node) {
+  CopyEntry copy;
+  if (const auto latency = node.find("latency")) copy.latency = latency->duration();
+  if (const auto bandwidth = node.find("bandwidth_gbps"))
+    copy.bandwidth_gbps = bandwidth->positive_number();
+  if (const auto list = node.find("slowdown"))
+    for (std::size_t at = 0; at < list->size(); ++at) {
+      copy.slowdown.push_back((*list)[at].positive_number());
+      if (copy.slowdown.back() < 1)
+        (*list)[at].refuse("is less than 1, as if others made the copy faster; correct it");
+    }
+  return copy;
+}
+
 void read_copy(const JsonNode& root, CostFile& costs) {
   const auto node = root.find("copy");
   if (!node) return;
-  node->expect_keys({"latency", "bandwidth_gbps"});
-  if (const auto latency = node->find("latency")) costs.copy.latency = latency->duration();
-  if (const auto bandwidth = node->find("bandwidth_gbps"))
-    costs.copy.bandwidth_gbps = bandwidth->positive_number();
+  node->expect_keys({"latency", "bandwidth_gbps", "slowdown", "to_rank"});
+  costs.copy = read_copy_entry(*node);
+  const auto to_rank = node->find("to_rank");
+  if (!to_rank) return;
+  to_rank->expect_keys({"latency", "bandwidth_gbps", "slowdown"});
+  costs.copy_to_rank = read_copy_entry(*to_rank);
 }
 
 void read_memory(const JsonNode& root, CostFile& costs) {

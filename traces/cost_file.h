@@ -41,6 +41,8 @@ struct StageEntry {
   std::optional<Nanos> overlapped_pair;
   std::optional<Nanos> evict;  ///< of what its forward keeps; CostFile::copy says unless given
   std::optional<Nanos> load;   ///< evict unless given
+  std::optional<Nanos> evict_to_rank;  ///< where another rank keeps it; evict unless given
+  std::optional<Nanos> load_from_rank;
   std::optional<MemoryDelta> activation_bytes;
   UpdateCost update;                          ///< 0 unless given
   std::optional<Bytes> weight_bytes;          ///< one copy of the weights
@@ -53,6 +55,7 @@ struct StageEntry {
 struct CopyEntry {
   Nanos latency = 0;
   std::optional<double> bandwidth_gbps;
+  std::vector<double> slowdown = {};  ///< with 1, 2, ... ranks busy; empty: not slowed
 };
 
 /// What a message takes: latency, and its bytes over the bandwidth where both are given.
@@ -81,7 +84,8 @@ struct CostFile {
   std::optional<ClusterEntry> cluster;
   std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given
   CopyEntry copy;
-  std::vector<Bytes> static_bytes;  ///< [rank]; empty where not given
+  std::optional<CopyEntry> copy_to_rank;  ///< where another rank keeps it; copy unless given
+  std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given
 };
 
 /// A measured time as cost files are given it, to the nanosecond: "1500ns".
@@ -96,6 +100,9 @@ CostFile parse_cost_file(std::string_view text, const std::string& file);
 /// Throws Error where the file has another number of stages, or lacks a duration that the schedule
 /// needs (a split backward needs input_grad and weight_grad).
 CostModel cost_model(const CostFile& file, const Schedule& schedule);
+
+/// Whether what a rank evicts is kept by another one, not by the host.
+bool has_other_keeper(const Schedule& schedule, std::int32_t rank);
 
 /// The cluster of a schedule's ranks; nothing where the file has none. What `links` say of a pair
 /// of ranks goes before what their nodes say.

@@ -94,8 +94,31 @@ Nanos copy_time(const CopyEntry& copy, Bytes bytes) {
 struct StageUse {
   Recompute recompute = Recompute::kFull;
   bool recomputes = false;
+  bool to_rank = false;  ///< what it evicts is another rank's to keep
   CopyEntry copy;
 };
+
+StageUse use_of(const CostFile& file, const Schedule& schedule, std::int32_t stage) {
+  StageUse use;
+  use.recompute = schedule.recompute(stage);
+  use.to_rank = has_other_keeper(schedule, schedule.rank_of_stage[static_cast<std::size_t>(stage)]);
+  use.copy = use.to_rank ? file.copy_to_rank.value_or(file.copy) : file.copy;
+  return use;
+}
+
+struct CopyTimes {
+  Nanos evict = 0;
+  Nanos load = 0;
+};
+
+CopyTimes copy_times(const StageEntry& entry, const StageUse& use) {
+  const Bytes moved = kept_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
+  if (use.to_rank && entry.evict_to_rank)
+    return {*entry.evict_to_rank, entry.load_from_rank.value_or(*entry.evict_to_rank)};
+  if (entry.evict) return {*entry.evict, entry.load.value_or(*entry.evict)};
+  const Nanos time = copy_time(use.copy, moved);
+  return {time, entry.load.value_or(time)};
+}
 
 StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t slices,
                    std::int32_t slice) {
@@ -110,10 +133,9 @@ StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t sl
   const Nanos again =
       selective ? entry.selective_recompute.value_or(0) : entry.recompute.value_or(entry.forward);
   cost.recompute = part_of(again, slices, slice);
-  const Bytes moved = kept_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
-  const Nanos evict = entry.evict.value_or(copy_time(use.copy, moved));
-  cost.evict = part_of(evict, slices, slice);
-  cost.load = part_of(entry.load.value_or(evict), slices, slice);
+  const CopyTimes copies = copy_times(entry, use);
+  cost.evict = part_of(copies.evict, slices, slice);
+  cost.load = part_of(copies.load, slices, slice);
   if (entry.overlapped_pair) cost.overlapped_pair = part_of(*entry.overlapped_pair, slices, slice);
   return cost;
 }
@@ -144,6 +166,11 @@ void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
 
 }  // namespace
 
+bool has_other_keeper(const Schedule& schedule, std::int32_t rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  return !schedule.keeper_of_rank.empty() && schedule.keeper_of_rank[at] != rank;
+}
+
 CostModel cost_model(const CostFile& file, const Schedule& schedule) {
   expect_stages(file, schedule);
   expect_durations(file, schedule);
@@ -154,7 +181,8 @@ CostModel cost_model(const CostFile& file, const Schedule& schedule) {
   const bool recomputes = find_kinds(schedule)[static_cast<std::size_t>(OpKind::kRecompute)];
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
-    const StageUse use{schedule.recompute(stage), recomputes, file.copy};
+    StageUse use = use_of(file, schedule, stage);
+    use.recomputes = recomputes;
     for (std::int32_t slice = 0; slice < model.slices; ++slice)
       model.stages.push_back(slice_of(entry, use, model.slices, slice));
     model.updates.push_back(entry.update);

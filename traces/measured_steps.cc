@@ -14,6 +14,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
+#include "traces/align_clocks.h"
 #include "traces/infer_schedule.h"
 #include "traces/message_times.h"
 
@@ -91,6 +92,13 @@ void number_microbatches(std::vector<ObservedOp>& computes) {
         static_cast<std::int32_t>(std::distance(seen.begin(), seen.find(observed.op.microbatch)));
 }
 
+/// A step whose order is known, before its clocks are.
+struct DraftStep {
+  MeasuredStep step;                           ///< with the times of its compute ops
+  std::vector<std::vector<ObservedOp>> lanes;  ///< [rank], in order
+  std::vector<ObservedOp> messages;
+};
+
 /// What had to be corrected in all steps together.
 struct Corrections {
   std::size_t cut = 0;
@@ -102,18 +110,39 @@ class StepBuilder {
   StepBuilder(const ObservedTrace& trace, Corrections& corrections)
       : trace_(trace), corrections_(corrections) {}
 
-  MeasuredStep build(std::string label, StepOps ops, std::int32_t ranks) {
+  /// The order of a step, and its ops as they lie in it: all but the messages' times.
+  DraftStep order(std::string label, StepOps ops, std::int32_t ranks) {
     std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
     number_microbatches(ops.computes);
-    std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
-    for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
-    for (std::vector<ObservedOp>& lane : lanes) cut_overlaps(lane);
-    MeasuredStep step;
-    step.label = std::move(label);
-    step.schedule = order_of(lanes, step.label);
-    step.program = lower_measured(step.schedule, step.label);
-    step.timeline = time(step, lanes, std::move(ops.messages));
-    return step;
+    DraftStep draft;
+    draft.lanes.resize(static_cast<std::size_t>(ranks));
+    for (const ObservedOp& observed : ops.computes)
+      draft.lanes[observed.recorder].push_back(observed);
+    for (std::vector<ObservedOp>& lane : draft.lanes) cut_overlaps(lane);
+    draft.messages = std::move(ops.messages);
+    draft.step.label = std::move(label);
+    draft.step.timeline.source = trace_.source;
+    draft.step.schedule = order_of(draft.lanes, draft.step.label);
+    draft.step.program = lower_measured(draft.step.schedule, draft.step.label);
+    time_computes(draft);
+    return draft;
+  }
+
+  /// The step itself, with rank r's clock set forward by `shift[r]`.
+  static MeasuredStep finish(DraftStep draft, const std::vector<Nanos>& shift) {
+    for (std::vector<ObservedOp>& lane : draft.lanes) set_clocks(lane, shift);
+    set_clocks(draft.messages, shift);
+    time_computes(draft);
+    const Program& program = draft.step.program;
+    Timeline& timeline = draft.step.timeline;
+    Nanos origin = std::numeric_limits<Nanos>::max();
+    for (InstructionId id = 0; id < program.size(); ++id)
+      if (is_compute(program.instructions[id].op.kind))
+        origin = std::min(origin, timeline.start[id]);
+    time_messages(draft.step.schedule, program, std::move(draft.messages), timeline);
+    for (Nanos& start : timeline.start) start -= origin;
+    for (Nanos& end : timeline.end) end -= origin;
+    return std::move(draft.step);
   }
 
  private:
@@ -160,38 +189,95 @@ class StepBuilder {
     return std::get<Program>(std::move(lowered));
   }
 
-  Timeline time(const MeasuredStep& step, const std::vector<std::vector<ObservedOp>>& lanes,
-                std::vector<ObservedOp> messages) const {
-    const Program& program = step.program;
-    Timeline timeline;
-    timeline.source = trace_.source;
-    timeline.start.resize(program.size());
-    timeline.end.resize(program.size());
-    std::vector<std::size_t> next(lanes.size(), 0);
-    Nanos origin = std::numeric_limits<Nanos>::max();
+  static void set_clocks(std::vector<ObservedOp>& ops, const std::vector<Nanos>& shift) {
+    for (ObservedOp& observed : ops) {
+      observed.start += shift[observed.recorder];
+      observed.end += shift[observed.recorder];
+    }
+  }
+
+  /// The ops of a rank stand in its lane as they stand in its order.
+  static void time_computes(DraftStep& draft) {
+    const Program& program = draft.step.program;
+    Timeline& timeline = draft.step.timeline;
+    timeline.start.assign(program.size(), 0);
+    timeline.end.assign(program.size(), 0);
+    std::vector<std::size_t> next(draft.lanes.size(), 0);
     for (InstructionId id = 0; id < program.size(); ++id) {
       const Instruction& instruction = program.instructions[id];
       if (!is_compute(instruction.op.kind)) continue;
-      const ObservedOp& observed = lanes[instruction.rank][next[instruction.rank]++];
+      const ObservedOp& observed = draft.lanes[instruction.rank][next[instruction.rank]++];
       timeline.start[id] = observed.start;
       timeline.end[id] = observed.end;
-      origin = std::min(origin, observed.start);
     }
-    time_messages(step.schedule, program, std::move(messages), timeline);
-    for (Nanos& start : timeline.start) start -= origin;
-    for (Nanos& end : timeline.end) end -= origin;
-    return timeline;
   }
 
   const ObservedTrace& trace_;
   Corrections& corrections_;
 };
 
-std::string label_of(const StepKey& key, bool several_replicas, bool several_steps) {
-  std::string label;
-  if (several_replicas) label = fmt::format("dp {}", key.first);
-  if (several_steps) label += fmt::format("{}step {}", label.empty() ? "" : " ", key.second);
-  return label;
+/// The clocks of every replica of the pipeline, found from all its steps.
+std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, DraftStep>& drafts,
+                                                    std::int32_t ranks) {
+  std::map<std::int32_t, ClockGaps> gaps;
+  for (const auto& [key, draft] : drafts)
+    gaps.try_emplace(key.first, ranks).first->second.add(draft.step.program, draft.step.timeline);
+  std::map<std::int32_t, ClockCorrection> corrections;
+  for (const auto& [replica, of_replica] : gaps)
+    corrections.emplace(replica, align_clocks(of_replica));
+  return corrections;
+}
+
+/// "dp 1 step 7", of what tells the steps of a trace apart.
+class StepLabels {
+ public:
+  explicit StepLabels(const std::map<StepKey, StepOps>& steps) {
+    for (const auto& [key, _] : steps) {
+      replicas_.insert(key.first);
+      numbers_.insert(key.second);
+    }
+  }
+
+  std::string of_replica(std::int32_t replica) const {
+    return replicas_.size() > 1 ? fmt::format("dp {}", replica) : "";
+  }
+
+  std::string of_step(const StepKey& key) const {
+    const std::string label = of_replica(key.first);
+    if (numbers_.size() == 1) return label;
+    return fmt::format("{}{}step {}", label, label.empty() ? "" : " ", key.second);
+  }
+
+ private:
+  std::set<std::int32_t> replicas_;
+  std::set<std::int64_t> numbers_;
+};
+
+/// The steps that have as many ops as any.
+std::map<StepKey, DraftStep> order_whole(std::map<StepKey, StepOps> steps, StepBuilder& builder,
+                                         const StepLabels& labels, std::int32_t ranks) {
+  const std::size_t whole = fullest(steps);
+  std::map<StepKey, DraftStep> drafts;
+  for (auto& [key, ops] : steps)
+    if (ops.computes.size() == whole)
+      drafts.emplace(key, builder.order(labels.of_step(key), std::move(ops), ranks));
+  return drafts;
+}
+
+/// The last stage has nobody to send to, unless the trace of a further rank is missing.
+std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
+  const std::int32_t last = draft.step.schedule.stages() - 1;
+  const auto leads_on = [&](const ObservedOp& message) {
+    const OpKind kind = message.op.kind;
+    return !message.chunk && message.numbered && message.op.stage == last &&
+           (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
+  };
+  const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leads_on);
+  if (found == draft.messages.end()) return {};
+  return fmt::format(
+      "{} is a message with stage {}, which no trace runs: the trace of its rank is missing, and "
+      "what waits for it is told as if it waited for nobody",
+      to_string(found->op), last + 1);
 }
 
 }  // namespace
@@ -204,31 +290,30 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
       1 + *std::max_element(rank_of_recorder.begin(), rank_of_recorder.end());
   std::map<StepKey, StepOps> steps = deal_to_steps(std::move(trace.ops), rank_of_recorder);
   trace.ops.clear();
-  const std::size_t whole = fullest(steps);
-  std::set<std::int32_t> replicas;
-  std::set<std::int64_t> numbers;
-  for (const auto& [key, _] : steps) {
-    replicas.insert(key.first);
-    numbers.insert(key.second);
-  }
+  const StepLabels labels(steps);
+  const std::size_t count = steps.size();
   Corrections corrections;
   StepBuilder builder(trace, corrections);
-  std::size_t cut_off = 0;
-  for (auto& [key, ops] : steps) {
-    if (ops.computes.size() < whole)
-      ++cut_off;
-    else
-      built.push_back(builder.build(label_of(key, replicas.size() > 1, numbers.size() > 1),
-                                    std::move(ops), ranks));
-  }
-  if (cut_off > 0)
-    trace.notes.push_back(fmt::format(
-        "{} step(s) left out: they have fewer than the {} ops of a whole one", cut_off, whole));
+  std::map<StepKey, DraftStep> drafts = order_whole(std::move(steps), builder, labels, ranks);
+  if (drafts.size() < count)
+    trace.notes.push_back(
+        fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
+                    count - drafts.size(), drafts.begin()->second.step.schedule.op_count()));
+  if (std::optional<std::string> missing = tell_missing_rank(drafts.begin()->second))
+    trace.notes.push_back(*std::move(missing));
   if (corrections.cut > 0)
     trace.notes.push_back(
         fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
                     "to {}",
                     corrections.cut, to_text(corrections.most_cut)));
+  const std::map<std::int32_t, ClockCorrection> clocks = find_clocks(drafts, ranks);
+  for (const auto& [replica, correction] : clocks) {
+    const std::string where = labels.of_replica(replica);
+    for (const std::string& note : correction.notes)
+      trace.notes.push_back(where.empty() ? note : where + ": " + note);
+  }
+  for (auto& [key, draft] : drafts)
+    built.push_back(StepBuilder::finish(std::move(draft), clocks.at(key.first).shift));
   return built;
 }
 

@@ -61,9 +61,11 @@ std::string joined(const Items& items, const Write& write, std::string_view sepa
 
 std::string write_plan_json(const PlanTable& table) {
   const auto refusal = [](const Refusal& refused) {
-    return fmt::format("{{\"schedule\":{},\"configurations\":{},\"reason\":{}}}",
+    const std::string closest =
+        refused.closest ? fmt::format("{{{}}}", write_configuration(*refused.closest)) : "null";
+    return fmt::format("{{\"schedule\":{},\"configurations\":{},\"reason\":{},\"closest\":{}}}",
                        json_string(refused.schedule), refused.configurations,
-                       json_string(refused.reason));
+                       json_string(refused.reason), closest);
   };
   const auto break_even = [](const BreakEven& found) {
     return fmt::format("{{\"parameter\":\"{}\",\"now_ns\":{},\"at_ns\":{},\"rival\":{{{}}}}}",

@@ -101,6 +101,7 @@ std::string line_of(std::size_t at, const Outcome& outcome) {
   Json content{{"at", at}};
   if (outcome.plan) content["plan"] = json_of(*outcome.plan);
   if (!outcome.refusal.empty()) content["refusal"] = outcome.refusal;
+  if (outcome.excess > 0) content["excess"] = outcome.excess;
   return line_of(content);
 }
 
@@ -125,6 +126,7 @@ void read_outcome(const Json& content, PlanJournal& journal) {
   Outcome outcome;
   if (content.contains("plan")) outcome.plan = plan_of(content["plan"]);
   outcome.refusal = content.value("refusal", "");
+  outcome.excess = content.value("excess", 0.0);
   journal.outcomes[at] = std::move(outcome);
 }
 

@@ -20,8 +20,9 @@ struct BreakEven {
 /// Why configurations of one schedule are no plans.
 struct Refusal {
   std::string schedule;
-  std::string reason;  ///< of the first of them
+  std::string reason;  ///< of the one that lacks least memory, or of the first of them
   std::int64_t configurations = 0;
+  std::optional<Configuration> closest;  ///< the one that lacks least memory
 };
 
 struct PlanTable {

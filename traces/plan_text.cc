@@ -135,11 +135,31 @@ std::string write_losers(const PlanTable& table) {
   return text;
 }
 
+/// "pp 8 tp 4 dp 2 m 32 mbs 1 full": what is not as it is everywhere else.
+std::string short_words(const Configuration& which) {
+  std::string text = fmt::format("pp {}", which.shape.ranks);
+  const auto add = [&](const char* what, std::int32_t value) {
+    if (value > 1) text += fmt::format(" {} {}", what, value);
+  };
+  add("vpp", which.shape.chunks);
+  add("tp", which.tensor);
+  add("cp", which.context);
+  add("ep", which.expert);
+  add("dp", which.data);
+  text += fmt::format(" m {}", which.shape.microbatches);
+  add("mbs", which.micro_batch_size);
+  if (which.recompute != Recompute::kNone) text += fmt::format(" {}", name(which.recompute));
+  return text;
+}
+
 std::string write_refusals(const PlanTable& table) {
   std::string text;
-  for (const Refusal& refused : table.refusals)
-    text += fmt::format("  {:<{}} {}: {}\n", refused.schedule, name_width(table),
-                        counted(refused.configurations, "configuration"), refused.reason);
+  for (const Refusal& refused : table.refusals) {
+    const std::string closest =
+        refused.closest ? fmt::format(", closest {}", short_words(*refused.closest)) : "";
+    text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table),
+                        counted(refused.configurations, "configuration"), closest, refused.reason);
+  }
   return text.empty() ? text : "\nno plans:\n" + text;
 }
 

@@ -47,6 +47,20 @@ std::int32_t replica_count(const ObservedTrace& trace) {
   return count;
 }
 
+/// Nothing is measured twice to the nanosecond.
+void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
+  const auto same = [](const ObservedOp& left, const ObservedOp& right) {
+    return left.op == right.op && left.start == right.start && left.end == right.end;
+  };
+  if (further.ops.empty()) return;
+  const auto found =
+      std::search(trace.ops.begin(), trace.ops.end(), further.ops.begin(), further.ops.end(), same);
+  if (found == trace.ops.end()) return;
+  throw Error(
+      fmt::format("{} has the ops that are in {} already, at the same times; give every trace once",
+                  further.recorders.front().where, trace.recorders[found->recorder].where));
+}
+
 }  // namespace
 
 ObservedTrace parse_trace(const TraceInput& input) {
@@ -69,6 +83,7 @@ ObservedTrace read_trace(const std::string& path) {
 }
 
 void append(ObservedTrace& trace, ObservedTrace further) {
+  refuse_repeated(trace, further);
   const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
   const std::int32_t replicas = share_ranks(trace, further) ? replica_count(trace) : 0;
   for (ObservedOp& observed : further.ops) {

@@ -73,7 +73,7 @@ ObservedTrace read_trace(const std::string& path);
 ObservedTrace parse_trace(const TraceInput& input);
 
 /// Appends the content of a further file: other ranks of the same pipeline, or, where it has a rank
-/// that is there already, another pipeline.
+/// that is there already, another pipeline. Throws Error where its ops are there already.
 void append(ObservedTrace& trace, ObservedTrace further);
 
 }  // namespace bubblescope

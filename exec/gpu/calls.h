@@ -69,6 +69,9 @@ struct BubblescopeGpu {
   const char* (*create_multiplier)(std::int32_t device, std::int32_t multiprocessors, void** made);
   void (*release_multiplier)(void* multiplier);
   const char* (*multiply)(void* multiplier, const BubblescopeProduct* product, void* stream);
+  /// Whether there is a way to make a product with its epilogue. Decides how, and enqueues nothing.
+  const char* (*can_multiply)(void* multiplier, const BubblescopeProduct* product,
+                              std::int32_t* can);
 };
 
 /// The module's table, or null and an error in words.

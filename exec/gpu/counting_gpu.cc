@@ -32,6 +32,10 @@ BubblescopeGpu make_calls() {
   };
   calls.release_multiplier = [](void*) {};
   calls.multiply = [](void*, const BubblescopeProduct*, void*) -> const char* { return nullptr; };
+  calls.can_multiply = [](void*, const BubblescopeProduct*, std::int32_t* can) -> const char* {
+    *can = 1;
+    return nullptr;
+  };
   return calls;
 }
 

@@ -18,6 +18,7 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what NVIDIA a
 
 /// How one kind of product is done.
 struct ProductPlan {
+  std::string error;  ///< why it cannot be
   const CudaBlas* blas = nullptr;
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t left = nullptr;
@@ -36,7 +37,7 @@ struct ProductPlan {
 };
 
 /// All that the choice of an algorithm depends on.
-using PlanKey = std::array<std::int64_t, 20>;
+using PlanKey = std::array<std::int64_t, 21>;
 
 struct Multiplier {
   const CudaBlas* blas = nullptr;
@@ -87,7 +88,9 @@ PlanKey key_of(const BubblescopeProduct& p) {
           alignment_of(p.left.data),
           alignment_of(p.right.data),
           alignment_of(p.target),
-          alignment_of(p.source)};
+          alignment_of(p.source),
+          p.epilogue,
+          alignment_of(p.aux)};
 }
 
 struct LayoutShape {
@@ -131,6 +134,21 @@ const char* create_layouts(const CudaBlas& blas, const BubblescopeProduct& p, Pr
   return error;
 }
 
+/// Where its other matrix lies is told again with every product; here it shows its alignment.
+const char* set_epilogue(const CudaBlas& blas, const BubblescopeProduct& p,
+                         cublasLtMatmulDesc_t product) {
+  if (p.epilogue == kBubblescopeNoEpilogue) return nullptr;
+  const cublasLtEpilogue_t epilogue =
+      p.epilogue == kBubblescopeGelu ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_DGELU;
+  BUBBLESCOPE_BLAS(
+      blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+  BUBBLESCOPE_BLAS(blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                    &p.target_stride, sizeof p.target_stride));
+  BUBBLESCOPE_BLAS(blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux,
+                                    sizeof p.aux));
+  return nullptr;
+}
+
 /// cuBLASLt's first factor is our right one.
 const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
                            std::int32_t multiprocessors, ProductPlan& plan) {
@@ -143,7 +161,7 @@ const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
       blas.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
   BUBBLESCOPE_BLAS(blas.set_product(plan.product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
                                     &multiprocessors, sizeof multiprocessors));
-  return nullptr;
+  return set_epilogue(blas, p, plan.product);
 }
 
 /// Owned, as several calls may fail after it.
@@ -201,16 +219,29 @@ const char* make_plan(const Multiplier& multiplier, const BubblescopeProduct& p,
   return error;
 }
 
+/// Made once, also where there is none.
+const ProductPlan& find_plan(Multiplier& with, const BubblescopeProduct& p) {
+  const auto [at, is_new] = with.plans.try_emplace(key_of(p));
+  if (is_new)
+    if (const char* const error = make_plan(with, p, at->second)) at->second.error = error;
+  return at->second;
+}
+
+const char* can_multiply(void* multiplier, const BubblescopeProduct* p, std::int32_t* can) {
+  auto& with = *static_cast<Multiplier*>(multiplier);
+  BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
+  *can = find_plan(with, *p).error.empty() ? 1 : 0;
+  return nullptr;
+}
+
 const char* multiply(void* multiplier, const BubblescopeProduct* p, void* stream) {
   auto& with = *static_cast<Multiplier*>(multiplier);
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
-  const auto [at, is_new] = with.plans.try_emplace(key_of(*p));
-  ProductPlan& plan = at->second;
-  if (is_new)
-    if (const char* const error = make_plan(with, *p, plan)) {
-      with.plans.erase(at);
-      return error;
-    }
+  const ProductPlan& plan = find_plan(with, *p);
+  if (!plan.error.empty()) return tell(plan.error);
+  if (p->epilogue != kBubblescopeNoEpilogue)
+    BUBBLESCOPE_BLAS(with.blas->set_product(
+        plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
   const float keep = p->source != nullptr ? 1.0F : 0.0F;
   const void* const source = p->source != nullptr ? p->source : p->target;
   BUBBLESCOPE_BLAS(with.blas->multiply(
@@ -243,6 +274,7 @@ void add_multiply_calls(BubblescopeGpu& calls) {
   calls.create_multiplier = create_multiplier;
   calls.release_multiplier = release_multiplier;
   calls.multiply = multiply;
+  calls.can_multiply = can_multiply;
 }
 
 }  // namespace bubblescope

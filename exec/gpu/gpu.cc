@@ -160,6 +160,12 @@ void Gpu::multiply(const GpuHandle& multiplier, const BubblescopeProduct& produc
   enqueue(calls_.multiply(multiplier.get(), &product, stream));
 }
 
+bool Gpu::can_multiply(const GpuHandle& multiplier, const BubblescopeProduct& product) const {
+  std::int32_t can = 0;
+  expect(calls_.can_multiply(multiplier.get(), &product, &can));
+  return can != 0;
+}
+
 std::string describe_devices(const std::vector<BubblescopeDevice>& devices) {
   if (devices.empty()) return "no CUDA device";
   const std::int32_t driver = devices[0].driver_version;

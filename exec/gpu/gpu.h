@@ -87,6 +87,7 @@ class Gpu {
   void spin(const BubblescopeSpin& spin, void* stream) const;
   void launch(const BubblescopeLaunch& launch, void* stream) const;
   void multiply(const GpuHandle& multiplier, const BubblescopeProduct& product, void* stream) const;
+  bool can_multiply(const GpuHandle& multiplier, const BubblescopeProduct& product) const;
 
  private:
   void enqueue(const char* error) const;

@@ -93,7 +93,7 @@ float scale_of(const AttentionShape& shape) {
 
 }  // namespace
 
-GpuLayers::Attended GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
+Attended GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
   if (attention_ == Attention::kFlash) return attend_by_tiles(qkv, shape);
   const GpuMatrix weights = attention_weights(qkv, shape);
   return {weights, mix_values(qkv, weights, shape)};
@@ -177,7 +177,7 @@ BubblescopeLaunch GpuLayers::order_tiles(Kernel kernel, const AttentionShape& sh
   return launched;
 }
 
-GpuLayers::Attended GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
+Attended GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
   const std::int32_t rows = shape.batch * shape.asking().count;
   const GpuMatrix logs = make_floats(rows, shape.heads);
   const GpuMatrix mixed = make(rows, shape.heads * shape.head_width);

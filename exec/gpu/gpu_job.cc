@@ -75,6 +75,7 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
     started.after_step = [on = backend.get()] { on->finish_step(); };
     started.result = [training] { return training->result(); };
     started.pools = [training] { return training->pools(); };
+    started.epilogues = [training] { return training->epilogues(); };
     started.peak_bytes = [training] { return training->peak_bytes(); };
   }
   started.backend = std::move(backend);

@@ -7,6 +7,7 @@ GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerSt
     : gpu_(machine.gpu()),
       number_(style.number),
       attention_(style.attention),
+      epilogue_(style.epilogue),
       pool_(machine.gpu(), machine.place(rank).device) {
   RankPlace place = machine.place(rank);
   if (style.told == Told::kNothing) place.multiprocessors = 0;  // cuBLASLt takes that for all
@@ -41,20 +42,7 @@ BubblescopeLaunch GpuLayers::order(Kernel kernel, const GpuMatrix& shape) const 
 
 void GpuLayers::multiply(const GpuFactor& left, const GpuFactor& right, const GpuMatrix& target,
                          const GpuMatrix& source) {
-  BubblescopeProduct product{};
-  product.rows = target.rows;
-  product.columns = target.columns;
-  product.inner = left.transposed ? left.matrix.rows : left.matrix.columns;
-  product.batch = 1;
-  product.left = {left.matrix.data, left.matrix.columns, 0, left.transposed ? 1 : 0};
-  product.right = {right.matrix.data, right.matrix.columns, 0, right.transposed ? 1 : 0};
-  product.source = source.data;
-  product.target = target.data;
-  product.target_stride = target.columns;
-  product.scale = 1;
-  product.number = left.matrix.number;
-  product.target_number = target.number;
-  gpu_.multiply(multiplier_, product, stream_);
+  gpu_.multiply(multiplier_, product_of(left, right, target, source), stream_);
 }
 
 GpuMatrix GpuLayers::product(const GpuFactor& left, const GpuFactor& right) {
@@ -134,7 +122,7 @@ GpuMatrix GpuLayers::norm(const GpuMatrix& input, const GpuMatrix& gain) {
   return target;
 }
 
-GpuLayers::NormGrad GpuLayers::norm_grad(const NormBack& norm) {
+NormGrad GpuLayers::norm_grad(const NormBack& norm) {
   const GpuMatrix& input = norm.input;
   const GpuMatrix target =
       norm.target.data != nullptr ? norm.target : make(input.rows, input.columns);
@@ -156,23 +144,6 @@ GpuLayers::NormGrad GpuLayers::norm_grad(const NormBack& norm) {
   launch(sum);
   drop(inverses);
   return {target, gain_grad};
-}
-
-GpuMatrix GpuLayers::gelu(const GpuMatrix& input) {
-  const GpuMatrix target = make(input.rows, input.columns);
-  BubblescopeLaunch launched = order(Kernel::kGelu, input);
-  launched.target = target.data;
-  launched.inputs[0] = input.data;
-  launch(launched);
-  return target;
-}
-
-void GpuLayers::gelu_grad(const GpuMatrix& input, const GpuMatrix& grad) {
-  BubblescopeLaunch launched = order(Kernel::kGeluGrad, input);
-  launched.target = grad.data;
-  launched.inputs[0] = input.data;
-  launched.inputs[1] = grad.data;
-  launch(launched);
 }
 
 void GpuLayers::cross_entropy(const GpuMatrix& logits, const void* targets, float* loss) {

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "exec/gpu/activation_pool.h"
 #include "exec/gpu/gpu_machine.h"
 #include "exec/gpu/gpu_matrix.h"
 #include "exec/gpu/kernels.h"
+#include "exec/gpu/layer_parts.h"
 #include "exec/gpu/layer_style.h"
-#include "exec/training/layers.h"
 
 namespace bubblescope {
 
@@ -33,11 +34,6 @@ class GpuLayers {
                 const GpuMatrix& source = {});
   GpuMatrix product(const GpuFactor& left, const GpuFactor& right);
 
-  /// Some positions of every sequence: the same rows of each `sequence` rows of a matrix.
-  struct SequenceRows {
-    std::int32_t sequence = 1;
-    Positions positions;
-  };
   /// left * right, which has only those rows, into the rows of a matrix of whole sequences.
   void multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
                      const SequenceRows& rows);
@@ -52,42 +48,18 @@ class GpuLayers {
                   const GpuMatrix& position_grad);
 
   GpuMatrix norm(const GpuMatrix& input, const GpuMatrix& gain);
-  /// What a norm made of `input` with `gain`, of which `grad` is the gradient. `added` goes on top
-  /// of the input's gradient unless it is empty; that is put into `target`, or a pooled matrix.
-  struct NormBack {
-    const GpuMatrix& input;
-    const GpuMatrix& gain;
-    const GpuMatrix& grad;
-    const GpuMatrix& added;
-    GpuMatrix target = {};
-  };
-  struct NormGrad {
-    GpuMatrix input;
-    GpuMatrix gain;  ///< float32, one row
-  };
   NormGrad norm_grad(const NormBack& norm);
 
-  /// What the asking positions mix, and what of their weights stays for the backward: all, or of
-  /// flash attention the logarithm of a row's sum.
-  struct Attended {
-    GpuMatrix weights;
-    GpuMatrix mixed;
-  };
   Attended attend(const GpuMatrix& qkv, const AttentionShape& shape);
-  struct AttentionBack {
-    const GpuMatrix& qkv;
-    const GpuMatrix& weights;
-    const GpuMatrix& mixed;
-    const GpuMatrix& mixed_grad;
-    const GpuMatrix& target;  ///< the gradient of queries, keys and values, as `qkv`
-    bool adds = false;        ///< to what is there
-  };
   /// Of keys and values, those before the end of the asking positions are written.
   void attention_grad(const AttentionBack& back, const AttentionShape& shape);
 
-  GpuMatrix gelu(const GpuMatrix& input);
-  /// In place on `grad`.
-  void gelu_grad(const GpuMatrix& input, const GpuMatrix& grad);
+  Activated product_gelu(const GpuFactor& left, const GpuFactor& right);
+  /// left * right * gelu'(before).
+  GpuMatrix product_gelu_grad(const GpuFactor& left, const GpuFactor& right,
+                              const GpuMatrix& before);
+  /// What was tried to be fused.
+  const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
 
   /// In place: logits become probabilities; the mean loss goes to `loss`, a float on the device.
   void cross_entropy(const GpuMatrix& logits, const void* targets, float* loss);
@@ -103,6 +75,7 @@ class GpuLayers {
   Attended attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
   void grad_by_tiles(const AttentionBack& back, const AttentionShape& shape);
   BubblescopeLaunch order_tiles(Kernel kernel, const AttentionShape& shape) const;
+  bool multiply_fused(const BubblescopeProduct& product);
   GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
   BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
   void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
@@ -110,6 +83,8 @@ class GpuLayers {
   const Gpu& gpu_;
   BubblescopeNumber number_;
   Attention attention_;
+  Epilogue epilogue_;
+  std::vector<EpilogueUse> epilogues_;
   ActivationPool pool_;
   GpuHandle multiplier_;
   void* stream_ = nullptr;

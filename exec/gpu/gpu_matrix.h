@@ -30,4 +30,8 @@ struct GpuFactor {
 };
 inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 
+/// target = left * right + source, where that is not empty.
+BubblescopeProduct product_of(const GpuFactor& left, const GpuFactor& right,
+                              const GpuMatrix& target, const GpuMatrix& source = {});
+
 }  // namespace bubblescope

@@ -34,7 +34,7 @@ const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
 /// Attention's weights and what they mix, from queries, keys and values.
 void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape& shape,
                    GpuBlockActivations& saved) {
-  const GpuLayers::Attended made = layers.attend(qkv, shape);
+  const Attended made = layers.attend(qkv, shape);
   saved.attention = made.weights;
   saved.mixed = made.mixed;
 }
@@ -57,8 +57,9 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
   saved.middle = layers.make(input.rows, input.columns);
   layers.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
   saved.middle_normed = layers.norm(saved.middle, value(stage, begin + kMiddleGain));
-  saved.before_gelu = layers.product({saved.middle_normed}, {value(stage, begin + kUp)});
-  saved.after_gelu = layers.gelu(saved.before_gelu);
+  const auto up = layers.product_gelu({saved.middle_normed}, {value(stage, begin + kUp)});
+  saved.before_gelu = up.before;
+  saved.after_gelu = up.after;
   return saved;
 }
 
@@ -127,8 +128,8 @@ class BackwardRun {
   /// Back through the second half of a block, to what attention was added to.
   GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
                          const GpuMatrix& grad) {
-    const GpuMatrix up_grad = pull_back(grad, begin + kDown);
-    layers_.gelu_grad(saved.before_gelu, up_grad);
+    const GpuMatrix up_grad = layers_.product_gelu_grad(
+        {grad}, transposed(value(stage_, begin + kDown)), saved.before_gelu);
     layers_.drop(saved.before_gelu);
     const GpuMatrix middle_grad = pull_back_norm(begin + kMiddleGain, saved.middle,
                                                  pull_back(up_grad, begin + kUp), grad, {});
@@ -147,8 +148,7 @@ class BackwardRun {
   /// back.
   GpuMatrix pull_back_norm(std::size_t weight, const GpuMatrix& input, const GpuMatrix& grad,
                            const GpuMatrix& added, const GpuMatrix& target) {
-    const GpuLayers::NormGrad made =
-        layers_.norm_grad({input, value(stage_, weight), grad, added, target});
+    const NormGrad made = layers_.norm_grad({input, value(stage_, weight), grad, added, target});
     work_.gains.push_back({weight, made.gain});
     layers_.drop(grad);
     return made.input;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "exec/gpu/attention_grid.h"
+#include "exec/gpu/epilogue.h"
 
 namespace bubblescope {
 
@@ -15,6 +16,7 @@ struct LayerStyle {
   BubblescopeNumber number = kBubblescopeFloat32;
   Attention attention = Attention::kSoftmax;
   Told told = Told::kMultiprocessors;
+  Epilogue epilogue = Epilogue::kSeparate;
 };
 
 }  // namespace bubblescope

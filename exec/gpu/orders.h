@@ -16,6 +16,13 @@ struct BubblescopeFactor {
   std::int32_t transposed;
 };
 
+/// What becomes of a product's sums before they are stored.
+enum BubblescopeEpilogue : std::int32_t {
+  kBubblescopeNoEpilogue,
+  kBubblescopeGelu,      ///< target = gelu(sums), aux = sums
+  kBubblescopeGeluGrad,  ///< target = sums * gelu'(aux)
+};
+
 /// target = scale * left * right + source, `batch` times.
 struct BubblescopeProduct {
   std::int32_t rows;
@@ -30,7 +37,9 @@ struct BubblescopeProduct {
   std::int64_t target_step;
   float scale;
   std::int32_t number;         ///< of the factors
-  std::int32_t target_number;  ///< of target and source
+  std::int32_t target_number;  ///< of target, source and aux
+  std::int32_t epilogue;       ///< any but none only in a batch of one
+  void* aux;                   ///< lies as the target does
 };
 
 /// What attention's kernels are told of queries, keys and values, which lie side by side in rows of

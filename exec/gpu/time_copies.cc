@@ -16,14 +16,18 @@ constexpr Bytes kSizes[] = {std::int64_t{1} << 12, std::int64_t{1} << 16, std::i
 constexpr int kWarmups = 2;
 constexpr int kTimes = 9;
 
-/// From rank 0 to rank 1, on a stream of the sender's device.
+enum class CopyTo : std::uint8_t { kRank1, kHost };
+
+/// From rank 0, on a stream of its device.
 class CopyWatch {
  public:
-  CopyWatch(const GpuMachine& machine, Bytes most)
+  CopyWatch(const GpuMachine& machine, Bytes most, CopyTo goes)
       : gpu_(machine.gpu()),
         device_(machine.place(0).device),
         from_(gpu_.allocate(device_, static_cast<std::size_t>(most))),
-        to_(gpu_.allocate(machine.place(1).device, static_cast<std::size_t>(most))),
+        to_(goes == CopyTo::kHost
+                ? gpu_.allocate_on_host(static_cast<std::size_t>(most))
+                : gpu_.allocate(machine.place(1).device, static_cast<std::size_t>(most))),
         stream_(gpu_.create_stream(device_, nullptr)),
         begin_(gpu_.create_event(device_, true)),
         end_(gpu_.create_event(device_, true)),
@@ -77,14 +81,22 @@ class CopyWatch {
   GpuFlag gate_;
 };
 
-}  // namespace
-
-std::vector<MessageTime> time_copies(const BubblescopeGpu& calls, std::int32_t ranks, Share share) {
-  const GpuMachine machine(calls, ranks, share);
-  CopyWatch watch(machine, *std::rbegin(kSizes));
+std::vector<MessageTime> time_all(const GpuMachine& machine, CopyTo to) {
+  CopyWatch watch(machine, *std::rbegin(kSizes), to);
   std::vector<MessageTime> times;
   for (const Bytes bytes : kSizes) times.push_back({bytes, watch.time(bytes)});
   return times;
+}
+
+}  // namespace
+
+std::vector<MessageTime> time_copies(const BubblescopeGpu& calls, std::int32_t ranks, Share share) {
+  return time_all(GpuMachine(calls, ranks, share), CopyTo::kRank1);
+}
+
+std::vector<MessageTime> time_host_copies(const BubblescopeGpu& calls, std::int32_t ranks,
+                                          Share share) {
+  return time_all(GpuMachine(calls, ranks, share), CopyTo::kHost);
 }
 
 }  // namespace bubblescope

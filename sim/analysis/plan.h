@@ -60,6 +60,7 @@ struct Plan {
 struct Outcome {
   std::optional<Plan> plan;
   std::string refusal;
+  double excess = 0;  ///< of memory needed over what there is, a fraction; 0 for other reasons
 
   bool was_tried() const { return plan || !refusal.empty(); }
 };

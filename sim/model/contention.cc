@@ -30,8 +30,8 @@ std::vector<Rate> paces_of(const Slowdown& slowdown, std::int32_t ranks_per_devi
   return paces;
 }
 
-/// By the number of busy ranks, from 0 on: a message is none of them.
-std::vector<Rate> message_paces(const Slowdown& slowdown) {
+/// By the number of busy ranks, from 0 on: a message or a copy is none of them.
+std::vector<Rate> paces_beside(const Slowdown& slowdown) {
   std::vector<Rate> paces{kWholePace};
   for (const double times : slowdown) paces.push_back(pace_of(times));
   return paces;
@@ -55,7 +55,8 @@ class Gathering {
 
   void add(InstructionId id, const Instruction& instruction) {
     const auto& [op, lane, rank, peer, role] = instruction;
-    const bool is_slowed = is_message(instruction) && !contention_.message.empty();
+    const bool is_slowed = (is_message(instruction) && !contention_.message.empty()) ||
+                           (is_copy(op.kind) && !contention_.copy.empty());
     if (role != Role::kWork || (!is_compute(op.kind) && !is_slowed)) return;
     if (traffic_.fixed[id] <= 0 || flows_.contains(id)) return;
     if (traffic_.fixed[id] > kLongestInCompany)
@@ -68,14 +69,16 @@ class Gathering {
   Traffic finish() && { return std::move(traffic_); }
 
  private:
-  /// The row of an op's paces; of all messages the same.
+  /// The row of an op's paces; of all messages the same, and of all copies.
   std::uint32_t paces_at(const Op& op) {
     const bool computes = is_compute(op.kind);
     const auto [at, is_new] =
         known_.try_emplace(computes ? std::pair(op.stage, op.kind) : std::pair(0, op.kind),
                            static_cast<std::uint32_t>(traffic_.paces.size()));
     if (is_new)
-      traffic_.paces.push_back(computes ? op_paces(op) : message_paces(contention_.message));
+      traffic_.paces.push_back(computes           ? op_paces(op)
+                               : is_copy(op.kind) ? paces_beside(contention_.copy)
+                                                  : paces_beside(contention_.message));
     return at->second;
   }
 

@@ -16,6 +16,10 @@ std::string number(double value) {
   return {text.data(), written.ptr};
 }
 
+std::string gibibytes(Bytes bytes) {
+  return number(static_cast<double>(bytes) / (1 << 30)) + " GiB";
+}
+
 std::string link_text(const Link& link) {
   return to_text(link.latency) + " and " + number(link.bytes_per_second / 1e9) + " GB/s one way";
 }
@@ -97,7 +101,10 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
       std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter "
                   "(arXiv 1910.02054, section 3); ") +
-          "2 GiB for the driver and the libraries (assumed)",
+          "2 GiB for the driver and the libraries (assumed)" +
+          (on.kept_free > 0 ? "; " + gibibytes(on.kept_free) + " of a device's " +
+                                  gibibytes(gpu.memory) + " kept free"
+                            : ""),
       std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
           (on.parallel.flash_attention ? ", no scores (flash attention)" : "") +
           (on.parallel.sequence_parallel ? ", split over the tensor ranks throughout" : ""),

@@ -67,6 +67,9 @@ struct ModelOnDevices {
   CostAssumptions assumptions = {};
   std::string name;                       ///< "llama3-70b on h100"
   std::vector<std::string> sources = {};  ///< where the model's and the device's numbers stand
+  Bytes kept_free = 0;                    ///< of a device's memory, for what is not counted
+
+  Bytes usable_memory() const { return gpu.memory - kept_free; }
 };
 
 /// Layer 0..layers-1. Every weight costs 2 FLOPs per token in F, in I and in W; the core of

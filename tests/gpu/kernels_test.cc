@@ -20,7 +20,7 @@ constexpr std::int32_t kColumns = 416;  // more than a block has threads
 constexpr std::int32_t kPeriod = 32;
 
 /// Which arrays a kernel takes: n numbers and f floats of rows x columns; g and v a row of numbers
-/// or floats; e an embedding; p positions; r a float per row; t tokens; - nothing.
+/// or floats; e an embedding; p positions; r a float per row; t tokens; s Adam's steps; - nothing.
 struct KernelCase {
   Kernel kernel;
   char target;
@@ -40,8 +40,10 @@ const KernelCase kCases[] = {
     {Kernel::kCrossEntropyGrad, 'n', "--t-", "---"},
     {Kernel::kMean, '-', "v---", "r--"},
     {Kernel::kAdd, '-', "f---", "f--"},
+    {Kernel::kScale, '-', "----", "f--"},
     {Kernel::kSgd, 'n', "f---", "f--"},
-    {Kernel::kAdam, 'n', "f---", "fpp"},
+    {Kernel::kAdam, 'n', "fs--", "fpp"},
+    {Kernel::kAdamStep, '-', "----", "s--"},
 };
 
 /// The same array on both sides.
@@ -56,6 +58,7 @@ std::size_t count_of(char kind) {
     case 'v': return kColumns;
     case 'r':
     case 't': return kRows;
+    case 's': return 3;
     default: return std::size_t{kRows} * kColumns;
   }
 }
@@ -67,6 +70,7 @@ Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_
   twin.host = stored(draw_values(count_of(kind), seed), as);
   if (kind == 'p')  // also Adam's state, where squares are not negative
     for (float& value : twin.host) value = std::abs(value);
+  if (kind == 's') twin.host = {1, 0.1F, 0.01F};
   if (kind == 't')
     for (std::size_t at = 0; at < twin.host.size(); ++at)
       reinterpret_cast<std::int32_t&>(twin.host[at]) = static_cast<std::int32_t>(at * 7 % kRows);
@@ -84,8 +88,6 @@ double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeNumber numb
   on_host.columns = kColumns;
   on_host.period = kPeriod;
   on_host.scalars[0] = 0.25F;
-  on_host.scalars[1] = 0.1F;
-  on_host.scalars[2] = 0.01F;
   BubblescopeLaunch on_device = on_host;
   on_device.number = number;
   std::vector<Twin> twins(8);
@@ -238,6 +240,49 @@ TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
           EXPECT_LT(multiply_both(gpu, {left, right, adds, batch, kHalf, kHalf}), 1e-2);
           EXPECT_LT(multiply_both(gpu, {left, right, adds, batch, kHalf, kFloat}), 1e-4);
         }
+}
+
+/// How far the GELU within a product, and its gradient, are from the host's.
+double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeNumber number) {
+  constexpr std::int32_t kSize = 64;  // rows, inner and columns
+  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
+  std::vector<float> values[4];  // left, right, aux, target
+  std::vector<DeviceArray> arrays;
+  for (std::uint64_t at = 0; at < 4; ++at) {
+    values[at] = stored(draw_values(kSize * kSize, at), number);
+    arrays.push_back(upload(gpu, values[at], number));
+  }
+  BubblescopeProduct product{};
+  product.rows = product.inner = product.columns = kSize;
+  product.batch = 1;
+  product.left = {arrays[0].memory.get(), kSize, 0, 0};
+  product.right = {arrays[1].memory.get(), kSize, 0, epilogue == kBubblescopeGeluGrad ? 1 : 0};
+  product.target = arrays[3].memory.get();
+  product.target_stride = kSize;
+  product.scale = 0.1F;
+  product.number = product.target_number = number;
+  product.epilogue = epilogue;
+  product.aux = arrays[2].memory.get();
+  if (!gpu.can_multiply(multiplier, product)) return 0;  // training does without
+  gpu.multiply(multiplier, product, stream.get());
+  gpu.await_device(0);
+  product.left.data = values[0].data();
+  product.right.data = values[1].data();
+  product.aux = values[2].data();
+  product.target = values[3].data();
+  run_on_host(product);
+  return std::max(relative_difference(download(gpu, arrays[2]), values[2]),
+                  relative_difference(download(gpu, arrays[3]), values[3]));
+}
+
+TEST(GpuDevice, ProductsWithEpiloguesEqualTheHostWhereTheLibraryHasThem) {
+  REQUIRE_GPU();
+  const Gpu gpu(*find_real_gpu());
+  for (const auto epilogue : {kBubblescopeGelu, kBubblescopeGeluGrad}) {
+    EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeBfloat16), 1e-2);
+    EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeFloat32), 1e-2);  // tanh is approximate
+  }
 }
 
 }  // namespace

@@ -305,6 +305,8 @@ void add_work(BubblescopeGpu& calls) {
   calls.release_multiplier = release<std::int32_t>;
   calls.multiply = [](void*, const BubblescopeProduct* product, void* stream) {
     if (const char* const error = use(stream)) return error;
+    if (product->epilogue != kBubblescopeNoEpilogue && !state().gpu.knows_epilogues)
+      return "a product with an epilogue that is not known";
     ++state().gpu.launches;
     perform([order = *product, stream] {
       const FakeTimes& times = state().gpu.times;
@@ -314,6 +316,13 @@ void add_work(BubblescopeGpu& calls) {
       if (order.number == kBubblescopeFloat32) run_on_host(order);
     });
     return answer("multiply");
+  };
+}
+
+void add_epilogues(BubblescopeGpu& calls) {
+  calls.can_multiply = [](void*, const BubblescopeProduct* product, std::int32_t* can) {
+    *can = state().gpu.knows_epilogues || product->epilogue == kBubblescopeNoEpilogue ? 1 : 0;
+    return answer("can_multiply");
   };
 }
 
@@ -332,6 +341,7 @@ BubblescopeGpu make_calls() {
   add_events(calls);
   add_graphs(calls);
   add_work(calls);
+  add_epilogues(calls);
   return calls;
 }
 

@@ -32,6 +32,7 @@ struct FakeGpu {
   std::int64_t graph_launches = 0;
   std::vector<std::int32_t> partition_sizes;
   bool was_abandoned = false;
+  bool knows_epilogues = true;      ///< of products
   std::vector<std::string> labels;  ///< in the order in which they were begun
   std::int64_t open_labels = 0;     ///< that were not ended
   FakeTimes times;

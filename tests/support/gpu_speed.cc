@@ -154,6 +154,31 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
   return speeds;
 }
 
+EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
+                             const TransformerShape& model) {
+  const GpuMachine machine(calls, ranks, Share::kGreen);
+  const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+  StopWatch watch(machine, stream);
+  EpilogueSpeed speed;
+  for (const Epilogue epilogue : {Epilogue::kFused, Epilogue::kSeparate}) {
+    GpuLayers layers(machine, 0,
+                     {kBubblescopeBfloat16, Attention::kSoftmax, Told::kMultiprocessors, epilogue});
+    layers.set_stream(stream.get());
+    const GpuMatrix input = layers.make(model.rows(), model.width);
+    const GpuMatrix up = layers.make(model.width, model.inner());
+    const GpuMatrix down = layers.make(model.inner(), model.width);
+    Nanos& time = epilogue == Epilogue::kFused ? speed.fused : speed.separate;
+    time = watch.time([&] {
+      const Activated made = layers.product_gelu({input}, {up});
+      layers.drop(layers.product_gelu_grad({input}, transposed(down), made.before));
+      layers.drop(made.before);
+      layers.drop(made.after);
+    });
+    for (const EpilogueUse& use : layers.epilogues()) speed.unknown += use.is_fused ? 0 : 1;
+  }
+  return speed;
+}
+
 ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& options,
                             const DeviceOptions& device) {
   const Schedule schedule =

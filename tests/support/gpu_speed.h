@@ -23,6 +23,18 @@ struct ProductSpeed {
 std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
                                         const TransformerShape& model, Precision precision);
 
+/// A block's GELU and its gradient, each with the product before it: within that product and behind
+/// it.
+struct EpilogueSpeed {
+  Nanos fused = 0;
+  Nanos separate = 0;
+  int unknown = 0;  ///< of the two, that the library does not know within a product
+};
+
+/// In bfloat16, on the multiprocessors that a rank gets when a device is shared by so many.
+EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
+                             const TransformerShape& model);
+
 /// A step of one rank: by the executor, and its kernels on one stream, with no event between them.
 struct ExecutorSpeed {
   Nanos step = 0;

@@ -19,6 +19,22 @@ TEST(GpuSpeed, TimesEveryProductOfABlock) {
   for (const ProductSpeed& speed : speeds) EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
 }
 
+// 4 ranks have 32 multiprocessors each. The GELU of 8 rows, 128 wide, takes 8 x 128 x 16 ns by 32,
+// and its gradient as much.
+TEST(GpuSpeed, SeesWhatTheGeluTakesBehindItsProduct) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  gpu.times.nanos_per_product = 16;
+  gpu.times.nanos_per_entry = 16;
+  const EpilogueSpeed speed = time_epilogues(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1});
+  EXPECT_EQ(speed.separate - speed.fused, 2 * 8 * 128 * 16 / 32);
+  EXPECT_EQ(speed.fused, 2 * 8 * 32 * 128 * 16 / 32);
+  EXPECT_EQ(speed.unknown, 0);
+  gpu.knows_epilogues = false;
+  const EpilogueSpeed without = time_epilogues(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1});
+  EXPECT_EQ(without.fused, without.separate);
+  EXPECT_EQ(without.unknown, 2);
+}
+
 // The fake device takes no time for events: a step of one rank is its kernels, back to back.
 TEST(GpuSpeed, AnExecutorThatAddsNothingIsSeenToAddNothing) {
   for (const bool graph : {false, true}) {

@@ -204,6 +204,94 @@ TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
   EXPECT_EQ(step.timeline.end[0], 12'000);  // on both streams
 }
 
+/// Rank `rank` of 1f1b with two stages and one micro-batch: F takes 10 us, B 20, a message 1 us
+/// each way; its clock is `ahead` us ahead.
+std::string rank_of_two(int rank, int ahead) {
+  Events events;
+  const std::string stage = std::to_string(rank);
+  events.slice("PP:" + stage + "F0", 0, 0, ahead + (rank == 0 ? 100 : 111), 10)
+      .slice("PP:" + stage + "B0", 0, 0, ahead + (rank == 0 ? 142 : 121), 20);
+  return events.kineto(rank);
+}
+
+struct ReadFiles {
+  std::vector<MeasuredStep> steps;
+  std::vector<std::string> notes;
+};
+
+ReadFiles read_ranks(const std::vector<std::string>& texts) {
+  ObservedTrace trace;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
+    append(trace, parse_trace({"rank" + std::to_string(rank) + ".json", texts[rank]}));
+  std::vector<MeasuredStep> steps = measured_steps(trace);
+  return {std::move(steps), trace.notes};
+}
+
+TEST(MeasuredTrace, SetsClocksThatAreApart) {
+  for (const int ahead : {0, 500, -30, 12'345}) {
+    const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, ahead)});
+    ASSERT_EQ(read.steps.size(), 1u);
+    // 10 + 1 + 10 + 20 + 1 + 20 us, whatever rank 1's clock says: the gap is 1 us both ways.
+    EXPECT_EQ(
+        analyze(read.steps[0].schedule, read.steps[0].program, read.steps[0].timeline).makespan,
+        62'000)
+        << ahead;
+    ASSERT_EQ(read.notes.size(), ahead == 0 ? 0u : 1u);
+    if (ahead == 0) continue;
+    const std::string direction = ahead > 0 ? "back" : "forward";
+    EXPECT_EQ(read.notes[0], "the clock of rank 1 was set " + direction + " by " +
+                                 to_text(Nanos{1000} * std::abs(ahead)) +
+                                 ": by it, ops began before what they need had ended");
+  }
+}
+
+TEST(MeasuredTrace, LeavesClocksThatFitAlone) {
+  // 5 us ahead: the messages seem to take 6 and -4 us, which is as exact as clocks of devices are.
+  const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 5)});
+  EXPECT_TRUE(read.notes.empty());
+  const MeasuredStep& step = read.steps[0];
+  EXPECT_EQ(analyze(step.schedule, step.program, step.timeline).ranks[1].first_start, 16'000);
+}
+
+TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
+  Events early;  // begins 80 us before its message can have come, and is needed at its end
+  early.slice("PP:1F0", 0, 0, 30, 91).slice("PP:1B0", 0, 0, 121, 20);
+  Events first;
+  first.slice("PP:0F0", 0, 0, 100, 10).slice("PP:0B0", 0, 0, 142, 20);
+  const ReadFiles read = read_ranks({first.kineto(0), early.kineto(1)});
+  ASSERT_EQ(read.notes.size(), 1u);
+  EXPECT_NE(
+      read.notes[0].find("an op of rank 1 begins 80 us before what it needs has ended on rank "
+                         "0, which no shift of their clocks explains"),
+      std::string::npos)
+      << read.notes[0];
+}
+
+TEST(MeasuredTrace, RefusesATraceGivenTwice) {
+  const std::string text = rank_of_two(0, 0);
+  try {
+    read_ranks({text, rank_of_two(1, 0), text});
+    FAIL() << "read";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "rank2.json has the ops that are in rank0.json already, at the same times; give "
+                 "every trace once");
+  }
+}
+
+TEST(MeasuredTrace, SaysThatTheLastRankIsMissing) {
+  Events events;
+  events.slice("PP:0F0", 0, 0, 0, 10)
+      .slice("PP:0SEND_F0", 0, 1, 10, 1)
+      .slice("PP:0RECV_B0", 0, 1, 30, 1)
+      .slice("PP:0B0", 0, 0, 31, 20);
+  const ReadFiles read = read_ranks({events.kineto(0)});
+  ASSERT_EQ(read.notes.size(), 1u);
+  EXPECT_NE(read.notes[0].find("0SEND_F0 is a message with stage 1, which no trace runs"),
+            std::string::npos)
+      << read.notes[0];
+}
+
 TEST(MeasuredTrace, SaysWhatATraceHasInsteadOfOps) {
   const std::string said = refusal(Events().slice("sgemm", 0, 7, 0, 3, "", "kernel").kineto(0));
   EXPECT_NE(said.find("t.json: there is no pipeline op in this trace of PyTorch's profiler (it has "

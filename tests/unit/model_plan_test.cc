@@ -122,5 +122,70 @@ TEST(ModelPlans, SayWhatDoesNotFit) {
       << printed.output;
 }
 
+TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
+  // Without shards every data rank holds all states of its stages: the fewer data ranks, the less.
+  const CommandOutcome printed =
+      plan({"--model", "llama3-405b", "--gpus", "64", "--global-batch-size", "64", "--schedules",
+            "1f1b", "--zero", "0", "--format", "json"});
+  EXPECT_EQ(printed.status, 1);
+  const Json closest = Json::parse(printed.output)["refused"][0]["closest"];
+  EXPECT_EQ(closest["dp"], 1);
+  EXPECT_EQ(closest["pp"].get<int>() * closest["tp"].get<int>(), 64);
+}
+
+Bytes highest_peak(const std::string& kept_free) {
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpus", "8", "--pp", "4", "--schedules", "1f1b",
+            "--global-batch-size", "32", "--keep-free", kept_free, "--format", "json"});
+  Bytes highest = 0;
+  const Json plans = Json::parse(printed.output)["plans"];
+  for (const Json& entry : plans)
+    highest = std::max(highest, entry["peak_memory_bytes"].get<Bytes>());
+  return highest;
+}
+
+/// What is said of arguments that no plan can be made of.
+std::string refusal_of(const Arguments& arguments) {
+  try {
+    run_plan(arguments);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "planned";
+}
+
+TEST(ModelPlans, SayWhyNothingDivides) {
+  EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "64", "--tp", "3", "--pp", "2,4",
+                        "--global-batch-size", "512"}),
+            "no --tp x --cp x --pp of 3 x 1 x 2,4 divides 64 devices; change one");
+  EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "14", "--pp", "2", "--global-batch-size",
+                        "512"}),
+            "the batch of 512 samples cannot be dealt to --dp 7 in micro-batches of 1,2,4; change "
+            "--global-batch-size, --gpus or --pp");
+}
+
+TEST(ModelPlans, UseDevicesThatAreNoPowerOfTwo) {
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpus", "12", "--global-batch-size", "32", "--schedules",
+            "1f1b", "--format", "json"});
+  const Json plans = Json::parse(printed.output)["plans"];
+  std::set<int> ranks;
+  for (const Json& entry : plans) ranks.insert(entry["pp"].get<int>());
+  // Divisors of 12 that leave --dp a power of two, as 32 samples need: one third of the devices
+  // must be in the pipeline, since --tp is a power of two.
+  EXPECT_EQ(ranks, (std::set<int>{3, 6, 12}));
+}
+
+TEST(ModelPlans, KeepMemoryFree) {
+  // An H100 has 80 GiB: a quarter of it kept free leaves 60.
+  EXPECT_GT(highest_peak("0"), Bytes{60} << 30);
+  EXPECT_LE(highest_peak("25%"), Bytes{60} << 30);
+  EXPECT_GT(highest_peak("25%"), 0);
+  EXPECT_EQ(highest_peak("25%"), highest_peak("20GiB"));
+  EXPECT_THROW(run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
+                         "--keep-free", "100%"}),
+               Error);
+}
+
 }  // namespace
 }  // namespace bubblescope

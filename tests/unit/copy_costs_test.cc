@@ -1,0 +1,186 @@
+// Copies of activations: what cost files say of them, who slows them, and that a device with a
+// known law is found to have it.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "exec/company_costs.h"
+#include "exec/copies_program.h"
+#include "exec/execute.h"
+#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/time_copies.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
+#include "sim/ir/program_draft.h"
+#include "sim/model/contention.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/proven_training.h"
+#include "tools/calibrate_copies.h"
+#include "traces/cost_file.h"
+
+namespace bubblescope {
+namespace {
+
+Schedule build(const std::string& name, std::int32_t microbatches = 8) {
+  return *build_if_legal(find_schedule(name), {4, 1, microbatches, 1, {}});
+}
+
+Schedule offloaded(const std::string& name) { return with_offload(build(name), {}); }
+
+Schedule with_keepers(Schedule schedule, bool by_host) {
+  schedule.keeper_of_rank =
+      by_host ? std::vector<std::int32_t>{0, 1, 2, 3} : std::vector<std::int32_t>{3, 2, 1, 0};
+  return schedule;
+}
+
+// An eviction of 10 begins with an op of 8 on the same rank. Half as fast beside it, it has 6 left
+// at 8, and then goes on at its own pace: 14. The op is not slowed.
+TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
+  ProgramDraft draft(1, 2);
+  const std::uint32_t lane = draft.add_lane({0, "evict"});
+  draft.add({{0, 1, 0, OpKind::kForward}, 0, 0, 0});
+  draft.add({{0, 0, 0, OpKind::kEvict}, lane, 0, 0});
+  const Program program = std::get<Program>(std::move(draft).finish());
+  Contention contention{1, {{}}, {}, {2}};
+  Traffic traffic;
+  for (const Instruction& instruction : program.instructions)
+    traffic.fixed.push_back(is_copy(instruction.op.kind) ? 10 : 8);
+  const SharedRun run = simulate_shared(program, with_company(traffic, program, contention));
+  for (InstructionId id = 0; id < program.size(); ++id)
+    EXPECT_EQ(run.timeline.end[id], is_copy(program.instructions[id].op.kind) ? 14 : 8);
+}
+
+CostFile parse(const std::string& stage, const std::string& copy) {
+  return parse_cost_file(R"({"format": "bubblescope-costs/1", "stages": [)" + stage + "," + stage +
+                             "," + stage + "," + stage + R"(], "copy": )" + copy + "}",
+                         "costs.json");
+}
+
+constexpr const char* kStage =
+    R"({"forward": 1, "backward": 2, "activation_bytes": {"kept": 1000}})";
+
+// 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to ranks 10 bytes per nanosecond, and 2
+// us.
+TEST(CopyCosts, OfCopiesToOtherRanksStandApart) {
+  const CostFile file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
+      "slowdown": [1.25, 1.5], "to_rank": {"latency": "2us", "bandwidth_gbps": 80}})");
+  const Schedule to_host = offloaded("1f1b");
+  EXPECT_EQ(cost_model(file, to_host).stages[0].evict, 2000);
+  ASSERT_TRUE(contention(file, to_host));
+  EXPECT_EQ(contention(file, to_host)->copy, (Slowdown{1.25, 1.5}));
+  const Schedule to_rank = build("bpipe");
+  EXPECT_EQ(cost_model(file, to_rank).stages[0].evict, 2100);
+  EXPECT_EQ(cost_model(file, to_rank).stages[0].load, 2100);
+  EXPECT_FALSE(contention(file, to_rank));
+  EXPECT_FALSE(contention(file, build("1f1b")));  // moves nothing
+}
+
+TEST(CopyCosts, OfAStageGoBeforeThoseOfAll) {
+  const CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us", "load": "6us",
+                "evict_to_rank": "7us"})",
+                              R"({"latency": "1us", "to_rank": {"latency": "2us"}})");
+  const StageCost to_host = cost_model(file, offloaded("1f1b")).stages[0];
+  EXPECT_EQ(to_host.evict, 5000);
+  EXPECT_EQ(to_host.load, 6000);
+  const StageCost to_rank = cost_model(file, build("bpipe")).stages[0];
+  EXPECT_EQ(to_rank.evict, 7000);
+  EXPECT_EQ(to_rank.load, 7000);
+}
+
+TEST(CopyCosts, ThatOthersMakeFasterAreRefused) {
+  try {
+    parse(kStage, R"({"latency": "1us", "slowdown": [1.5, 0.5]})");
+    ADD_FAILURE() << "a copy that others make faster";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("costs.json: /copy/slowdown/1: "), 0u) << error.what();
+  }
+}
+
+std::vector<CopyCosts> measure(const Schedule& schedule, std::int32_t ranks_per_device) {
+  const Program program = copies_program(schedule, ranks_per_device);
+  const TrainingOptions options = small_model(2);
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
+  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
+  if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
+  return find_copy_costs({program, execution.steps}, {schedule.stages(), ranks_per_device});
+}
+
+// A stage in the middle keeps 9 matrices, its input among them, the last one 3 more: each is a copy
+// of 100 ns, and 2 ns per byte. Of 8 rows: 8 columns each of input, norm, mixed, middle and second
+// norm, 24 of queries, keys and values, 2 x 4 of attention's weights, 32 each around the gelu: 136,
+// of 4 bytes; 13 of probabilities and 8 each of the head's input and norm on the last.
+TEST(CopyCosts, FindTheLawOfTheDevice) {
+  constexpr Nanos kMiddle = 9 * 100 + 2 * 8 * 136 * 4;
+  constexpr Nanos kLast = 12 * 100 + 2 * 8 * (136 + 29) * 4;
+  const double factors[] = {1, 1.2, 1.5, 1.75, 2};
+  for (const bool by_host : {true, false}) {
+    FakeGpu& gpu = reset_fake_gpu(1);
+    gpu.times.nanos_per_entry = 300;
+    gpu.times.nanos_per_copy = 100;
+    gpu.times.nanos_per_byte = 2;
+    gpu.times.copies = {1.2, 1.5, 1.75, 2};
+    const auto costs = measure(with_keepers(build("1f1b"), by_host), 4);
+    ASSERT_EQ(costs.size(), 4u);
+    for (const auto* const seen : {&costs[1].evict, &costs[1].load}) {
+      ASSERT_EQ(seen->size(), 5u);
+      for (std::size_t busy = 0; busy < seen->size(); ++busy) {
+        ASSERT_TRUE((*seen)[busy]) << busy;
+        // Whoever comes or goes meanwhile counts for up to a quarter of a rank.
+        EXPECT_NEAR(static_cast<double>((*seen)[busy]->mean), kMiddle * factors[busy],
+                    0.03 * kMiddle)
+            << busy;
+      }
+    }
+    EXPECT_EQ(costs[3].evict[0]->mean, kLast);
+    EXPECT_EQ(costs[3].load[0]->mean, kLast);
+    EXPECT_EQ(gpu.handles, 0);
+  }
+}
+
+TEST(CopyCosts, AreFoundWithoutCompanyWhereRanksHaveDevicesOfTheirOwn) {
+  reset_fake_gpu(4).times.nanos_per_copy = 100;
+  const auto costs = measure(with_keepers(build("1f1b"), true), 1);
+  ASSERT_EQ(costs[1].evict.size(), 2u);
+  ASSERT_TRUE(costs[1].evict[0]);
+  EXPECT_EQ(costs[1].evict[0]->mean, 900);
+}
+
+// 4 KiB to 64 MiB at 2 ns a byte, and 100 ns each.
+TEST(CopyCosts, ToTheHostAreTimedBySize) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  gpu.times.nanos_per_copy = 100;
+  gpu.times.nanos_per_byte = 2;
+  for (const MessageTime& time : time_host_copies(fake_gpu_calls(), 1, Share::kGreen))
+    EXPECT_EQ(time.nanos, 100 + 2 * time.bytes);
+  EXPECT_EQ(gpu.handles, 0);
+}
+
+Estimate mean_of(Nanos nanos) { return {nanos, 0, 0, 8}; }
+
+// 2 ns a byte are 4 Gb/s. Evictions of 1000 bytes in 2300 and of 2000 in 4500 take 300 and 500
+// beyond that: 400. Beside one rank they take 1.5 times as long; beside two, nothing was seen.
+TEST(CopyCosts, AreWrittenAsLatencyBandwidthAndSlowdown) {
+  CopyEvidence evidence;
+  evidence.by_size = {{1 << 10, 5000}, {1 << 20, 2 << 20}, {1 << 21, 2 << 21}};
+  evidence.kept = {1000, 2000, 3000};
+  evidence.stages = {{{mean_of(2300), mean_of(3450), std::nullopt}, {}},
+                     {{}, {mean_of(4500), mean_of(6750), std::nullopt}},
+                     {}};
+  const auto json = copy_json(evidence);
+  EXPECT_EQ(json["latency"], "400ns");
+  EXPECT_DOUBLE_EQ(json["bandwidth_gbps"].get<double>(), 4);
+  EXPECT_EQ(json["slowdown"], (std::vector<double>{1.5, 1.5}));
+}
+
+TEST(CopyCosts, AProgramOfCopiesWithoutASecondMicrobatchHasNoCompany) {
+  const Schedule schedule = with_keepers(build("gpipe", 1), true);
+  EXPECT_EQ(copies_program(schedule, 4).size(), copies_program(schedule, 1).size());
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,135 @@
+// The GELU within the product before it: the same training with fewer launches, and by kernels of
+// its own where the library has no such product.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/gpu/gpu_job.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/ir/recompute.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/proven_training.h"
+
+namespace bubblescope {
+namespace {
+
+Schedule build(const std::string& name) {
+  return *build_if_legal(find_schedule(name), {2, 1, 4, 1, {}});
+}
+
+DeviceOptions with(Epilogue epilogue) {
+  DeviceOptions device;
+  device.epilogue = epilogue;
+  return device;
+}
+
+struct Trained {
+  Proof proof;
+  std::vector<EpilogueUse> epilogues;
+  std::vector<Bytes> pools;
+  std::vector<Bytes> predicted_pools;
+};
+
+Trained train(const Schedule& schedule, const DeviceOptions& device,
+              const TrainingOptions& options = small_model(2)) {
+  const Program program = std::get<Program>(lower(schedule, LowerOptions()));
+  const Job job =
+      start_gpu_job(fake_gpu_calls(), {schedule, program, &options, {}, Pass::kSpin, device}, {});
+  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
+  if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
+  Trained trained{prove(job.result(), train_serially(schedule, options, 3)),
+                  job.epilogues(),
+                  {},
+                  predict_pool_bytes({schedule, program, execution.steps[1]}, options, device)};
+  for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
+  return trained;
+}
+
+// A micro-batch of the small model is 2 sequences of 4 tokens, 8 wide, 32 within: forward 8 x 8 by
+// 8 x 32 before the GELU, and back, as wide, by the turned 32 x 8 behind it.
+const EpilogueUse kForward{8, 8, 32, false, true};
+const EpilogueUse kBack{8, 8, 32, true, true};
+
+TEST(GpuEpilogues, TrainTheSameWithinProductsAsBehindThem) {
+  for (const bool graph : {false, true})
+    for (const char* name : {"1f1b", "zb-h1", "gpipe"}) {
+      SCOPED_TRACE(name);
+      reset_fake_gpu(1);
+      DeviceOptions device = with(Epilogue::kFused);
+      device.graph = graph;
+      const Trained trained = train(build(name), device);
+      EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+      EXPECT_EQ(trained.epilogues, (std::vector<EpilogueUse>{kForward, kBack}));
+      EXPECT_EQ(trained.pools, trained.predicted_pools);
+    }
+}
+
+TEST(GpuEpilogues, AreMadeAgainWithForwards) {
+  reset_fake_gpu(1);
+  const Schedule schedule = with_recompute(build("1f1b"), {Recompute::kFull});
+  const Trained trained = train(schedule, with(Epilogue::kFused));
+  EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+  EXPECT_EQ(trained.pools, trained.predicted_pools);
+}
+
+// One launch less forward and one less back, for 4 micro-batches on 2 stages of a block in 3
+// steps: 2 * 4 * 2 * 3.
+TEST(GpuEpilogues, SpareALaunchEachWay) {
+  std::int64_t launches[2];
+  for (const auto epilogue : {Epilogue::kFused, Epilogue::kSeparate}) {
+    FakeGpu& gpu = reset_fake_gpu(1);
+    train(build("1f1b"), with(epilogue));
+    launches[epilogue == Epilogue::kFused ? 0 : 1] = gpu.launches;
+  }
+  EXPECT_EQ(launches[1] - launches[0], 48);
+}
+
+TEST(GpuEpilogues, AreKernelsBehindTheProductWhereTheLibraryHasNone) {
+  reset_fake_gpu(1).knows_epilogues = false;
+  const Trained trained = train(build("zb-h1"), with(Epilogue::kFused));
+  EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+  EXPECT_EQ(to_string(trained.epilogues),
+            "GELU after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue; "
+            "GELU's gradient after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue");
+}
+
+// 3 wide, 12 within: cuBLASLt wants rows of the GELU's input that are a multiple of 8 long.
+TEST(GpuEpilogues, AreNotAskedForWhereRowsAreNotAMultipleOfEight) {
+  reset_fake_gpu(1);
+  TrainingOptions options = small_model(2);
+  options.model.width = 3;
+  options.model.heads = 1;
+  const Trained trained = train(build("1f1b"), with(Epilogue::kFused), options);
+  EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+  EXPECT_EQ(trained.epilogues,
+            (std::vector<EpilogueUse>{{8, 3, 12, false, false}, {8, 3, 12, true, false}}));
+}
+
+// Float32 is what proves gradients to 1e-4.
+TEST(GpuEpilogues, AreFusedInBfloat16AloneUnlessTold) {
+  reset_fake_gpu(1);
+  EXPECT_TRUE(train(build("1f1b"), {}).epilogues.empty());
+  DeviceOptions device;
+  device.precision = Precision::kBfloat16;
+  EXPECT_EQ(train(build("1f1b"), device).epilogues, (std::vector<EpilogueUse>{kForward, kBack}));
+  device.epilogue = Epilogue::kSeparate;
+  EXPECT_TRUE(train(build("1f1b"), device).epilogues.empty());
+}
+
+TEST(GpuEpilogues, AreToldInWordsAndAsJson) {
+  EXPECT_EQ(to_string(std::vector<EpilogueUse>{}), "");
+  EXPECT_EQ(to_string(std::vector<EpilogueUse>{kForward, {8, 3, 12, true, false}}),
+            "GELU within 8 x 8 by 8 x 32; "
+            "GELU's gradient after 8 x 3 by 3 x 12, for which cuBLASLt has no epilogue");
+  EXPECT_EQ(epilogues_json({kForward, {8, 3, 12, true, false}}),
+            "\"epilogues\":["
+            "{\"epilogue\":\"gelu\",\"rows\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
+            "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"inner\":3,\"columns\":12,\"fused\":false}]");
+}
+
+}  // namespace
+}  // namespace bubblescope

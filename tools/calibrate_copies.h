@@ -1,0 +1,31 @@
+// calibrate on devices: what it takes to move what forwards keep into another memory and back.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "exec/company_costs.h"
+#include "exec/job.h"
+#include "tools/measure.h"
+
+namespace bubblescope {
+
+/// What is known of copies to the host, or of those to other ranks.
+struct CopyEvidence {
+  std::vector<CopyCosts> stages;     ///< by busy ranks from 0 on
+  std::vector<MessageTime> by_size;  ///< while nothing else runs
+  std::vector<Bytes> kept;           ///< [stage]: what is moved
+};
+
+/// The "copy" of a cost file, or its "to_rank":
+///
+///   {"latency": "40000ns", "bandwidth_gbps": 430.0, "slowdown": [1.02, 1.05]}
+nlohmann::ordered_json copy_json(const CopyEvidence& evidence);
+
+/// Moves activations to the host, and to other ranks, where the backend does that and the schedule
+/// lets it, and puts what it takes into a cost file. Throws Error where a run breaks down.
+nlohmann::ordered_json with_copies(nlohmann::ordered_json costs, const Measurement& measured,
+                                   const MemoryModel& memory, const Bench& bench);
+
+}  // namespace bubblescope

@@ -137,10 +137,16 @@ function describeGap(data, step, rank, at) {
 function describeFound(data, found) {
   if (found.id !== undefined) {
     const kind = data.kinds[found.step.op.kind[found.id]];
-    return { title: `${opText(data, found.step, found.id)} \u2013 ${kind.name}`, rows: describeOp(data, found.step, found.id) };
+    const title = `${opText(data, found.step, found.id)} \u2013 ${kind.name}`;
+    return { title, rows: describeOp(data, found.step, found.id) };
   }
   if (found.gap !== undefined) return describeGap(data, found.step, found.rank, found.gap);
-  const rows = [['rank', String(found.rank)], ['held', heldText(found.step, found.held)], ['at', timeText(found.time - found.step.origin)]];
-  rows.push(['peak', heldText(found.step, found.step.curves[found.rank].peak)]);
+  const { step, rank } = found;
+  const rows = [
+    ['rank', String(rank)],
+    ['held', heldText(step, found.held)],
+    ['at', timeText(found.time - step.origin)],
+    ['peak', heldText(step, step.curves[rank].peak)],
+  ];
   return { title: 'memory', rows };
 }

@@ -12,7 +12,8 @@ class Page {
     this.painters = makePainters(data);
     this.selected = null;
     this.links = null;
-    for (const name of ['canvas', 'scroller', 'frame', 'spacer', 'tip', 'panel', 'legend']) this[name] = document.getElementById(name);
+    for (const name of ['canvas', 'scroller', 'frame', 'spacer', 'tip', 'panel', 'legend'])
+      this[name] = document.getElementById(name);
     this.context = this.canvas.getContext('2d');
     this.view = new View(largest(data.steps, (step) => step.makespan));
     this.dark = matchMedia('(prefers-color-scheme: dark)');

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -82,6 +83,14 @@ Ticket take_any(Engine& engine) {
   return ticket;
 }
 
+void perform(const Task& task) {
+  try {
+    task.work();
+  } catch (const std::exception& error) {
+    refuse(task.name + ": " + error.what());
+  }
+}
+
 void run(Engine& engine, const Ticket& ticket, std::unique_lock<std::mutex>& lock) {
   const bool has_work = ticket->task.spin || ticket->task.work;
   if (has_work && counts_as_failure("task")) engine.error = cudaErrorIllegalAddress;
@@ -93,7 +102,7 @@ void run(Engine& engine, const Ticket& ticket, std::unique_lock<std::mutex>& loc
   if (engine.error == cudaSuccess && ticket->task.work) {
     lock.unlock();
     const Nanos begin = now();
-    ticket->task.work();
+    perform(ticket->task);
     duration = now() - begin;
     lock.lock();
   }

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <stdexcept>
@@ -17,7 +18,7 @@ namespace {
 constexpr std::size_t kStackBytes = std::size_t{64} << 10;
 constexpr unsigned int kWarpSize = 32;
 
-enum class Wait : std::uint8_t { kNone, kBlock, kWarp, kDone };
+enum class Wait : std::uint8_t { kNone, kBlock, kWarp, kNobody, kDone };
 
 /// A thread, of one block after the other.
 struct Fiber {
@@ -85,7 +86,7 @@ bool release_waiting() {
   const auto threads = running().threads;
   bool any = release(0, threads, Wait::kBlock);
   for (unsigned int first = 0; first < threads; first += kWarpSize)
-    any = release(first, first + kWarpSize, Wait::kWarp) || any;
+    any = release(first, std::min(first + kWarpSize, threads), Wait::kWarp) || any;
   return any;
 }
 
@@ -120,12 +121,13 @@ float emulated_shuffle(float value, int bits) {
   block.fibers[self].turn = 1 - turn;
   block.fibers[self].given[turn] = value;
   pause(Wait::kWarp);
-  return block.fibers[self ^ static_cast<unsigned int>(bits)].given[turn];
+  const unsigned int other = self ^ static_cast<unsigned int>(bits);
+  if (other >= block.threads) pause(Wait::kNobody);
+  return block.fibers[other].given[turn];
 }
 
 void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
              const std::function<void()>& kernel) {
-  if (threads % kWarpSize != 0) throw std::logic_error("a block has whole warps");
   Block& block = running();
   block.kernel = &kernel;
   block.threads = block.block_size.x = threads;

@@ -1,7 +1,10 @@
 // Events by counting: an instruction may start when none of its dependencies is missing.
 #include "exec/step_run.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "exec/find_awaited.h"
@@ -145,14 +148,23 @@ void StepRun::perform(InstructionId id) {
   release_dependents(id);
 }
 
+/// The thread is named after what it stands in, for whoever looks from outside: "hangs at 0B5".
+void StepRun::hang_at(const Op& op) {
+  std::array<char, 16> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  const std::string stands = "hangs at " + to_string(op);
+  pthread_setname_np(pthread_self(), stands.substr(0, name.size() - 1).c_str());
+  while (!stopped()) clock_.pass_until(clock_.now() + 1'000'000'000);
+  pthread_setname_np(pthread_self(), name.data());
+}
+
 /// Death and hanging come before the work, a delay after it.
 void StepRun::suffer(const Injection& injection, InstructionId id) {
   if (injection.kind == Injection::Kind::kDie)
     throw Error(Fault::kMachine, "rank " + std::to_string(injection.rank) + " died at " +
                                      to_string(program_.instructions[id].op) +
                                      ", as --inject says");
-  while (injection.kind == Injection::Kind::kHang && !stopped())
-    clock_.pass_until(clock_.now() + 1'000'000'000);
+  if (injection.kind == Injection::Kind::kHang) hang_at(program_.instructions[id].op);
 }
 
 void StepRun::release_dependents(InstructionId id) {

@@ -89,6 +89,7 @@ class StepRun {
   Nanos find_ready(InstructionId id) const;
   void perform(InstructionId id);
   void suffer(const Injection& injection, InstructionId id);
+  void hang_at(const Op& op);
   void release_dependents(InstructionId id);
   void ring(std::uint32_t lane);
 

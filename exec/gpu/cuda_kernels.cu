@@ -46,9 +46,9 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   const unsigned int blocks = order->blocks > 0 ? static_cast<unsigned int>(order->blocks) : 1;
   const unsigned int threads = order->blocks > 0 ? kSpinThreads : 1;
+  cudaGetLastError();  // what failed before is none of this launch
   spin_kernel<<<blocks, threads, 0, on->stream>>>(order->nanos, order->stop);
-  BUBBLESCOPE_CUDA(cudaGetLastError());
-  return nullptr;
+  return check(cudaGetLastError(), "the launch of a spinning kernel");
 }
 
 /// The fields of an order, as a kernel takes them.
@@ -144,7 +144,7 @@ void launch_by_rows(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
 template <class Value>
 void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
   const unsigned int blocks = blocks_for(o.count);
-  const AdamState adam{o.extra(1), o.extra(2), o.scalar(1), o.scalar(2)};
+  const AdamState adam{o.extra(1), o.extra(2), o.floats(1)};
   switch (kernel) {
     case Kernel::kGainGrad:
       gain_grad_kernel<<<(o.columns + kWarp - 1) / kWarp, kWarp * kGainRows, 0, stream>>>(
@@ -162,6 +162,9 @@ void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream
     case Kernel::kAdd:
       add_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.floats(0), o.count);
       return;
+    case Kernel::kScale:
+      scale_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.scalar(0), o.count);
+      return;
     case Kernel::kSgd:
       sgd_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), o.scalar(0),
                                                   o.count);
@@ -170,6 +173,7 @@ void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream
       adam_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), adam,
                                                    o.scalar(0), o.count);
       return;
+    case Kernel::kAdamStep: adam_step_kernel<<<1, 1, 0, stream>>>(o.extra(0)); return;
     default: return launch_by_rows(kernel, o, stream);
   }
 }
@@ -185,13 +189,14 @@ const char* launch(const BubblescopeLaunch* order, void* stream) {
     return tell("heads of attention are " + std::to_string(order->attention.width) +
                 " wide, more than " + std::to_string(kMostHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
+  cudaGetLastError();  // what failed before is none of this launch
   const auto kernel = static_cast<Kernel>(order->kernel);
   if (order->number == kBubblescopeBfloat16)
     launch_by_entries(kernel, Order<Bfloat16>(*order), on->stream);
   else
     launch_by_entries(kernel, Order<float>(*order), on->stream);
-  BUBBLESCOPE_CUDA(cudaGetLastError());
-  return nullptr;
+  const std::string name = "the launch of kernel " + std::to_string(order->kernel);
+  return check(cudaGetLastError(), name.c_str());
 }
 
 }  // namespace

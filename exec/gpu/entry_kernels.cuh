@@ -85,4 +85,8 @@ __global__ inline void add_kernel(float* target, const float* values, std::int64
   for (std::int64_t at = first_entry(); at < count; at += entry_step()) target[at] += values[at];
 }
 
+__global__ inline void scale_kernel(float* target, float factor, std::int64_t count) {
+  for (std::int64_t at = first_entry(); at < count; at += entry_step()) target[at] *= factor;
+}
+
 }  // namespace bubblescope

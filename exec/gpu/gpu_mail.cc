@@ -28,7 +28,7 @@ GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const Tran
 void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
                   GpuMatrix shape) {
   const auto place_in = [&](std::int32_t stage) {
-    const std::int32_t rank = schedule.rank_of_stage[static_cast<std::size_t>(stage)];
+    const std::int32_t rank = schedule.rank_of(stage, slot.microbatch);
     const auto bytes = static_cast<std::size_t>(shape.bytes());
     memory_.push_back(machine.gpu().allocate(machine.place(rank).device, bytes));
     const std::vector<char> zeros(bytes, 0);
@@ -37,8 +37,8 @@ void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slo
     return shape;
   };
   const std::int32_t maker = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
-  const std::int32_t from = schedule.rank_of_stage[static_cast<std::size_t>(maker)];
-  const std::int32_t to = schedule.rank_of_stage[static_cast<std::size_t>(slot.stage)];
+  const std::int32_t from = schedule.rank_of(maker, slot.microbatch);
+  const std::int32_t to = schedule.rank_of(slot.stage, slot.microbatch);
   if (machine.runs(to)) inbox_[index(slot)] = place_in(slot.stage);
   if (from != to && machine.runs(from)) outbox_[index(slot)] = place_in(maker);
 }
@@ -46,6 +46,13 @@ void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slo
 const GpuMatrix& GpuMail::outbox(const Slot& slot) const {
   const GpuMatrix& apart = outbox_[index(slot)];
   return apart.data != nullptr ? apart : inbox(slot);
+}
+
+GpuMessage GpuMail::find(const Op& op) const {
+  const bool goes_forward = op.kind == OpKind::kSendForward;
+  const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
+                  op.stage + (goes_forward ? 1 : -1), op.microbatch, op.slice};
+  return {outbox(slot), inbox(slot)};
 }
 
 std::size_t GpuMail::index(const Slot& slot) const {

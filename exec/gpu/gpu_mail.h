@@ -10,6 +10,12 @@
 
 namespace bubblescope {
 
+/// Where what a message carries lies; a place in another process has no data.
+struct GpuMessage {
+  GpuMatrix from;
+  GpuMatrix to;
+};
+
 /// A matrix for every product that a stage makes for another: one at the reader and, where that is
 /// on another rank, one at the maker. They hold zeros until something is put there.
 class GpuMail {
@@ -22,6 +28,9 @@ class GpuMail {
   const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index(slot)]; }
   /// Where the stage that makes it writes it: the slot is the reader's.
   const GpuMatrix& outbox(const Slot& slot) const;
+
+  /// Of a message's op.
+  GpuMessage find(const Op& op) const;
 
  private:
   std::size_t index(const Slot& slot) const;

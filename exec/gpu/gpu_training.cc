@@ -18,36 +18,23 @@ BubblescopeNumber number_of(Precision precision) {
 void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
   const Schedule& schedule = job.schedule;
   expect_trainable(schedule, *job.training);
-  if (!schedule.replicas_of_stage.empty())
-    throw Error(schedule.name +
-                " shares stages among ranks, which is not trained on GPUs yet; leave --replicas "
-                "out, use --backend cpu, or --work spin");
   const TransformerShape& model = job.training->model;
   if (job.device.attention == Attention::kFlash && model.width / model.heads > kMostHeadWidth)
     throw Error("--attention flash: heads are " + std::to_string(model.width / model.heads) +
                 " wide, more than " + std::to_string(kMostHeadWidth) +
                 "; take more --num-attention-heads, or --attention softmax");
-  if (schedule.weights.empty()) return;
-  if (copies > 1)
+  if (!schedule.weights.empty() && copies > 1)
     throw Error(schedule.name +
                 " updates without flushes, and copies of the pipeline add their gradients up after "
                 "a step: start as many processes as ranks");
-  if (job.device.graph && job.training->optimizer.kind == OptimizerOptions::Kind::kAdam)
-    throw Error(schedule.name +
-                " updates within the step, where Adam counts its updates, which a graph does not; "
-                "leave --graph out, or take --training-optimizer sgd");
 }
 
-/// Whether optimizer steps run where the program has them. Replicas are summed after the step, and
-/// backwards that do not flush update by themselves; in a graph every step would be Adam's second.
-bool updates_inside(const JobRequest& job) {
-  const bool alone = job.schedule.pipelines == 1 && job.schedule.weights.empty();
-  const bool counts_steps = job.training->optimizer.kind == OptimizerOptions::Kind::kAdam;
-  return alone && !(job.device.graph && counts_steps) &&
-         std::any_of(job.program.instructions.begin(), job.program.instructions.end(),
-                     [](const Instruction& instruction) {
-                       return instruction.op.kind == OpKind::kOptimizer;
-                     });
+/// Over several processes, sums are theirs: of copies of the pipeline after the step, and so the
+/// updates; as where a process has replicas of its own.
+UpdatesInside find_inside(const JobRequest& job, const GpuExchange& exchange, bool has_several) {
+  const UpdatesInside inside = find_updates_inside(job.schedule, job.program);
+  if (!exchange.sum_replicas) return inside;
+  return {false, inside.updates && exchange.copies == 1 && !has_several};
 }
 
 LayerStyle style_of(const DeviceOptions& device) {
@@ -77,18 +64,18 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
       number_(number_of(job.device.precision)),
       layers_(static_cast<std::size_t>(machine.ranks())),
       weights_(machine, job.schedule, options_, number_),
+      reductions_(machine, job.schedule, weights_),
       mail_(machine, job.schedule, options_.model, number_),
       data_(machine, job.schedule, options_),
       evictions_(machine, job.schedule),
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                        job.schedule.shape.microbatches *
                                        job.schedule.shape.slices)),
-      contexts_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
-                                         job.schedule.shape.microbatches)),
+      contexts_(job.schedule),
       held_(job.program.size(), machine.ranks()),
       pools_(held_),
       gradient_scale_(gradient_scale(job.schedule)),
-      updates_inside_(exchange_.copies == 1 && updates_inside(job)) {
+      inside_(find_inside(job, exchange_, reductions_.has_several())) {
   if (!schedule_.keeper_of_rank.empty()) order_.emplace(program_);
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank) {
     if (!machine.runs(rank)) continue;
@@ -105,6 +92,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
 void GpuTraining::begin_step() {
   data_.upload(static_cast<std::int32_t>(step_losses_.size()), exchange_.copy);
   weights_.begin_step();
+  reductions_.begin_step();
   evictions_.settle();
   for (std::optional<GpuLayers>& layers : layers_)
     if (layers) layers->pool().settle();
@@ -118,10 +106,11 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
     return machine_.gpu().copy(message.to.data, message.from.data,
                                static_cast<std::size_t>(message.to.bytes()), stream);
   }
+  if (op.kind == OpKind::kReduceGrad) return reduce(instruction, stream);
   if (instruction.role != Role::kWork) return;
   enqueued_ = id;
   held_.begin(id);
-  GpuLayers& layers = layers_of(instruction);
+  GpuLayers& layers = *layers_[static_cast<std::size_t>(instruction.rank)];
   if (is_compute(op.kind)) layers.set_stream(stream);
   ActivationPool& pool = layers.pool();
   pool.set_user(id);
@@ -130,13 +119,6 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   run(id, stream);
   pools_.begin(id);
   pools_.change(id, instruction.rank, pool.held() - before, pool.peak() - before);
-}
-
-GpuMessage GpuTraining::find_message(const Op& op) const {
-  const bool goes_forward = op.kind == OpKind::kSendForward;
-  const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
-                  op.stage + (goes_forward ? 1 : -1), op.microbatch, op.slice};
-  return {mail_.outbox(slot), mail_.inbox(slot)};
 }
 
 void GpuTraining::run(InstructionId id, void* stream) {
@@ -160,9 +142,16 @@ void GpuTraining::run(InstructionId id, void* stream) {
     case OpKind::kNorm:
     case OpKind::kIdle: return;
     case OpKind::kOptimizer:
-      if (updates_inside_) weights_.update(op.stage, stream);
+      if (inside_.updates) weights_.update(home_of(instruction), stream);
       return;
   }
+}
+
+/// A post hands this rank's gradients on, and the work takes the sum; a join only waits.
+void GpuTraining::reduce(const Instruction& reduction, void* stream) {
+  if (!inside_.reduces || reduction.lane == kNoLane) return;
+  if (reduction.role == Role::kPost) return reductions_.hand_on(home_of(reduction), stream);
+  reductions_.take_sum(home_of(reduction), stream);
 }
 
 void GpuTraining::compute_forward(const Op& op) {
@@ -177,7 +166,7 @@ void GpuTraining::compute_forward(const Op& op) {
   state.complete = state.recompute == Recompute::kNone;
   if (schedule_.forward_only) {
     drop(layers_of(op), std::move(saved));
-    return forget_context(op, schedule_.shape.slices - 1);
+    return contexts_.forget(op, schedule_.shape.slices - 1, layers_of(op));
   }
   if (state.recompute == Recompute::kFull) {
     drop(layers_of(op), std::move(saved));
@@ -216,17 +205,18 @@ void GpuTraining::compute_input_grad(const Op& op) {
       run_input_grad(layers_of(op), stage,
                      {*state.saved, data_.of(op), output_grad, input_grad, scale, context_of(op)});
   state.saved.reset();
-  forget_context(op, 0);
+  contexts_.forget(op, 0, layers_of(op));
   hold(op, state.work->bytes());
 }
 
 void GpuTraining::compute_weight_grad(const Op& op, void* stream) {
   MicrobatchState& state = state_of(op);
   if (!state.work) refuse(op, "its input gradient");
-  run_weight_grad(layers_of(op), weights_.stage(op.stage), *state.work, data_.of(op));
+  const Home home = weights_.homes().find(op);
+  run_weight_grad(layers_of(op), weights_.stage(home), *state.work, data_.of(op));
   state.work.reset();
   hold(op, 0);
-  weights_.end_backward(op, stream);
+  if (weights_.writes(op) && !inside_.updates) weights_.update(home, stream);
 }
 
 /// What is elsewhere counts as its keeper's, unless that is the host.
@@ -270,29 +260,10 @@ GpuMatrix GpuTraining::input_of(const Op& op) const {
   return mail_.inbox({Direction::kForward, op.stage, op.microbatch, op.slice});
 }
 
-/// Null where sequences are whole. It is made for the first op that asks.
-const GpuSliceContext* GpuTraining::context_of(const Op& op) {
-  if (schedule_.shape.slices == 1) return nullptr;
-  GpuSliceContext& context = contexts_[context_index(op)];
-  if (context.qkv.empty()) context = make_context(layers_of(op), weights_.stage(op.stage));
-  return &context;
-}
-
-std::size_t GpuTraining::context_index(const Op& op) const {
-  return static_cast<std::size_t>(std::int64_t{op.stage} * schedule_.shape.microbatches +
-                                  op.microbatch);
-}
-
-/// A slice's own part of it, which counts with the slice.
+/// A slice's own part of what slices share, which counts with the slice.
 Bytes GpuTraining::context_bytes(const Op& op) const {
   const Bytes floats = bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
   return number_ == kBubblescopeBfloat16 ? floats / 2 : floats;
-}
-
-/// Behind the op of this slice, which is the last that needs it.
-void GpuTraining::forget_context(const Op& op, std::int32_t last_slice) {
-  if (schedule_.shape.slices == 1 || op.slice != last_slice) return;
-  drop(layers_of(op), std::exchange(contexts_[context_index(op)], {}));
 }
 
 void GpuTraining::finish_step(const HeldMemory::Times& times) {
@@ -301,8 +272,8 @@ void GpuTraining::finish_step(const HeldMemory::Times& times) {
   double loss = data_.sum_losses();
   if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
   step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
-  if (schedule_.forward_only || updates_inside_ || !schedule_.weights.empty()) return;
-  weights_.sum_replicas();
+  if (schedule_.forward_only || inside_.updates || !schedule_.weights.empty()) return;
+  if (!inside_.reduces) reductions_.sum_all();
   if (exchange_.sum_replicas) exchange_.sum_replicas();
   weights_.update();
 }

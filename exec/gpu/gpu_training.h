@@ -7,29 +7,24 @@
 #include <optional>
 #include <vector>
 
+#include "exec/gpu/gpu_contexts.h"
 #include "exec/gpu/gpu_data.h"
 #include "exec/gpu/gpu_evictions.h"
 #include "exec/gpu/gpu_lanes.h"
 #include "exec/gpu/gpu_mail.h"
-#include "exec/gpu/gpu_stage.h"
-#include "exec/gpu/gpu_weights.h"
+#include "exec/gpu/gpu_reductions.h"
 #include "exec/gpu/held_memory.h"
 #include "exec/job.h"
+#include "exec/training/updates_inside.h"
 
 namespace bubblescope {
 
 /// What processes that train together do at the end of a step; empty where one has all ranks.
 struct GpuExchange {
   std::function<double(double)> sum_losses;
-  std::function<void()> sum_replicas;  ///< whose stages are in several processes
+  std::function<void()> sum_replicas;  ///< of other processes: after a step where none has summed
   std::int32_t copy = 0;               ///< which of several copies of the pipeline this is;
   std::int32_t copies = 1;             ///< each trains on micro-batches of its own
-};
-
-/// Where what a message carries lies; a place in another process has no data.
-struct GpuMessage {
-  GpuMatrix from;
-  GpuMatrix to;
 };
 
 class GpuTraining {
@@ -41,7 +36,7 @@ class GpuTraining {
   /// While nothing runs: uploads the step's tokens and clears the gradients.
   void begin_step();
 
-  GpuMessage find_message(const Op& op) const;
+  GpuMessage find_message(const Op& op) const { return mail_.find(op); }
   const GpuWeights& weights() const { return weights_; }
 
   /// Enqueues an instruction on a stream.
@@ -76,6 +71,7 @@ class GpuTraining {
   };
 
   void run(InstructionId id, void* stream);
+  void reduce(const Instruction& reduction, void* stream);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
   void compute_input_grad(const Op& op);
@@ -85,15 +81,15 @@ class GpuTraining {
   void hold(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
   GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
-  GpuLayers& layers_of(const Instruction& instruction) {
-    return *layers_[static_cast<std::size_t>(instruction.rank)];
-  }
   MicrobatchState& state_of(const Op& op);
   GpuMatrix input_of(const Op& op) const;
-  const GpuSliceContext* context_of(const Op& op);
-  std::size_t context_index(const Op& op) const;
+  const GpuSliceContext* context_of(const Op& op) {
+    return contexts_.find(op, layers_of(op), weights_.read(op));
+  }
   Bytes context_bytes(const Op& op) const;
-  void forget_context(const Op& op, std::int32_t last_slice);
+  Home home_of(const Instruction& instruction) const {
+    return weights_.homes().find(instruction.op.stage, instruction.rank);
+  }
 
   const GpuMachine& machine_;
   const Schedule& schedule_;
@@ -103,17 +99,18 @@ class GpuTraining {
   BubblescopeNumber number_;
   std::vector<std::optional<GpuLayers>> layers_;  ///< [rank], of those that run here
   GpuWeights weights_;
+  GpuReductions reductions_;
   GpuMail mail_;
   GpuData data_;
   GpuEvictions evictions_;
-  std::optional<CertainOrder> order_;      ///< where ranks' memory is used on several streams
-  std::vector<MicrobatchState> states_;    ///< [stage * forwards + Schedule::forward_index]
-  std::vector<GpuSliceContext> contexts_;  ///< [stage * microbatches + microbatch], as needed
-  HeldMemory held_;                        ///< between ops
-  HeldMemory pools_;                       ///< while they run, too
+  std::optional<CertainOrder> order_;    ///< where ranks' memory is used on several streams
+  std::vector<MicrobatchState> states_;  ///< [stage * forwards + Schedule::forward_index]
+  GpuContexts contexts_;
+  HeldMemory held_;   ///< between ops
+  HeldMemory pools_;  ///< while they run, too
   float gradient_scale_;
-  InstructionId enqueued_ = 0;   ///< the one whose work is being enqueued
-  bool updates_inside_ = false;  ///< by the program's own optimizer steps
+  InstructionId enqueued_ = 0;  ///< the one whose work is being enqueued
+  UpdatesInside inside_;        ///< the program
   std::vector<double> step_losses_;
 };
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "sim/ir/error.h"
 
@@ -17,6 +16,16 @@ std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
+/// Of a kernel that changes a float32 matrix.
+BubblescopeLaunch launch_of(Kernel kernel, const GpuMatrix& changed) {
+  BubblescopeLaunch launch{};
+  launch.kernel = static_cast<std::int32_t>(kernel);
+  launch.extra[0] = changed.data;
+  launch.rows = changed.rows;
+  launch.columns = changed.columns;
+  return launch;
+}
+
 }  // namespace
 
 GpuWeights::GpuWeights(const GpuMachine& machine, const Schedule& schedule,
@@ -25,51 +34,44 @@ GpuWeights::GpuWeights(const GpuMachine& machine, const Schedule& schedule,
       schedule_(schedule),
       options_(options),
       number_(number),
-      uses_(weight_uses(schedule)),
-      plans_(plan_versions(schedule)),
-      newest_(plans_.size(), 0) {
+      homes_(schedule),
+      uses_(weight_uses(schedule)) {
   for (std::int32_t device = 0; device < machine.device_count(); ++device)
     streams_.push_back(machine.gpu().create_stream(device, nullptr));
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) add_stage(stage);
-}
-
-void GpuWeights::add_stage(std::int32_t at) {
-  const std::int32_t stages = schedule_.stages_per_pipeline();
-  const Stage made = make_stage({options_.model, at % stages, stages, options_.seed});
-  GpuStage stage;
-  stage.shape = made.shape;
-  stage.first = made.first;
-  stage.last = made.last;
-  const auto versions = static_cast<std::size_t>(plans_[static_cast<std::size_t>(at)].at_once);
-  versions_.emplace_back(versions, stage);
-  names_.push_back(made.names);
-  updates_.push_back(0);
-  mean_.emplace_back();
-  square_.emplace_back();
-  if (machine_.runs(schedule_.rank_of_stage[static_cast<std::size_t>(at)])) add_weights(at, made);
+  const std::vector<VersionPlan> plans = plan_versions(schedule);
+  const std::vector<float> scales = update_scales(schedule);
+  const std::int32_t stages = schedule.stages_per_pipeline();
+  for (Home home = 0; home < homes_.size(); ++home) {
+    const std::int32_t stage = homes_.stage(home);
+    const Stage initial = make_stage({options.model, stage % stages, stages, options.seed});
+    AtHome& made = at_home_.emplace_back();
+    made.plan = plans[home];
+    made.scale = scales[static_cast<std::size_t>(stage)];
+    made.names = initial.names;
+    made.versions.assign(static_cast<std::size_t>(made.plan.at_once),
+                         {initial.shape, initial.first, initial.last, {}});
+    if (machine.runs(homes_.rank(home))) add_weights(made, device_of(home), initial);
+  }
 }
 
 /// What products read is the master itself where numbers are float32 and there is one version.
-void GpuWeights::add_weights(std::int32_t at, const Stage& made) {
-  const std::int32_t device = device_of(static_cast<std::size_t>(at));
-  std::vector<GpuStage>& versions = versions_[static_cast<std::size_t>(at)];
-  for (const Matrix& values : made.weights) {
+void GpuWeights::add_weights(AtHome& made, std::int32_t device, const Stage& initial) {
+  const bool adam = options_.optimizer.kind == OptimizerOptions::Kind::kAdam;
+  if (adam) made.steps = place_zeros(device, Matrix(1, 3));
+  for (const Matrix& values : initial.weights) {
     GpuWeight weight;
     weight.master = place(device, values, kBubblescopeFloat32);
-    weight.grad = place(device, values, kBubblescopeFloat32);
-    for (GpuStage& version : versions) {
-      const bool apart = number_ != kBubblescopeFloat32 || versions.size() > 1;
+    weight.grad = place_zeros(device, values);
+    for (GpuStage& version : made.versions) {
+      const bool apart = number_ != kBubblescopeFloat32 || made.versions.size() > 1;
       weight.value = apart ? place(device, values, number_) : weight.master;
       upload(weight, values);
       version.weights.push_back(weight);
     }
-    if (options_.optimizer.kind != OptimizerOptions::Kind::kAdam) continue;
-    const Matrix zeros(values.rows, values.columns);
-    for (auto* const state : {&mean_.back(), &square_.back()}) {
-      state->push_back(place(device, values, kBubblescopeFloat32));
-      machine_.gpu().upload(state->back().data, zeros.values.data(),
-                            static_cast<std::size_t>(zeros.bytes()));
-    }
+    if (made.plan.leaves_gradients) made.last_grads.push_back(place_zeros(device, values));
+    if (!adam) continue;
+    made.mean.push_back(place_zeros(device, values));
+    made.square.push_back(place_zeros(device, values));
   }
 }
 
@@ -77,6 +79,13 @@ GpuMatrix GpuWeights::place(std::int32_t device, const Matrix& shape, Bubblescop
   GpuMatrix matrix{nullptr, shape.rows, shape.columns, number};
   memory_.push_back(machine_.gpu().allocate(device, static_cast<std::size_t>(matrix.bytes())));
   matrix.data = memory_.back().get();
+  return matrix;
+}
+
+GpuMatrix GpuWeights::place_zeros(std::int32_t device, const Matrix& shape) {
+  const GpuMatrix matrix = place(device, shape, kBubblescopeFloat32);
+  const Matrix zeros(shape.rows, shape.columns);
+  machine_.gpu().upload(matrix.data, zeros.values.data(), static_cast<std::size_t>(zeros.bytes()));
   return matrix;
 }
 
@@ -90,12 +99,8 @@ void GpuWeights::upload(const GpuWeight& weight, const Matrix& values) {
   machine_.gpu().upload(weight.value.data, halves.data(), halves.size() * sizeof(std::uint16_t));
 }
 
-bool GpuWeights::runs(std::size_t stage) const {
-  return machine_.runs(schedule_.rank_of_stage[stage]);
-}
-
-std::int32_t GpuWeights::device_of(std::size_t stage) const {
-  return machine_.place(schedule_.rank_of_stage[stage]).device;
+std::int32_t GpuWeights::device_of(Home home) const {
+  return machine_.place(homes_.rank(home)).device;
 }
 
 void GpuWeights::await() const {
@@ -103,19 +108,21 @@ void GpuWeights::await() const {
     machine_.gpu().await_device(device);
 }
 
+/// Gradients that a step left over stay.
 void GpuWeights::begin_step() {
-  for (std::size_t stage = 0; stage < versions_.size(); ++stage) {
-    const std::vector<GpuStage>& versions = versions_[stage];
-    void* const stream = streams_[static_cast<std::size_t>(device_of(stage))].get();
-    const auto last = static_cast<std::size_t>(plans_[stage].updates) % versions.size();
+  for (Home home = 0; home < at_home_.size(); ++home) {
+    AtHome& at_home = at_home_[home];
+    const std::vector<GpuStage>& versions = at_home.versions;
+    void* const stream = streams_[static_cast<std::size_t>(device_of(home))].get();
+    const auto last = static_cast<std::size_t>(at_home.plan.updates) % versions.size();
     for (std::size_t at = 0; at < versions[0].weights.size(); ++at) {
       const GpuWeight& weight = versions[0].weights[at];
-      clear(weight.grad, stream);
+      if (!at_home.plan.leaves_gradients) clear(weight.grad, stream);
       if (last != 0)
         machine_.gpu().copy(weight.value.data, versions[last].weights[at].value.data,
                             static_cast<std::size_t>(weight.value.bytes()), stream);
     }
-    newest_[stage] = 0;
+    at_home.newest = 0;
   }
   await();
 }
@@ -125,87 +132,80 @@ void GpuWeights::clear(const GpuMatrix& matrix, void* stream) {
 }
 
 const GpuStage& GpuWeights::read(const Op& reader) const {
-  const auto stage = static_cast<std::size_t>(reader.stage);
-  const auto& versions = versions_[stage];
-  const std::int32_t version = uses_[stage][static_cast<std::size_t>(reader.microbatch)].read;
-  const std::int32_t kept = newest_[stage] - static_cast<std::int32_t>(versions.size());
-  if (version <= kept || version > newest_[stage])
+  const AtHome& at_home = at_home_[homes_.find(reader)];
+  const std::vector<GpuStage>& versions = at_home.versions;
+  const std::int32_t version =
+      uses_[static_cast<std::size_t>(reader.stage)][static_cast<std::size_t>(reader.microbatch)]
+          .read;
+  const std::int32_t kept = at_home.newest - static_cast<std::int32_t>(versions.size());
+  if (version <= kept || version > at_home.newest)
     throw Error(Fault::kProblem, to_string(reader) + " reads version " + std::to_string(version) +
                                      " of the weights, which is not there at that time");
   return versions[static_cast<std::size_t>(version) % versions.size()];
 }
 
-/// The gradients of a step's last update stay, for whoever asks.
-void GpuWeights::end_backward(const Op& op, void* stream) {
-  const auto stage = static_cast<std::size_t>(op.stage);
-  if (op.slice != 0 || !uses_[stage][static_cast<std::size_t>(op.microbatch)].written) return;
-  const auto next = static_cast<std::size_t>(++newest_[stage]);
-  const GpuStage& made = versions_[stage][next % versions_[stage].size()];
-  ++updates_[stage];
-  for (std::size_t at = 0; at < made.weights.size(); ++at) {
-    update(made.weights[at], stage, at, stream);
-    if (newest_[stage] < plans_[stage].updates) clear(made.weights[at].grad, stream);
-  }
-}
-
-/// A replica's gradient is copied to a buffer on the original's device, as devices may not reach
-/// into each other.
-void GpuWeights::sum_replicas() {
-  const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
-  for (std::size_t replica = originals; replica < versions_.size(); ++replica) {
-    const std::size_t original = replica % originals;
-    if (!runs(original) || !runs(replica)) continue;
-    const GpuHandle& stream = streams_[static_cast<std::size_t>(device_of(original))];
-    for (std::size_t at = 0; at < versions_[replica][0].weights.size(); ++at) {
-      const GpuMatrix& from = versions_[replica][0].weights[at].grad;
-      const GpuMatrix& to = versions_[original][0].weights[at].grad;
-      const auto bytes = static_cast<std::size_t>(from.bytes());
-      const GpuHandle buffer = machine_.gpu().allocate(device_of(original), bytes);
-      machine_.gpu().copy(buffer.get(), from.data, bytes, stream.get());
-      BubblescopeLaunch sum{};
-      sum.kernel = static_cast<std::int32_t>(Kernel::kAdd);
-      sum.inputs[0] = buffer.get();
-      sum.extra[0] = to.data;
-      sum.rows = from.rows;
-      sum.columns = from.columns;
-      machine_.gpu().launch(sum, stream.get());
-      machine_.gpu().copy(from.data, to.data, bytes, stream.get());
-      await();  // before the buffer goes
-    }
-  }
+bool GpuWeights::writes(const Op& op) const {
+  const auto& uses = uses_[static_cast<std::size_t>(op.stage)];
+  return op.slice == 0 && uses[static_cast<std::size_t>(op.microbatch)].written.has_value();
 }
 
 void GpuWeights::update() {
-  for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
-    update(stage,
-           streams_[static_cast<std::size_t>(device_of(static_cast<std::size_t>(stage)))].get());
+  for (Home home = 0; home < at_home_.size(); ++home)
+    update(home, streams_[static_cast<std::size_t>(device_of(home))].get());
   await();
 }
 
-void GpuWeights::update(std::int32_t stage, void* stream) {
-  const auto index = static_cast<std::size_t>(stage);
-  const std::vector<GpuWeight>& weights = versions_[index][0].weights;
-  ++updates_[index];
-  for (std::size_t at = 0; at < weights.size(); ++at) update(weights[at], index, at, stream);
+void GpuWeights::update(Home home, void* stream) {
+  AtHome& at_home = at_home_[home];
+  const bool makes_version = at_home.plan.updates > 0;
+  if (makes_version) ++at_home.newest;
+  const std::vector<GpuStage>& versions = at_home.versions;
+  const GpuStage& made = versions[static_cast<std::size_t>(at_home.newest) % versions.size()];
+  if (at_home.scale != 1) scale(at_home, stream);
+  if (at_home.steps.data != nullptr) count_step(at_home.steps, stream);
+  for (std::size_t at = 0; at < made.weights.size(); ++at) {
+    update_one(at_home, made.weights[at], at, stream);
+    if (makes_version) restart_gradient(at_home, at, stream);
+  }
+}
+
+void GpuWeights::scale(const AtHome& at_home, void* stream) {
+  for (const GpuWeight& weight : at_home.versions[0].weights) {
+    BubblescopeLaunch launch = launch_of(Kernel::kScale, weight.grad);
+    launch.scalars[0] = at_home.scale;
+    machine_.gpu().launch(launch, stream);
+  }
+}
+
+/// On the device, so that the steps of a graph count.
+void GpuWeights::count_step(const GpuMatrix& steps, void* stream) {
+  machine_.gpu().launch(launch_of(Kernel::kAdamStep, steps), stream);
+}
+
+/// The gradients of a step's last update stay, for whoever asks: aside, where more follow.
+void GpuWeights::restart_gradient(const AtHome& at_home, std::size_t at, void* stream) {
+  const GpuMatrix& grad = at_home.versions[0].weights[at].grad;
+  const bool is_last = at_home.newest == at_home.plan.updates;
+  if (is_last && !at_home.plan.leaves_gradients) return;
+  if (is_last)
+    machine_.gpu().copy(at_home.last_grads[at].data, grad.data,
+                        static_cast<std::size_t>(grad.bytes()), stream);
+  clear(grad, stream);
 }
 
 /// Writes the master, and the value from it.
-void GpuWeights::update(const GpuWeight& weight, std::size_t stage, std::size_t at, void* stream) {
-  BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(Kernel::kSgd);
+void GpuWeights::update_one(const AtHome& at_home, const GpuWeight& weight, std::size_t at,
+                            void* stream) {
+  const bool adam = at_home.steps.data != nullptr;
+  BubblescopeLaunch launch = launch_of(adam ? Kernel::kAdam : Kernel::kSgd, weight.master);
   launch.number = number_;
   launch.target = weight.value.data == weight.master.data ? nullptr : weight.value.data;
   launch.inputs[0] = weight.grad.data;
-  launch.extra[0] = weight.master.data;
-  launch.rows = weight.master.rows;
-  launch.columns = weight.master.columns;
   launch.scalars[0] = options_.optimizer.learning_rate;
-  if (options_.optimizer.kind == OptimizerOptions::Kind::kAdam) {
-    launch.kernel = static_cast<std::int32_t>(Kernel::kAdam);
-    launch.extra[1] = mean_[stage][at].data;
-    launch.extra[2] = square_[stage][at].data;
-    launch.scalars[1] = 1 - std::pow(kAdamMeanDecay, static_cast<float>(updates_[stage]));
-    launch.scalars[2] = 1 - std::pow(kAdamSquareDecay, static_cast<float>(updates_[stage]));
+  if (adam) {
+    launch.inputs[1] = at_home.steps.data;
+    launch.extra[1] = at_home.mean[at].data;
+    launch.extra[2] = at_home.square[at].data;
   }
   machine_.gpu().launch(launch, stream);
 }
@@ -219,14 +219,14 @@ Matrix GpuWeights::download(const GpuMatrix& matrix) const {
 
 std::vector<Stage> GpuWeights::download_weights() const {
   std::vector<Stage> stages;
-  for (std::int32_t at = 0; at < schedule_.stages_per_pipeline(); ++at) {
-    const auto index = static_cast<std::size_t>(at);
+  for (const std::vector<Home>& sharing : homes_.sharing()) {
     Stage& stage = stages.emplace_back();
-    const GpuStage& here = versions_[index][0];
+    const AtHome& first = at_home_[sharing[0]];
+    const GpuStage& here = first.versions[0];
     stage.shape = here.shape;
     stage.first = here.first;
     stage.last = here.last;
-    stage.names = names_[index];
+    stage.names = first.names;
     for (const GpuWeight& weight : here.weights) stage.weights.push_back(download(weight.master));
   }
   return stages;
@@ -234,10 +234,13 @@ std::vector<Stage> GpuWeights::download_weights() const {
 
 std::vector<std::vector<Matrix>> GpuWeights::download_gradients() const {
   std::vector<std::vector<Matrix>> gradients;
-  for (std::int32_t at = 0; at < schedule_.stages_per_pipeline(); ++at) {
-    gradients.emplace_back();
-    for (const GpuWeight& weight : stage(at).weights)
-      gradients.back().push_back(download(weight.grad));
+  for (const std::vector<Home>& sharing : homes_.sharing()) {
+    const AtHome& first = at_home_[sharing[0]];
+    std::vector<Matrix>& of_stage = gradients.emplace_back();
+    for (const GpuMatrix& gradient : first.last_grads) of_stage.push_back(download(gradient));
+    if (!first.last_grads.empty()) continue;
+    for (const GpuWeight& weight : first.versions[0].weights)
+      of_stage.push_back(download(weight.grad));
   }
   return gradients;
 }

@@ -1,10 +1,12 @@
 // The weights of all stages on their devices, with their gradients and the optimizer.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "exec/gpu/gpu_stage.h"
 #include "exec/gpu/version_ring.h"
+#include "exec/training/homes.h"
 #include "exec/training/training.h"
 
 namespace bubblescope {
@@ -15,56 +17,67 @@ class GpuWeights {
   GpuWeights(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options,
              BubblescopeNumber number);
 
-  const GpuStage& stage(std::int32_t stage) const {
-    return versions_[static_cast<std::size_t>(stage)][0];
-  }
+  const Homes& homes() const { return homes_; }
+  /// The first of its versions: all have the same masters and gradients. Those of other processes
+  /// have no weights.
+  const GpuStage& stage(Home home) const { return at_home_[home].versions[0]; }
 
   /// The version that a micro-batch uses. Throws Error where it is not there yet, or no more.
   const GpuStage& read(const Op& reader) const;
 
-  /// Behind a micro-batch's last weight gradient: makes the next version where its backward does.
-  void end_backward(const Op& op, void* stream);
+  /// Whether a micro-batch's last weight gradient is followed by an update.
+  bool writes(const Op& op) const;
+
+  /// Of one home within a step, which ends when the stream comes to it: makes the next version
+  /// where training does not flush.
+  void update(Home home, void* stream);
 
   // While nothing runs; each returns when it is done:
   /// The newest version becomes version 0, and the gradients begin anew.
   void begin_step();
-  /// Replicas of a stage get the sum of their gradients, where both are in this process.
-  void sum_replicas();
   void update();
-  /// Of one stage within a step, which ends when the stream comes to it.
-  void update(std::int32_t stage, void* stream);
 
-  /// Of the stages of the model: the first pipeline's. Empty where they are in other processes.
+  /// Of the stages of the model: the first of each. Empty where they are in other processes.
   std::vector<Stage> download_weights() const;
+  /// Of their last updates.
   std::vector<std::vector<Matrix>> download_gradients() const;
 
  private:
-  void add_stage(std::int32_t stage);
-  void add_weights(std::int32_t stage, const Stage& made);
+  struct AtHome {
+    VersionPlan plan;
+    std::int32_t newest = 0;  ///< this step's version
+    float scale = 1;          ///< of gradients, before an update
+    /// [version mod as many]: the same masters and gradients, other values to multiply with.
+    std::vector<GpuStage> versions;
+    std::vector<std::string> names;
+    std::vector<GpuMatrix> mean;  ///< Adam's; else empty
+    std::vector<GpuMatrix> square;
+    GpuMatrix steps;                    ///< Adam's, as kAdamStep has them
+    std::vector<GpuMatrix> last_grads;  ///< where others follow the last update; else empty
+  };
+
+  void add_weights(AtHome& made, std::int32_t device, const Stage& initial);
   GpuMatrix place(std::int32_t device, const Matrix& shape, BubblescopeNumber number);
+  GpuMatrix place_zeros(std::int32_t device, const Matrix& shape);
   void upload(const GpuWeight& weight, const Matrix& values);
   Matrix download(const GpuMatrix& matrix) const;
-  void update(const GpuWeight& weight, std::size_t stage, std::size_t at, void* stream);
+  void scale(const AtHome& at_home, void* stream);
+  void count_step(const GpuMatrix& steps, void* stream);
+  void update_one(const AtHome& at_home, const GpuWeight& weight, std::size_t at, void* stream);
+  void restart_gradient(const AtHome& at_home, std::size_t at, void* stream);
   void clear(const GpuMatrix& matrix, void* stream);
-  bool runs(std::size_t stage) const;
-  std::int32_t device_of(std::size_t stage) const;
+  std::int32_t device_of(Home home) const;
   void await() const;
 
   const GpuMachine& machine_;
   const Schedule& schedule_;
   const TrainingOptions& options_;
   BubblescopeNumber number_;
+  Homes homes_;
   std::vector<std::vector<WeightUse>> uses_;  ///< [stage][microbatch]
-  std::vector<VersionPlan> plans_;            ///< [stage]
-  std::vector<std::int32_t> newest_;          ///< [stage]: this step's version
-  /// [stage][version mod as many]: the same masters and gradients, other values to multiply with.
-  std::vector<std::vector<GpuStage>> versions_;
-  std::vector<std::vector<std::string>> names_;  ///< [stage]
-  std::vector<std::vector<GpuMatrix>> mean_;     ///< [stage]: Adam's; else empty
-  std::vector<std::vector<GpuMatrix>> square_;   ///< [stage]
+  std::vector<AtHome> at_home_;
   std::vector<GpuHandle> memory_;
-  std::vector<GpuHandle> streams_;     ///< [device]
-  std::vector<std::int32_t> updates_;  ///< [stage]: how many there were
+  std::vector<GpuHandle> streams_;  ///< [device]
 };
 
 }  // namespace bubblescope

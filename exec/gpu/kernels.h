@@ -41,12 +41,17 @@ enum class Kernel : std::int32_t {
   kMean,
   /// extra[0] += inputs[0]: rows * columns floats.
   kAdd,
+  /// extra[0] *= scalars[0]: the same.
+  kScale,
   /// extra[0]: weights, inputs[0]: gradients, floats; target: the weights as numbers, or null.
   /// scalars[0]: learning rate.
   kSgd,
-  /// The same with extra[1] the mean and extra[2] the mean of squares; scalars[1] and [2]: what
-  /// these are divided by, since they began at zero.
+  /// The same with extra[1] the mean and extra[2] the mean of squares; inputs[1]: what kAdamStep
+  /// has made.
   kAdam,
+  /// extra[0]: three floats, the number of updates and what Adam's means are divided by, since they
+  /// began at zero; they become those of the next update. One thread, so that a graph counts too.
+  kAdamStep,
   /// target = causal attention of inputs[0], queries, keys and values, as `attention` says:
   /// numbers;
   /// extra[0]: per asking row and head, the logarithm of the sum of its exponentials.
@@ -59,7 +64,7 @@ enum class Kernel : std::int32_t {
   /// extra[0] is read.
   kKeyGrad,
 };
-inline constexpr int kKernels = 18;
+inline constexpr int kKernels = 20;
 
 // What the norm, the gelu and Adam are made with; the same as on the host.
 inline constexpr float kNormSmall = 1e-5F;

@@ -75,9 +75,11 @@ void add_wait(StreamPlan& plan, InstructionId id) {
 
 StreamPlan plan_streams(const Program& program) {
   StreamPlan plan;
-  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane)
-    plan.streams.push_back({program.lanes[lane].rank, program.lanes[lane].name,
-                            lane < static_cast<std::size_t>(program.ranks)});
+  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane) {
+    const auto& [rank, name] = program.lanes[lane];
+    const bool adds_up = name == "collective";
+    plan.streams.push_back({rank, name, adds_up || lane < static_cast<std::size_t>(program.ranks)});
+  }
   set_order(plan, program);
   LinkStreams links(plan);
   for (InstructionId id = 0; id < program.size(); ++id) {

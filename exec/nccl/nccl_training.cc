@@ -40,14 +40,19 @@ GpuExchange NcclTraining::make_exchange(const JobPart& part) {
           part.copies};
 }
 
-bool NcclTraining::runs(std::int32_t stage) const {
-  return machine_.runs(schedule_.rank_of_stage[static_cast<std::size_t>(stage)]);
+/// Of a stage that this process does not have: empty.
+const std::vector<GpuWeight>& NcclTraining::weights_of(std::int32_t stage) const {
+  const std::int32_t replica =
+      part_.rank - schedule_.rank_of_stage[static_cast<std::size_t>(stage)];
+  const bool is_here = replica >= 0 && replica < schedule_.replicas(stage);
+  const Home first = training_.weights().homes().first(stage);
+  return training_.weights().stage(first + static_cast<Home>(is_here ? replica : 0)).weights;
 }
 
 void NcclTraining::enqueue(InstructionId id, void* stream) {
   const auto& [op, lane, rank, peer, role] = program_.instructions[id];
   if (role != Role::kWork || !is_collective(op.kind)) return training_.enqueue(id, stream);
-  if (!runs(op.stage) || !wires_->is_shared(op.stage)) return;
+  if (weights_of(op.stage).empty() || !wires_->is_shared(op.stage)) return;
   if (op.kind == OpKind::kReduceGrad) return sum(op.stage, stream);
   if (!wires_->gathers(op.stage)) return;
   if (op.kind == OpKind::kUnshard) gather(op.stage, stream);
@@ -64,8 +69,7 @@ NcclRanks::Buffer NcclTraining::find(const Transfer& transfer) const {
 /// Of a stage whose parameters are shared out, within a step, for each owner its own.
 void NcclTraining::sum(std::int32_t stage, void* stream) const {
   std::vector<GpuMatrix> gradients;
-  for (const GpuWeight& weight : training_.weights().stage(stage).weights)
-    gradients.push_back(weight.grad);
+  for (const GpuWeight& weight : weights_of(stage)) gradients.push_back(weight.grad);
   if (wires_->gathers(stage) && reduced_inside_[static_cast<std::size_t>(stage)])
     return wires_->sum_shards(stage, gradients, stream);
   std::vector<NcclRanks::Buffer> buffers;
@@ -75,15 +79,14 @@ void NcclTraining::sum(std::int32_t stage, void* stream) const {
 
 void NcclTraining::gather(std::int32_t stage, void* stream) const {
   std::vector<GpuMatrix> values;
-  for (const GpuWeight& weight : training_.weights().stage(stage).weights)
-    values.push_back(weight.value);
+  for (const GpuWeight& weight : weights_of(stage)) values.push_back(weight.value);
   wires_->gather_shards(stage, values, stream);
 }
 
 /// What other copies own is overwritten: an op that runs before the next gather reads zeros, and
 /// the gradients show it.
 void NcclTraining::drop(std::int32_t stage, void* stream) const {
-  for (const GpuWeight& weight : training_.weights().stage(stage).weights) {
+  for (const GpuWeight& weight : weights_of(stage)) {
     const auto bytes = static_cast<std::size_t>(weight.value.bytes());
     const auto entries = static_cast<std::size_t>(weight.value.rows) *
                          static_cast<std::size_t>(weight.value.columns);
@@ -102,7 +105,7 @@ void NcclTraining::sum_replicas() const {
   const std::int32_t originals = schedule_.stages_per_pipeline();
   for (std::int32_t original = 0; original < originals; ++original)
     for (std::int32_t stage = original; stage < schedule_.stages(); stage += originals)
-      if (runs(stage) && wires_->is_shared(stage) &&
+      if (!weights_of(stage).empty() && wires_->is_shared(stage) &&
           !reduced_inside_[static_cast<std::size_t>(stage)])
         sum(stage, stream.get());
   wires_->await(stream);

@@ -37,7 +37,7 @@ class NcclTraining {
   void drop(std::int32_t stage, void* stream) const;
   void merge(std::vector<Matrix>& known, std::vector<Matrix> told,
              std::optional<std::int32_t> copy) const;
-  bool runs(std::int32_t stage) const;
+  const std::vector<GpuWeight>& weights_of(std::int32_t stage) const;
 
   const GpuMachine& machine_;
   const Schedule& schedule_;

@@ -23,8 +23,9 @@ Members holders_of(const Schedule& schedule, const JobPart& part, std::int32_t s
   const std::int32_t stages = schedule.stages_per_pipeline();
   Members members;
   for (std::int32_t copy = 0; copy < part.copies; ++copy)
-    for (std::int32_t replica = stage % stages; replica < schedule.stages(); replica += stages)
-      members.push_back(part.process_of(rank_of(schedule, replica), copy));
+    for (std::int32_t same = stage % stages; same < schedule.stages(); same += stages)
+      for (std::int32_t replica = 0; replica < schedule.replicas(same); ++replica)
+        members.push_back(part.process_of(rank_of(schedule, same) + replica, copy));
   std::sort(members.begin(), members.end());
   members.erase(std::unique(members.begin(), members.end()), members.end());
   return members;

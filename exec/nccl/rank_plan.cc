@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/gpu/stream_plan.h"
+#include "exec/training/updates_inside.h"
 
 namespace bubblescope {
 
@@ -50,9 +51,34 @@ std::map<InstructionId, Queue> find_runs(const Program& program) {
   return runs;
 }
 
+/// As on streams, but the works of a reduction stand together on all its ranks, where the first of
+/// them is: all wait for the same posts, and for what stands before these in their lanes. So all
+/// ranks put their sums on streams in one order, and nothing comes between those of one reduction.
+std::vector<InstructionId> find_order(const Program& program, const StreamPlan& streams) {
+  std::map<Queue, Queue> works;  // by posts
+  const auto posts = [&](InstructionId id) {
+    const Instruction& at = program.instructions[id];
+    const bool reduces = at.op.kind == OpKind::kReduceGrad && at.role == Role::kWork;
+    return reduces ? posts_of(program, id) : Queue();
+  };
+  for (const InstructionId id : streams.order)
+    if (const Queue awaited = posts(id); !awaited.empty()) works[awaited].push_back(id);
+  Queue order;
+  for (const InstructionId id : streams.order) {
+    const auto together = works.find(posts(id));
+    if (together == works.end())
+      order.push_back(id);
+    else
+      order.insert(order.end(), together->second.begin(), together->second.end());
+    if (together != works.end()) together->second.clear();
+  }
+  return order;
+}
+
 /// What all ranks must see alike.
 struct Wiring {
-  StreamPlan streams;                               ///< for its order
+  StreamPlan streams;                               ///< for where messages stand
+  Queue order;                                      ///< of all instructions
   std::map<InstructionId, Queue> runs;              ///< empty: every message goes alone
   std::vector<std::vector<InstructionId>> of_post;  ///< the message that a post stands for
   std::vector<std::set<std::int32_t>> told;         ///< per instruction: ranks that get a token
@@ -68,7 +94,8 @@ bool asks_for_token(const Program& program, InstructionId dependency, Instructio
 }
 
 Wiring wire(const Program& program) {
-  Wiring wiring{plan_streams(program), find_runs(program), {}, {}, {}};
+  Wiring wiring{plan_streams(program), {}, find_runs(program), {}, {}, {}};
+  wiring.order = find_order(program, wiring.streams);
   if (std::all_of(wiring.runs.begin(), wiring.runs.end(),
                   [](const auto& run) { return run.second.size() == 1; }))
     wiring.runs.clear();
@@ -105,7 +132,7 @@ class RankCut {
     for (std::size_t lane = 0; lane < program_.lanes.size(); ++lane)
       if (program_.lanes[lane].rank == rank_) lane_[lane] = add_lane(program_.lanes[lane].name);
     plan_.program.dependency_begin.push_back(0);
-    for (const InstructionId id : wiring_.streams.order) take(id);
+    for (const InstructionId id : wiring_.order) take(id);
     plan_.links = std::move(wiring_.links);
     return std::move(plan_);
   }

@@ -72,7 +72,8 @@ TrainingResult Training::result() const {
       std::vector<Matrix> weights = read_matrices(reader);
       std::vector<Matrix> gradients = read_matrices(reader);
       const std::size_t stage = stage_of(home);
-      if (weights.empty() || home != first_home_[stage] || stage >= result.stages.size()) continue;
+      if (weights.empty() || stage >= result.stages.size() || home != homes_.sharing()[stage][0])
+        continue;
       result.stages[stage].weights = std::move(weights);
       result.gradients[stage] = std::move(gradients);
     }

@@ -1,9 +1,7 @@
 // Putting, adding and forgetting.
 #include "exec/training/gradient_exchange.h"
 
-#include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "exec/training/matrix_blob.h"
@@ -11,15 +9,11 @@
 
 namespace bubblescope {
 
-bool hands_gradients_on(const Instruction& instruction) {
-  return instruction.op.kind == OpKind::kReduceGrad && instruction.role == Role::kPost;
-}
-
 GradientExchange::GradientExchange(const Program& program, const Processes& processes)
     : program_(program) {
   for (InstructionId id = 0; id < program.size(); ++id)
     if (program.instructions[id].op.kind == OpKind::kReduceGrad)
-      for (const InstructionId post : posts_of(id))
+      for (const InstructionId post : posts_of(program, id))
         readers_[post] += processes.runs(program.instructions[id].rank) ? 1 : 0;
 }
 
@@ -30,7 +24,7 @@ void GradientExchange::put(InstructionId post, std::vector<Matrix> gradients) {
 
 std::vector<Matrix> GradientExchange::sum(InstructionId reader) {
   std::vector<Matrix> total;
-  for (const InstructionId post : posts_of(reader)) {
+  for (const InstructionId post : posts_of(program_, reader)) {
     const std::vector<Matrix>& gradients = find(post, reader);
     if (total.empty())
       total = gradients;
@@ -46,20 +40,6 @@ Blob GradientExchange::pack(InstructionId post) {
   write_matrices(writer, find(post, post));
   if (readers_of(post) == 0) let_go(post);
   return writer.take();
-}
-
-/// In the order in which a single rank would add them up.
-std::vector<InstructionId> GradientExchange::posts_of(InstructionId reader) const {
-  std::vector<InstructionId> posts;
-  for (const InstructionId dependency : program_.dependencies_of(reader))
-    if (hands_gradients_on(program_.instructions[dependency])) posts.push_back(dependency);
-  const auto place = [&](InstructionId post) {
-    const Instruction& instruction = program_.instructions[post];
-    return std::tuple(instruction.op.stage, instruction.rank, post);
-  };
-  std::sort(posts.begin(), posts.end(),
-            [&](InstructionId left, InstructionId right) { return place(left) < place(right); });
-  return posts;
 }
 
 std::int32_t GradientExchange::readers_of(InstructionId post) const {

@@ -10,12 +10,10 @@
 
 #include "exec/processes.h"
 #include "exec/training/matrix.h"
+#include "exec/training/updates_inside.h"
 #include "sim/ir/program.h"
 
 namespace bubblescope {
-
-/// Whether an instruction hands gradients on: a post or a join of REDUCE_GRAD.
-bool hands_gradients_on(const Instruction& instruction);
 
 /// Any thread may call.
 class GradientExchange {
@@ -24,7 +22,7 @@ class GradientExchange {
   GradientExchange(const Program& program, const Processes& processes);
 
   /// Whether a reduction waits for posts: one of a stage on a single rank does not.
-  bool sums(InstructionId reduction) const { return !posts_of(reduction).empty(); }
+  bool sums(InstructionId reduction) const { return !posts_of(program_, reduction).empty(); }
 
   /// What a post hands on.
   void put(InstructionId post, std::vector<Matrix> gradients);
@@ -42,7 +40,6 @@ class GradientExchange {
     std::int32_t readers = 0;  ///< here, that have not come yet
   };
 
-  std::vector<InstructionId> posts_of(InstructionId reader) const;
   std::int32_t readers_of(InstructionId post) const;
   const std::vector<Matrix>& find(InstructionId post, InstructionId reader);
   void let_go(InstructionId post);

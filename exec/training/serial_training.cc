@@ -21,14 +21,13 @@ class SerialTraining {
     const std::int32_t stages = schedule.stages_per_pipeline();
     for (std::int32_t stage = 0; stage < stages; ++stage)
       versions_.push_back({make_stage({options.model, stage, stages, options.seed})});
+    for (const std::vector<Stage>& versions : versions_)
+      gradients_.push_back(zeros_like(versions[0].weights));
     optimizers_.resize(versions_.size());
     result_.gradients.resize(versions_.size());
   }
 
   void run_step(std::int32_t step) {
-    gradients_.clear();
-    for (const std::vector<Stage>& versions : versions_)
-      gradients_.push_back(zeros_like(versions[0].weights));
     double loss = 0;
     for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
       loss += run_microbatch(step, microbatch);
@@ -100,8 +99,8 @@ class SerialTraining {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<float> update_scales_;
-  std::vector<std::vector<Stage>> versions_;  ///< [stage][version], of one step
-  std::vector<std::vector<Matrix>> gradients_;
+  std::vector<std::vector<Stage>> versions_;    ///< [stage][version], of one step
+  std::vector<std::vector<Matrix>> gradients_;  ///< since the last update, of a step before too
   std::vector<OptimizerState> optimizers_;
   TrainingResult result_;
 };

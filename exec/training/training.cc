@@ -1,8 +1,6 @@
 // The ops of a schedule as training.
 #include "exec/training/training.h"
 
-#include <algorithm>
-#include <set>
 #include <utility>
 
 #include "exec/keep_memory.h"
@@ -44,6 +42,7 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       uses_(weight_uses(schedule)),
       scale_(gradient_scale(schedule)),
       update_scales_(update_scales(schedule)),
+      homes_(schedule),
       memory_(static_cast<std::size_t>(schedule.shape.ranks)),
       inbox_(schedule),
       outbox_(schedule),
@@ -51,57 +50,29 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
   expect_trainable(schedule, options);
   keep_freed_memory();
   multiplier();
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    first_home_.push_back(stages_.size());
-    for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica)
-      make_home(stage, replica);
-  }
+  for (Home home = 0; home < homes_.size(); ++home) make_home(home);
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute && processes.runs(rank_of(op)))
         state_of(op).recompute = schedule.recompute(op.stage);
-  updates_inside_ = updates_inside();
-  if (!schedule.weights.empty() && !schedule.replicas_of_stage.empty() && !updates_inside_)
-    throw Error(schedule.name +
-                ": replicas of a stage add up their gradients in every update; ask for these with "
-                "--optimizer local");
+  updates_inside_ = find_updates_inside(schedule, program).updates;
 }
 
-void Training::make_home(std::int32_t stage, std::int32_t replica) {
-  StageState& home = stages_.emplace_back();
-  if (!processes_.runs(schedule_.rank_of_stage[static_cast<std::size_t>(stage)] + replica)) return;
+void Training::make_home(Home home) {
+  StageState& state = stages_.emplace_back();
+  if (!processes_.runs(homes_.rank(home))) return;
+  const std::int32_t stage = homes_.stage(home);
   const std::int32_t microbatches = schedule_.shape.microbatches;
   std::vector<WeightUse> uses;
-  for (std::int32_t at = replica; at < microbatches; at += schedule_.replicas(stage))
+  for (auto at = static_cast<std::int32_t>(home - homes_.first(stage)); at < microbatches;
+       at += schedule_.replicas(stage))
     uses.push_back(uses_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(at)]);
-  home.weights = WeightVersions(make_stage(plan_of(schedule_, options_, stage)), std::move(uses));
-  home.gradients = zeros_like(home.weights.newest().weights);
-  home.last_gradients = home.gradients;
-  home.microbatches.resize(static_cast<std::size_t>(microbatches) *
-                           static_cast<std::size_t>(schedule_.shape.slices));
-  home.contexts.resize(static_cast<std::size_t>(microbatches));
-}
-
-/// Whether the program's optimizer steps are the training's. Asynchronous backwards on single ranks
-/// update by themselves; and where several ranks hold a stage's weights, the gradients must have
-/// been added up before.
-bool Training::updates_inside() const {
-  if (!schedule_.weights.empty() && schedule_.replicas_of_stage.empty()) return false;
-  bool steps = false;
-  std::set<std::pair<std::int32_t, std::int32_t>> summed;
-  for (InstructionId id = 0; id < program_.size(); ++id) {
-    const auto& [op, lane, rank, peer, role] = program_.instructions[id];
-    steps = steps || op.kind == OpKind::kOptimizer;
-    if (op.kind == OpKind::kReduceGrad && role == Role::kWork && exchange_.sums(id))
-      summed.insert({op.stage, rank});
-  }
-  for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
-    for (std::int32_t replica = 0; replica < schedule_.replicas(stage); ++replica)
-      if (schedule_.pipelines * schedule_.replicas(stage) > 1 &&
-          !summed.contains(
-              {stage, schedule_.rank_of_stage[static_cast<std::size_t>(stage)] + replica}))
-        return false;
-  return steps;
+  state.weights = WeightVersions(make_stage(plan_of(schedule_, options_, stage)), std::move(uses));
+  state.gradients = zeros_like(state.weights.newest().weights);
+  state.last_gradients = state.gradients;
+  state.microbatches.resize(static_cast<std::size_t>(microbatches) *
+                            static_cast<std::size_t>(schedule_.shape.slices));
+  state.contexts.resize(static_cast<std::size_t>(microbatches));
 }
 
 void Training::refuse_before(const Op& op, const char* lack) {
@@ -256,7 +227,7 @@ void Training::compute_input_grad(const Op& op) {
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.work) refuse_before(op, "its input gradient was made");
-  const Home home = home_of(op);
+  const Home home = homes_.find(op);
   run_weight_grad(*state.work, stages_[home].gradients);
   state.work.reset();
   hold(op, 0);
@@ -295,30 +266,15 @@ void Training::hold(const Op& op, Bytes bytes) {
                                                      std::exchange(state_of(op).held, bytes));
 }
 
-Training::Home Training::home_of(const Op& op) const {
-  const auto replica = static_cast<Home>(op.microbatch % schedule_.replicas(op.stage));
-  return first_home_[static_cast<std::size_t>(op.stage)] + replica;
-}
-
-/// For what a rank does with a whole stage.
-Training::Home Training::home_of(const Instruction& instruction) const {
-  const auto stage = static_cast<std::size_t>(instruction.op.stage);
-  return first_home_[stage] + static_cast<Home>(instruction.rank - schedule_.rank_of_stage[stage]);
-}
-
-std::size_t Training::stage_of(Home home) const {
-  const auto behind = std::upper_bound(first_home_.begin(), first_home_.end(), home);
-  return static_cast<std::size_t>(behind - first_home_.begin()) - 1;
-}
-
 MicrobatchState& Training::state_of(const Op& op) {
-  return stages_[home_of(op)].microbatches[static_cast<std::size_t>(schedule_.forward_index(op))];
+  return stages_[homes_.find(op)]
+      .microbatches[static_cast<std::size_t>(schedule_.forward_index(op))];
 }
 
 const Stage& Training::weights_of(const Op& op) const {
   const WeightUse& use =
       uses_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.microbatch)];
-  return stages_[home_of(op)].weights.read(use.read, op);
+  return stages_[homes_.find(op)].weights.read(use.read, op);
 }
 
 Tokens Training::tokens_of(const Op& op) const {
@@ -331,7 +287,8 @@ Tokens Training::tokens_of(const Op& op) const {
 /// All ops of a micro-batch on a stage are in one lane: nobody else has its context.
 std::optional<Slice> Training::slice_of(const Op& op) {
   if (schedule_.shape.slices == 1) return std::nullopt;
-  SliceContext& context = stages_[home_of(op)].contexts[static_cast<std::size_t>(op.microbatch)];
+  SliceContext& context =
+      stages_[homes_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)];
   if (context.qkv.empty()) context = make_context(options_.model);
   return Slice{positions_of(options_.model.sequence, schedule_.shape.slices, op.slice), context};
 }
@@ -344,7 +301,7 @@ Bytes Training::context_bytes(const Op& op) const {
 /// After the op of this slice, which is the last that needs it.
 void Training::forget_context(const Op& op, std::int32_t last_slice) {
   if (op.slice == last_slice)
-    stages_[home_of(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};
+    stages_[homes_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};
 }
 
 }  // namespace bubblescope

@@ -10,6 +10,7 @@
 #include "exec/backend.h"
 #include "exec/processes.h"
 #include "exec/training/gradient_exchange.h"
+#include "exec/training/homes.h"
 #include "exec/training/kept_blob.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/serial_training.h"
@@ -49,11 +50,8 @@ class Training {
   std::vector<Bytes> peak_bytes() const;
 
  private:
-  /// Of a stage on one of its ranks.
-  using Home = std::size_t;
-
   void run(const Turn& turn);
-  void make_home(std::int32_t stage, std::int32_t replica);
+  void make_home(Home home);
   void carry(const Instruction& message, Damage damage);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
@@ -75,11 +73,11 @@ class Training {
   Tokens tokens_of(const Op& op) const;
   std::optional<Slice> slice_of(const Op& op);
   std::int32_t rank_of(const Op& op) const { return schedule_.rank_of(op.stage, op.microbatch); }
-  Home home_of(const Op& op) const;
-  Home home_of(const Instruction& instruction) const;
-  std::size_t stage_of(Home home) const;
+  Home home_of(const Instruction& instruction) const {
+    return homes_.find(instruction.op.stage, instruction.rank);
+  }
+  std::size_t stage_of(Home home) const { return static_cast<std::size_t>(homes_.stage(home)); }
   void reduce(InstructionId id);
-  bool updates_inside() const;
   Bytes context_bytes(const Op& op) const;
   void forget_context(const Op& op, std::int32_t last_slice);
   void sum_replicas();
@@ -91,11 +89,11 @@ class Training {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<float> update_scales_;  ///< [stage]
-  std::vector<Home> first_home_;      ///< [stage]: replicas follow
-  std::vector<StageState> stages_;    ///< [home]
-  std::vector<RankMemory> memory_;    ///< [rank]
-  Mailbox inbox_;                     ///< at the stage that reads
-  Mailbox outbox_;                    ///< at the stage that made it
+  Homes homes_;
+  std::vector<StageState> stages_;  ///< [home]
+  std::vector<RankMemory> memory_;  ///< [rank]
+  Mailbox inbox_;                   ///< at the stage that reads
+  Mailbox outbox_;                  ///< at the stage that made it
   GradientExchange exchange_;
   KeptForOthers kept_for_others_;
   bool updates_inside_ = false;  ///< by the program's own optimizer steps

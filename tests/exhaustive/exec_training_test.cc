@@ -186,6 +186,13 @@ TEST(Training, ReplicasAreAsStaleAsTheySayAndAddUpTheirGradients) {
   }
 }
 
+TEST(Training, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
+  Schedule schedule = *build_if_legal(find_schedule("pipedream"), {2, 1, 4, 1, {}});
+  for (std::vector<WeightUse>& uses : schedule.weights) uses.back().written.reset();
+  const Proof proof = train(schedule, lowered(schedule), small_model());
+  EXPECT_TRUE(proof.exact) << to_string(proof);
+}
+
 TEST(Training, WhatCannotBeTrainedIsRefused) {
   const auto refuses = [](const Schedule& schedule, const TrainingOptions& options) {
     EXPECT_THROW(Training(schedule, lowered(schedule), options), Error);

@@ -187,13 +187,22 @@ def await_processes(launcher, count):
     raise AssertionError("the processes have not started in time")
 
 
+def await_hang(process, op):
+    """Returns when one of its threads stands in the op: it is named after it."""
+    for _ in range(5000):
+        if any(name.strip() == f"hangs at {op}" for name in map(read_if_there, pathlib.Path(f"/proc/{process}/task").glob("*/comm"))):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"no thread of the process has come to {op} in time")
+
+
 def try_kill_done(options, folder):
-    """A process that is killed when it has done its part: the last op of all is where rank 0 hangs."""
+    """A process that is killed when it has done its part: the last op of all is where rank 0 hangs, and waits for all."""
     ranks, microbatches = 3, 6
-    run = Run(options, ("1f1b", ranks, microbatches), injected("hang", 0, f"0B{microbatches - 1}") + ["--timeout", "50s"],
-              folder).exports().start()
+    last = f"0B{microbatches - 1}"
+    run = Run(options, ("1f1b", ranks, microbatches), injected("hang", 0, last) + ["--timeout", "50s"], folder).exports().start()
     processes = await_processes(run.process.pid, ranks)
-    time.sleep(2)
+    await_hang(processes[0], last)
     os.kill(processes[-1], signal.SIGKILL)
     run.finish()
     run.expect(run.status != 0, "the exit status tells of no death")

@@ -20,7 +20,7 @@ constexpr std::int32_t kColumns = 416;  // more than a block has threads
 constexpr std::int32_t kPeriod = 32;
 
 /// Which arrays a kernel takes: n numbers and f floats of rows x columns; g and v a row of numbers
-/// or floats; e an embedding; p positions; r a float per row; t tokens; - nothing.
+/// or floats; e an embedding; p positions; r a float per row; t tokens; s Adam's steps; - nothing.
 struct KernelCase {
   Kernel kernel;
   char target;
@@ -40,8 +40,10 @@ const KernelCase kCases[] = {
     {Kernel::kCrossEntropyGrad, 'n', "--t-", "---"},
     {Kernel::kMean, '-', "v---", "r--"},
     {Kernel::kAdd, '-', "f---", "f--"},
+    {Kernel::kScale, '-', "----", "f--"},
     {Kernel::kSgd, 'n', "f---", "f--"},
-    {Kernel::kAdam, 'n', "f---", "fpp"},
+    {Kernel::kAdam, 'n', "fs--", "fpp"},
+    {Kernel::kAdamStep, '-', "----", "s--"},
 };
 
 /// The same array on both sides.
@@ -56,6 +58,7 @@ std::size_t count_of(char kind) {
     case 'v': return kColumns;
     case 'r':
     case 't': return kRows;
+    case 's': return 3;
     default: return std::size_t{kRows} * kColumns;
   }
 }
@@ -67,6 +70,7 @@ Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_
   twin.host = stored(draw_values(count_of(kind), seed), as);
   if (kind == 'p')  // also Adam's state, where squares are not negative
     for (float& value : twin.host) value = std::abs(value);
+  if (kind == 's') twin.host = {1, 0.1F, 0.01F};
   if (kind == 't')
     for (std::size_t at = 0; at < twin.host.size(); ++at)
       reinterpret_cast<std::int32_t&>(twin.host[at]) = static_cast<std::int32_t>(at * 7 % kRows);
@@ -84,8 +88,6 @@ double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeNumber numb
   on_host.columns = kColumns;
   on_host.period = kPeriod;
   on_host.scalars[0] = 0.25F;
-  on_host.scalars[1] = 0.1F;
-  on_host.scalars[2] = 0.01F;
   BubblescopeLaunch on_device = on_host;
   on_device.number = number;
   std::vector<Twin> twins(8);

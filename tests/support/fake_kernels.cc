@@ -126,11 +126,19 @@ void update(const BubblescopeLaunch& launch, const HostLaunch& host, bool adam) 
       float& square = host.extra(2)[at];
       mean = kAdamMeanDecay * mean + (1 - kAdamMeanDecay) * grad;
       square = kAdamSquareDecay * square + (1 - kAdamSquareDecay) * grad * grad;
-      change = mean / launch.scalars[1] / (std::sqrt(square / launch.scalars[2]) + kAdamSmall);
+      const float* const steps = floats(launch.inputs[1]);
+      change = mean / steps[1] / (std::sqrt(square / steps[2]) + kAdamSmall);
     }
     host.extra(0)[at] -= launch.scalars[0] * change;
     if (launch.target != nullptr) static_cast<float*>(launch.target)[at] = host.extra(0)[at];
   }
+}
+
+void count_step(const HostLaunch& host) {
+  float* const steps = host.extra(0);
+  steps[0] += 1;
+  steps[1] = 1 - std::pow(kAdamMeanDecay, steps[0]);
+  steps[2] = 1 - std::pow(kAdamSquareDecay, steps[0]);
 }
 
 void sum_up(const BubblescopeLaunch& launch, const HostLaunch& host, bool mean) {
@@ -139,6 +147,11 @@ void sum_up(const BubblescopeLaunch& launch, const HostLaunch& host, bool mean) 
   for (std::int64_t at = 0; at < count; ++at)
     host.extra(0)[mean ? 0 : at] +=
         floats(launch.inputs[0])[at] / (mean ? static_cast<float>(count) : 1.0F);
+}
+
+void scale(const BubblescopeLaunch& launch, const HostLaunch& host) {
+  for (std::int64_t at = 0; at < launch.rows * launch.columns; ++at)
+    host.extra(0)[at] *= launch.scalars[0];
 }
 
 /// On the sums that lie in the target.
@@ -182,8 +195,10 @@ void run_on_host(const BubblescopeLaunch& launch) {
       return host.write(cross_entropy_grad(host.target(), host.tokens(), launch.scalars[0]));
     case Kernel::kMean: return sum_up(launch, host, true);
     case Kernel::kAdd: return sum_up(launch, host, false);
+    case Kernel::kScale: return scale(launch, host);
     case Kernel::kSgd: return update(launch, host, false);
     case Kernel::kAdam: return update(launch, host, true);
+    case Kernel::kAdamStep: return count_step(host);
     case Kernel::kAttention:
     case Kernel::kQueryGrad:
     case Kernel::kKeyGrad: return attend_on_host(launch);

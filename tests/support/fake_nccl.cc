@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "exec/blob.h"
-#include "tests/support/fake_gpu.h"
 
 namespace bubblescope {
 
@@ -28,7 +27,6 @@ struct FakeCommunicator {
   std::uint64_t splits = 0;
   /// What is under way, in order: each returns whether it is done.
   std::deque<std::function<bool()>> pending;
-  std::deque<std::function<bool()>> behind;  ///< the same of what streams wait for
 };
 
 struct Head {
@@ -50,7 +48,6 @@ struct State {
   std::uint64_t ids = 0;
   std::vector<std::vector<int>> sockets;  ///< [process][other]
   std::vector<Neighbour> neighbours;
-  std::deque<std::uint32_t> flags;  ///< of sums, which stay where they are
   std::string error;
 };
 
@@ -181,8 +178,6 @@ const char* ask(void* communicator, std::int32_t* under_way) {
   receive_all();
   auto& pending = of(communicator).pending;
   while (!pending.empty() && pending.front()()) pending.pop_front();
-  auto& behind = of(communicator).behind;
-  while (!behind.empty() && behind.front()()) behind.pop_front();
   *under_way = pending.empty() ? 0 : 1;
   return state().error.empty() ? nullptr : state().error.c_str();
 }
@@ -201,14 +196,12 @@ const char* receive(void* communicator, void* to, std::size_t bytes, std::int32_
   return nullptr;
 }
 
-const char* sum(void* communicator, void* values, std::size_t count, void* stream) {
+/// What follows on the device is done at once, so nobody goes on before it is made.
+const char* sum(void* communicator, void* values, std::size_t count, void*) {
   if (const char* const error = answer("sum")) return error;
   FakeCommunicator& at = of(communicator);
   tell_all(at, values, count * sizeof(float));
-  std::uint32_t* const is_made = &state().flags.emplace_back(0);
-  const BubblescopeSpin wait{std::numeric_limits<std::int64_t>::max(), 0, is_made};
-  fake_gpu_calls().spin(&wait, stream);
-  at.behind.push_back(await_all(at, [&at, values, count, is_made](const std::vector<Blob>& told) {
+  at.pending.push_back(await_all(at, [&at, values, count](const std::vector<Blob>& told) {
     auto* const to = static_cast<float*>(values);
     const std::vector<float> own(to, to + count);
     std::fill(to, to + count, 0.0F);
@@ -222,7 +215,6 @@ const char* sum(void* communicator, void* values, std::size_t count, void* strea
       }
       for (std::size_t entry = 0; entry < count; ++entry) to[entry] += from[entry];
     }
-    *is_made = 1;
   }));
   return nullptr;
 }
@@ -286,13 +278,10 @@ BubblescopeNccl make_calls() {
     FakeNccl& nccl = state().nccl;
     if (!std::exchange(nccl.was_aborted, true) && nccl.at_abort) nccl.at_abort();
     of(communicator).pending.clear();
-    of(communicator).behind.clear();
-    for (std::uint32_t& flag : state().flags) flag = 1;  // what stands goes on
   };
   calls.release = [](void* communicator) {
     --state().nccl.communicators;
-    if (!of(communicator).pending.empty() || !of(communicator).behind.empty())
-      state().nccl.was_released_under_way = true;
+    if (!of(communicator).pending.empty()) state().nccl.was_released_under_way = true;
     delete &of(communicator);
   };
   calls.begin_group = [] { return answer("begin_group"); };

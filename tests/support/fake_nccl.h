@@ -1,6 +1,5 @@
 // NCCL for tests: processes that were forked from one, connected by sockets. The fake device does
-// at once what it is told, so a transfer is under way until its bytes are there. Sums run behind,
-// as on a real device: their stream stands until they are made.
+// at once what it is told, so a transfer or a sum is under way until its bytes are there.
 #pragma once
 
 #include <cstdint>

@@ -187,15 +187,14 @@ TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
     Matrix mean(kRows, kColumns);
     Matrix square(kRows, kColumns);
     std::vector<Bfloat16> copy(weights.values.size());
+    std::vector<float> steps(3, 0.0F);
     OptimizerState state;
     const auto count = static_cast<std::int64_t>(weights.values.size());
     for (int step = 1; step <= 3; ++step) {
       const Matrix grad = draw(kRows, kColumns, static_cast<std::uint64_t>(20 + step));
       update(expected, {grad}, state, {kind, 0.1F});
-      const auto power = static_cast<float>(step);
-      const AdamState adam{mean.values.data(), square.values.data(),
-                           1 - std::pow(kAdamMeanDecay, power),
-                           1 - std::pow(kAdamSquareDecay, power)};
+      const AdamState adam{mean.values.data(), square.values.data(), steps.data()};
+      emulate(2, kThreads, FiberOrder::kUp, [&] { adam_step_kernel(steps.data()); });
       emulate(3, kThreads, FiberOrder::kUp, [&] {
         if (kind == OptimizerOptions::Kind::kAdam)
           adam_kernel(weights.values.data(), copy.data(), grad.values.data(), adam, 0.1F, count);
@@ -207,6 +206,16 @@ TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
     for (std::size_t at = 0; at < copy.size(); ++at)
       EXPECT_EQ(copy[at].bits, from_float<Bfloat16>(weights.values[at]).bits);
   }
+}
+
+TEST(GpuKernels, ScaleEveryEntryOnce) {
+  Matrix values = draw(kRows, kColumns, 13);
+  std::vector<Matrix> expected{values};
+  multiply(expected, 0.75F);
+  emulate(3, kThreads, FiberOrder::kUp, [&] {
+    scale_kernel(values.values.data(), 0.75F, static_cast<std::int64_t>(values.values.size()));
+  });
+  EXPECT_EQ(values, expected[0]);
 }
 
 TEST(GpuKernels, StoreHalvesWithFloatSums) {

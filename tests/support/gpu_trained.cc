@@ -1,0 +1,42 @@
+// A job as the backend cuda starts it.
+#include "tests/support/gpu_trained.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "exec/gpu/gpu_job.h"
+#include "tests/support/fake_gpu.h"
+
+namespace bubblescope {
+
+Trained train_on_gpu(const Schedule& schedule, const TrainingOptions& options,
+                     const DeviceOptions& device, const LowerOptions& lowering) {
+  const Program program = std::get<Program>(lower(schedule, lowering));
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
+  Trained trained{execute(program, *job.backend, "cuda", {1, 2, job.after_step}), {}, {}};
+  if (trained.execution.breakdown) return trained;
+  trained.proof = prove(job.result(), train_serially(schedule, options, 3));
+  trained.peaks = job.peak_bytes();
+  return trained;
+}
+
+Timeline expect_trained(const Schedule& schedule, const TrainingOptions& options,
+                        const DeviceOptions& device, const LowerOptions& lowering) {
+  const Trained trained = train_on_gpu(schedule, options, device, lowering);
+  if (!trained.proof) {
+    ADD_FAILURE() << trained.execution.breakdown->message;
+    return {};
+  }
+  EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+  return trained.execution.steps.back();
+}
+
+LowerOptions with_local_optimizer() {
+  LowerOptions lowering;
+  lowering.update.optimizer = OptimizerMode::kLocal;
+  return lowering;
+}
+
+}  // namespace bubblescope

@@ -47,6 +47,7 @@ struct PoolUse {
 struct Job {
   std::unique_ptr<Backend> backend;
   std::string device;                 ///< what it runs on
+  std::vector<std::string> buses;     ///< addresses of the devices here, where they have any
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
   std::int32_t copies = 1;            ///< of the pipeline, that train together: each has as many
                                       ///< micro-batches of its own as the schedule says

@@ -12,13 +12,11 @@
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/epilogue.h"
 #include "exec/gpu/place_ranks.h"
+#include "exec/gpu/precision.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
 
 namespace bubblescope {
-
-/// How numbers of a training are stored on a device; sums are made in float32 either way.
-enum class Precision : std::uint8_t { kFloat32, kBfloat16 };
 
 struct DeviceOptions {
   Share share = Share::kGreen;

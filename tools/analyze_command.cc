@@ -172,7 +172,7 @@ int run_analyze(const Arguments& arguments) {
   analysis.iterations.notes = std::move(read.notes);
   const Metrics metrics = metrics_of(analysis.shown.report);
   expect_known(gate, metrics);
-  write_exports(analysis.shown, exports);
+  write_exports(analysis.shown, exports, command_line("analyze", arguments));
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
   fmt::print("{}", print_report(analysis, format, draw));

@@ -23,6 +23,9 @@ const std::vector<Command>& commands();
 /// What the program returns for an Error.
 int exit_status(Fault fault);
 
+/// "bubblescope simulate 1f1b --pp 4": what a shell would take, words with other signs in quotes.
+std::string command_line(const std::string& command, const Arguments& arguments);
+
 /// "bubblescope: ..." on stderr. Never throws, also when stderr itself cannot be written.
 void complain(const std::string& message);
 

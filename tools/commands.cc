@@ -1,9 +1,29 @@
 // The command table: help, dispatch and completion all read it.
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <string_view>
 
 #include "tools/command.h"
 
 namespace bubblescope {
+
+namespace {
+
+bool is_plain(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+         std::string_view("-_./,:=+@%").find(letter) != std::string_view::npos;
+}
+
+/// In single quotes, where a single quote itself is '\\''.
+std::string shell_word(const std::string& word) {
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string quoted = "'";
+  for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
+}
+
+}  // namespace
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
@@ -23,6 +43,12 @@ const std::vector<Command>& commands() {
       {"completion", "print a completion script for bash, zsh or fish", run_completion},
   };
   return table;
+}
+
+std::string command_line(const std::string& command, const Arguments& arguments) {
+  std::string line = "bubblescope " + command;
+  for (const std::string& word : arguments) line += " " + shell_word(word);
+  return line;
 }
 
 int exit_status(Fault fault) {

@@ -8,6 +8,7 @@
 
 #include "tools/compare_measured.h"
 #include "tools/compare_noise.h"
+#include "tools/exports.h"
 #include "tools/model_report.h"
 #include "traces/csv_string.h"
 #include "traces/report_json.h"
@@ -234,8 +235,32 @@ std::string shape_flags(const ShapeOptions& shape) {
                      chunks);
 }
 
+/// What goes where, beside the rows.
+struct Output {
+  std::string format;
+  ExportOptions exports;
+  std::string command;
+};
+
+std::vector<NamedStep> steps_of(const std::vector<Row>& rows) {
+  std::vector<NamedStep> steps;
+  for (const Row& row : rows)
+    if (row.step) steps.push_back({row.name, *row.step});
+  return steps;
+}
+
+/// Each measured step below its prediction.
+std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
+  std::vector<NamedStep> steps;
+  for (const Comparison& comparison : comparisons) {
+    steps.push_back({comparison.label + " predicted", comparison.predicted});
+    steps.push_back({comparison.label + " measured", comparison.measured.step, steps.size() - 1});
+  }
+  return steps;
+}
+
 /// Predicted and measured, for those that could be predicted.
-int compare_with_measured(std::vector<Row> rows, const std::string& format,
+int compare_with_measured(std::vector<Row> rows, const Output& output,
                           const PredictOptions& options, const RunOptions& run,
                           const CLI::App& app) {
   if (run.work == WorkKind::kTransformer && options.cost.file.empty())
@@ -259,9 +284,10 @@ int compare_with_measured(std::vector<Row> rows, const std::string& format,
   }
   if (comparisons.empty()) return 1;
   if (!session.processes().speaks()) return 0;
-  if (format == "json")
+  write_exports(steps_of(comparisons), output.exports, output.command);
+  if (output.format == "json")
     fmt::print("{}", write_comparison_json(comparisons));
-  else if (format == "csv")
+  else if (output.format == "csv")
     fmt::print("{}", write_comparison_csv(comparisons));
   else
     fmt::print("{}", write_comparison_text(comparisons));
@@ -291,7 +317,7 @@ int run_compare(const Arguments& arguments) {
   CLI::App app{"Several schedules side by side, on one shape and one set of costs",
                "bubblescope compare"};
   std::string list;
-  std::string format;
+  Output output;
   std::vector<std::string> shapes;
   PredictOptions options;
   RunOptions run;
@@ -305,9 +331,12 @@ int run_compare(const Arguments& arguments) {
   add_model_options(app, options.model);
   add_parallel_options(app, options.model);
   add_run_options(app, run);
-  add_format_option(app, format, {"text", "json", "csv"});
+  add_format_option(app, output.format, {"text", "json", "csv"});
+  add_export_options(app, output.exports);
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  output.command = command_line("compare", arguments);
+  expect_sound(output.exports, output.format != "text");
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
   share_sizes(app, options.model, run.training.model);
@@ -320,10 +349,11 @@ int run_compare(const Arguments& arguments) {
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
   if (!run.backend.empty())
-    return std::max(status, compare_with_measured(std::move(rows), format, options, run, app));
-  if (format == "json")
+    return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
+  write_exports(steps_of(rows), output.exports, output.command);
+  if (output.format == "json")
     print_json(rows);
-  else if (format == "csv")
+  else if (output.format == "csv")
     print_csv(rows);
   else
     print_text(rows);

@@ -36,8 +36,8 @@ fi
 echo "Installing$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { $root apt-get update -q &&
-       $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+if ! { $root apt-get -o Acquire::Retries=3 update -q &&
+       $root env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 install -q -y --no-install-recommends $missing
      } < /dev/null > "$log" 2>&1; then
   tail -n 20 "$log" >&2
   echo "dependencies.sh: apt-get could not install$missing" >&2

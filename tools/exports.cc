@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -65,13 +66,76 @@ void write_and_say(const std::string& path, const std::string& content, const st
   if (path != "-") fmt::print(stderr, "wrote {}{}\n", path, remark);
 }
 
-void write_exports(const Step& step, const ExportOptions& exports) {
-  for (const auto& [name, path] : exports) {
-    if (!path) continue;
-    const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name);
-    write_and_say(*path, format->write(step.recording(), *path),
-                  step.report.noise ? ", without the noise" : "");
+namespace {
+
+/// Per instruction what a message carries; empty where nobody gave bytes.
+std::vector<Bytes> message_bytes(const Step& step) {
+  if (!step.traffic || step.traffic->flows.empty()) return {};
+  std::vector<Bytes> bytes(step.program.size(), 0);
+  for (const Flow& flow : step.traffic->flows) bytes[flow.instruction] = flow.load / kLoadPerByte;
+  return bytes;
+}
+
+/// "out/a.json.gz" of the step "1f1b 4x8" is "out/a-1f1b-4x8.json.gz".
+std::string path_of_step(const std::string& path, const std::string& step) {
+  const std::size_t folder_end = path.rfind('/') + 1;  // 0 where there is no folder
+  const std::size_t ending = std::min(path.find('.', folder_end + 1), path.size());
+  std::string word = step;
+  for (char& letter : word)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '.') letter = '-';
+  return path.substr(0, ending) + "-" + word + path.substr(ending);
+}
+
+void write_streamed(const TimelineFormat& format, const Exhibit& exhibit, const std::string& path) {
+  write_file(path, [&](const Sink& sink) { format.stream(exhibit, sink); });
+}
+
+void write_one(const TimelineFormat& format, const NamedStep& named, const std::string& path) {
+  write_file(path, format.write(named.step.recording(), path));
+}
+
+void say_written(const std::string& path, bool has_noise) {
+  if (path != "-") fmt::print(stderr, "wrote {}{}\n", path, has_noise ? ", without the noise" : "");
+}
+
+void write_each(const TimelineFormat& format, const std::vector<NamedStep>& steps,
+                const std::string& path) {
+  if (path == "-")
+    throw Error(fmt::format("--{} holds one step, and {} cannot all go to stdout; give a file name",
+                            format.name, steps.size()));
+  for (const NamedStep& named : steps) {
+    const std::string own = path_of_step(path, named.name);
+    write_one(format, named, own);
+    say_written(own, named.step.report.noise.has_value());
   }
+}
+
+}  // namespace
+
+void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
+                   const std::string& command) {
+  for (const auto& [name, path] : exports) {
+    if (!path || steps.empty()) continue;
+    const TimelineFormat& format = *Registry<TimelineFormat>::instance().find(name);
+    if (!format.stream && steps.size() > 1) {
+      write_each(format, steps, *path);
+      continue;
+    }
+    if (format.stream) {
+      Exhibit exhibit{command, {}};
+      for (const NamedStep& named : steps)
+        exhibit.steps.push_back(
+            {named.name, named.step.recording(), message_bytes(named.step), named.predicted_by});
+      write_streamed(format, exhibit, *path);
+    } else {
+      write_one(format, steps[0], *path);
+    }
+    say_written(*path, steps[0].step.report.noise.has_value());
+  }
+}
+
+void write_exports(const Step& step, const ExportOptions& exports, const std::string& command) {
+  write_exports({{step.schedule.name, step}}, exports, command);
 }
 
 }  // namespace bubblescope

@@ -1,6 +1,10 @@
 // The files that a step is written to: --trace, --svg, --save and so on.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "tools/options.h"
 #include "tools/predict.h"
 
@@ -19,7 +23,20 @@ void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
 void write_and_say(const std::string& path, const std::string& content,
                    const std::string& remark = "");
 
-/// Writes the files that were asked for.
-void write_exports(const Step& step, const ExportOptions& exports);
+/// A step under the name that it has beside others.
+struct NamedStep {
+  std::string name;
+  const Step& step;
+  std::optional<std::size_t> predicted_by = {};  ///< of a measured one: which other, from 0
+};
+
+/// Writes the files that were asked for, which say the command line that made them. Several steps
+/// stand in one file where its format can hold them; else each has its own, with the step's name
+/// before the ending.
+void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
+                   const std::string& command);
+
+/// The same of the only step of a command.
+void write_exports(const Step& step, const ExportOptions& exports, const std::string& command);
 
 }  // namespace bubblescope

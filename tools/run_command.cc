@@ -89,7 +89,7 @@ int run_run(const Arguments& arguments) {
   // A failure's status would make the launcher end the speaker before it has told everything.
   if (!session.processes().speaks()) return 0;
   if (measurement.breakdown) complain(measurement.breakdown->message);
-  write_exports(measurement.step, exports);
+  write_exports(measurement.step, exports, command_line("run", arguments));
   if (!training_file.empty() && !measurement.breakdown)
     write_and_say(training_file, write_training(run.training, schedule, measurement.trained));
   if (measurement.breakdown) return status_of(measurement);

@@ -241,7 +241,7 @@ int run_search(const Arguments& arguments) {
   if (step.models.placed)
     comment_on_model(*step.models.placed, step.report, options.predict.model.explain);
   expect_known(gate, metrics_of(step.report));
-  write_exports(step, exports);
+  write_exports(step, exports, command_line("search", arguments));
   if (output) write_and_say(*output, native(found.schedule));
   if (output != "-") fmt::print("{}", print_found(found, step, options.objective, format));
   return report_failures(gate, metrics_of(step.report)) ? 1 : 0;

@@ -72,7 +72,7 @@ int run_simulate(const Arguments& arguments) {
     fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);
   expect_known(gate, metrics_of(step.report));
-  write_exports(step, exports);
+  write_exports(step, exports, command_line("simulate", arguments));
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
   fmt::print("{}", print_report(step, format, draw));

@@ -10,47 +10,22 @@
 // that `analyze` gives the very report back.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/analysis/memory_curve.h"
 #include "traces/format.h"
 #include "traces/json_string.h"
 #include "traces/made_with.h"
 #include "traces/native_schedule.h"
 #include "traces/palette.h"
+#include "traces/step_details.h"
 #include "traces/trace_threads.h"
 
 namespace bubblescope {
 
 namespace {
-
-std::string_view category(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return "forward";
-    case OpKind::kBackward: return "backward";
-    case OpKind::kInputGrad: return "input_grad";
-    case OpKind::kWeightGrad: return "weight_grad";
-    case OpKind::kRecompute: return "recompute";
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return "p2p";
-    case OpKind::kEvict: return "evict";
-    case OpKind::kLoad: return "load";
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm: return "collective";
-    case OpKind::kOptimizer: return "optimizer";
-    case OpKind::kIdle: return "idle";
-  }
-  return "";
-}
 
 /// The reserved colour of chrome://tracing that is nearest to the palette's.
 std::string_view reserved_colour(OpKind kind) {
@@ -94,10 +69,9 @@ class ChromeTrace {
         palette_(recording.schedule),
         threads_(assign_threads(recording.program, recording.timeline)),
         critical_(recording.program.size(), false),
-        consumer_(recording.program.size()) {
+        consumer_(find_consumers(recording.program)),
+        points_(find_memory_changes(recording)) {
     for (const InstructionId id : recording.report.critical_path) critical_[id] = true;
-    find_consumers();
-    find_memory_points();
     out_.reserve(kBytesPerInstruction * recording.program.size());
   }
 
@@ -123,33 +97,6 @@ class ChromeTrace {
 
   const TraceThread& thread(const TraceSlice& slice) const {
     return threads_.threads[slice.thread];
-  }
-
-  /// A message's flow ends where it is waited for on its receiver; of a pair whose first op waits
-  /// for both, at the second, which uses it.
-  void find_consumers() {
-    for (InstructionId id = 0; id < program_.size(); ++id)
-      for (const InstructionId dependency : program_.dependencies_of(id)) {
-        const Instruction& sent = program_.instructions[dependency];
-        const Instruction& user = program_.instructions[id];
-        if (is_message(sent) && user.role == Role::kWork && user.rank == sent.peer)
-          consumer_[dependency] = id;
-      }
-  }
-
-  /// The points at which what a rank holds changes, in time order.
-  void find_memory_points() {
-    std::vector<std::int64_t> before(static_cast<std::size_t>(program_.ranks), 0);
-    for (const MemoryPoint& point :
-         memory_curve(recording_.schedule, program_, timeline_, recording_.report.memory)) {
-      std::int64_t& now = before[static_cast<std::size_t>(point.rank)];
-      if (point.held.chunk_millionths == now) continue;
-      now = point.held.chunk_millionths;
-      points_.push_back(point);
-    }
-    std::stable_sort(
-        points_.begin(), points_.end(),
-        [](const MemoryPoint& left, const MemoryPoint& right) { return left.time < right.time; });
   }
 
   std::string other_data() const {
@@ -223,7 +170,7 @@ class ChromeTrace {
   }
 
   void write_flows(const TraceSlice& slice) {
-    if (consumer_[slice.id]) write_flow_end(slice.id, slice, "s\"");
+    if (consumer_[slice.id] != kNoInstruction) write_flow_end(slice.id, slice, "s\"");
     for (const InstructionId dependency : program_.dependencies_of(slice.id))
       if (consumer_[dependency] == slice.id) write_flow_end(dependency, slice, "f\",\"bp\":\"e\"");
   }
@@ -239,8 +186,7 @@ class ChromeTrace {
 
   void write_counter(const MemoryPoint& point) {
     const Micros time(point.time);
-    const double chunks =
-        static_cast<double>(point.held.chunk_millionths) / (1e6 * recording_.schedule.shape.slices);
+    const double chunks = chunks_of(point.held, recording_.schedule.shape);
     print(
         ",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held "
         "activations\",\"args\":{{\"chunks\":{}}}}}",
@@ -253,8 +199,7 @@ class ChromeTrace {
   Palette palette_;
   TraceThreads threads_;
   std::vector<bool> critical_;
-  std::vector<std::optional<InstructionId>>
-      consumer_;  ///< per message; none for other instructions
+  std::vector<InstructionId> consumer_;
   std::vector<MemoryPoint> points_;
   fmt::memory_buffer out_;
 };

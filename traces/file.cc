@@ -79,11 +79,14 @@ void write_all(int descriptor, std::string_view content, const std::string& path
   }
 }
 
+/// Gives a file's content to a sink.
+using Producer = std::function<void(const Sink&)>;
+
 /// Devices and pipes cannot be replaced; they are written where they are.
-void write_in_place(const std::string& path, std::string_view content) {
+void write_in_place(const std::string& path, const Producer& produce) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.is_open()) throw cannot_create(path, errno);
-  write_all(file.number(), content, path);
+  produce([&](std::string_view piece) { write_all(file.number(), piece, path); });
   if (!file.close()) throw cannot_write(path, errno);
 }
 
@@ -143,14 +146,20 @@ class Replacement {
   Descriptor file_;
 };
 
-void replace_file(const std::string& path, std::string_view content) {
+void replace_file(const std::string& path, const Producer& produce) {
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
-  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, content);
+  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, produce);
   // A link stays a link: the file behind it is replaced.
   Replacement replacement(exists ? std::filesystem::canonical(path) : std::filesystem::path(path));
-  replacement.write(content);
+  produce([&](std::string_view piece) { replacement.write(piece); });
   replacement.commit();
+}
+
+void pack(const Producer& produce, const Sink& sink) {
+  GzipWriter writer(sink);
+  produce([&](std::string_view piece) { writer.write(piece); });
+  writer.finish();
 }
 
 }  // namespace
@@ -168,13 +177,18 @@ std::string read_file(const std::string& path) {
   }
 }
 
-void write_file(const std::string& path, std::string_view content) {
+void write_file(const std::string& path, const Producer& produce) {
   if (path == "-") {
     std::fflush(stdout);  // what was printed before comes first
-    return write_all(STDOUT_FILENO, content, "the standard output");
+    return produce(
+        [](std::string_view piece) { write_all(STDOUT_FILENO, piece, "the standard output"); });
   }
-  if (is_packed(path)) return replace_file(path, gzip(content));
-  replace_file(path, content);
+  if (!is_packed(path)) return replace_file(path, produce);
+  replace_file(path, [&](const Sink& sink) { pack(produce, sink); });
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  write_file(path, [content](const Sink& sink) { sink(content); });
 }
 
 Schedule read_schedule(const std::string& path) {

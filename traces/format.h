@@ -1,7 +1,9 @@
 // Every byte that enters or leaves: one file per format, found by name through the registry.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,15 +62,36 @@ struct ScheduleFormat {
   std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
 };
 
+/// One of the steps that a file shows.
+struct ShownStep {
+  std::string label;  ///< "1f1b", "1f1b measured"
+  Recording recording;
+  std::vector<Bytes> message_bytes = {};         ///< per instruction; empty where nobody said
+  std::optional<std::size_t> predicted_by = {};  ///< of a measured one: which other step, from 0
+};
+
+/// What is shown of a command: one step, or several beside each other.
+struct Exhibit {
+  std::string command;  ///< the command line that made it; empty where there was none
+  std::vector<ShownStep> steps;
+};
+
+/// Takes the content of a file piece by piece.
+using Sink = std::function<void(std::string_view piece)>;
+
 /// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.
 struct TimelineFormat {
   std::string name;  ///< the flag without its dashes
   std::vector<std::string> aliases;
   std::string summary;
+  /// Empty where the format streams.
   std::function<std::string(const Recording&, const std::string& file)> write;
   /// The endings of its files (before .gz). Where there are several, the ending says what is
   /// written; a file with the ending of another format is refused.
   std::vector<std::string> endings = {};
+  /// For formats that hold several steps in one file: streams it, so that it never lies in memory
+  /// as a whole.
+  std::function<void(const Exhibit&, const Sink&)> stream = {};
 };
 
 /// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.
@@ -78,6 +101,9 @@ std::string read_file(const std::string& path);
 /// "-" is stdout; names ending in .gz are packed. Throws Error: Fault::kUsage where the path cannot
 /// be created, Fault::kMachine where the content cannot be written (disk full).
 void write_file(const std::string& path, std::string_view content);
+
+/// The same for content that comes in pieces: `produce` is called once and gives them to its sink.
+void write_file(const std::string& path, const std::function<void(const Sink&)>& produce);
 
 /// Reads a schedule file in whichever format it is in. Throws Error.
 Schedule read_schedule(const std::string& path);

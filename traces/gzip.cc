@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "sim/ir/error.h"
 
@@ -69,14 +70,43 @@ int run_step(Stream& stream, std::string& out, Step step) {
 
 }  // namespace
 
-std::string gzip(std::string_view content) {
-  Deflate stream(content);
+struct GzipWriter::State {
+  explicit State(std::function<void(std::string_view)> to)
+      : stream(std::string_view()), sink(std::move(to)) {}
+
+  /// Runs until zlib has taken all its input and given out what it had to.
+  void run(int flush) {
+    int status = Z_OK;
+    do {
+      packed.clear();
+      status = run_step(stream, packed,
+                        [&] { return deflate(&stream, stream.rest.empty() ? flush : Z_NO_FLUSH); });
+      if (!packed.empty()) sink(packed);
+    } while (flush == Z_FINISH ? status != Z_STREAM_END : stream.has_input());
+  }
+
+  Deflate stream;
+  std::function<void(std::string_view)> sink;
   std::string packed;
-  int status = Z_OK;
-  while (status != Z_STREAM_END)
-    status = run_step(stream, packed, [&] {
-      return deflate(&stream, stream.rest.empty() ? Z_FINISH : Z_NO_FLUSH);
-    });
+};
+
+GzipWriter::GzipWriter(std::function<void(std::string_view packed)> sink)
+    : state_(std::make_unique<State>(std::move(sink))) {}
+
+GzipWriter::~GzipWriter() = default;
+
+void GzipWriter::write(std::string_view content) {
+  state_->stream.rest = content;
+  state_->run(Z_NO_FLUSH);
+}
+
+void GzipWriter::finish() { state_->run(Z_FINISH); }
+
+std::string gzip(std::string_view content) {
+  std::string packed;
+  GzipWriter writer([&packed](std::string_view piece) { packed += piece; });
+  writer.write(content);
+  writer.finish();
   return packed;
 }
 

@@ -15,29 +15,6 @@ namespace {
 /// How far the last chunk's colour goes towards white.
 constexpr double kLightest = 0.55;
 
-Rgb base_colour(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return {0x3b, 0x73, 0xb9};
-    case OpKind::kBackward: return {0x2f, 0x8f, 0x5b};
-    case OpKind::kInputGrad: return {0x4d, 0xb0, 0x8c};
-    case OpKind::kWeightGrad: return {0xee, 0x9b, 0x3a};
-    case OpKind::kRecompute: return {0x8a, 0x63, 0xb5};
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
-    case OpKind::kEvict: return {0x5b, 0x7f, 0x86};
-    case OpKind::kLoad: return {0x9c, 0xc4, 0xc9};
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm: return {0xb0, 0x50, 0x50};
-    case OpKind::kOptimizer: return {0xc2, 0x4d, 0x8e};
-    case OpKind::kIdle: return {0xff, 0xff, 0xff};
-  }
-  return {};
-}
-
 std::uint8_t towards_white(std::uint8_t channel, double amount) {
   return static_cast<std::uint8_t>(std::lround(channel + amount * (255 - channel)));
 }
@@ -72,6 +49,29 @@ constexpr int kTerminalBlack = 16;
 constexpr int kTerminalWhite = 231;
 
 }  // namespace
+
+Rgb base_colour(OpKind kind) {
+  switch (kind) {
+    case OpKind::kForward: return {0x3b, 0x73, 0xb9};
+    case OpKind::kBackward: return {0x2f, 0x8f, 0x5b};
+    case OpKind::kInputGrad: return {0x4d, 0xb0, 0x8c};
+    case OpKind::kWeightGrad: return {0xee, 0x9b, 0x3a};
+    case OpKind::kRecompute: return {0x8a, 0x63, 0xb5};
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
+    case OpKind::kEvict: return {0x5b, 0x7f, 0x86};
+    case OpKind::kLoad: return {0x9c, 0xc4, 0xc9};
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return {0xb0, 0x50, 0x50};
+    case OpKind::kOptimizer: return {0xc2, 0x4d, 0x8e};
+    case OpKind::kIdle: return {0xff, 0xff, 0xff};
+  }
+  return {};
+}
 
 char letter(OpKind kind) {
   if (stands_in_order(kind)) return code(kind).front();

@@ -27,6 +27,9 @@ char letter(OpKind kind);
 /// "forward", "input gradient": for legends.
 std::string_view meaning(OpKind kind);
 
+/// The colour of a kind's first chunk.
+Rgb base_colour(OpKind kind);
+
 /// "#3b6fb6".
 std::string hex(Rgb colour);
 

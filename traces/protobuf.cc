@@ -1,11 +1,14 @@
 // Varints and lengths: https://protobuf.dev/programming-guides/encoding/
 #include "traces/protobuf.h"
 
+#include <bit>
+
 namespace bubblescope {
 
 namespace {
 
 constexpr std::uint64_t kVarint = 0;
+constexpr std::uint64_t kFixed64 = 1;
 constexpr std::uint64_t kLengthDelimited = 2;
 
 void append_varint(std::string& out, std::uint64_t value) {
@@ -27,8 +30,23 @@ ProtobufMessage& ProtobufMessage::integer(std::uint32_t field, std::uint64_t val
   return *this;
 }
 
+ProtobufMessage& ProtobufMessage::fixed64(std::uint32_t field, std::uint64_t value) {
+  append_varint(bytes_, std::uint64_t{field} << 3 | kFixed64);
+  for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(value >> shift & 0xff);
+  return *this;
+}
+
+ProtobufMessage& ProtobufMessage::real(std::uint32_t field, double value) {
+  return fixed64(field, std::bit_cast<std::uint64_t>(value));
+}
+
 ProtobufMessage& ProtobufMessage::text(std::uint32_t field, std::string_view value) {
   append_bytes(bytes_, field, value);
+  return *this;
+}
+
+ProtobufMessage& ProtobufMessage::append(const ProtobufMessage& fields) {
+  bytes_ += fields.bytes_;
   return *this;
 }
 

@@ -24,7 +24,7 @@ struct CudaBlas {
 /// Loads it once. Null with an error in words where it is not found.
 const CudaBlas* load_cuda_blas(const char** error);
 
-/// "cublasLtMatmul: status 15"; null for success.
+/// "cublasLtMatmul: cuBLAS status 15" of the text of a call; null for success.
 const char* check_blas(cublasStatus_t status, const char* call);
 
 }  // namespace bubblescope

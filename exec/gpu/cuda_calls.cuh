@@ -19,7 +19,8 @@ struct CudaStream {
 /// Keeps a text until this thread's next error, and gives it as a call's answer.
 const char* tell(const std::string& error);
 
-/// "cudaMalloc(...): out of memory"; null for success.
+/// "cudaMalloc: out of memory (cudaErrorMemoryAllocation)" of a call's name or text; null for
+/// success.
 const char* check(cudaError_t status, const char* call);
 
 /// False after abandon(): nothing is released any more.

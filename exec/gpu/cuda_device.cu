@@ -98,7 +98,9 @@ const char* create_flag(std::uint32_t** on_host, const std::uint32_t** on_device
   void* device = nullptr;
   BUBBLESCOPE_CUDA(
       cudaHostAlloc(&host, sizeof(std::uint32_t), cudaHostAllocMapped | cudaHostAllocPortable));
-  BUBBLESCOPE_CUDA(cudaHostGetDevicePointer(&device, host, 0));
+  const cudaError_t status = cudaHostGetDevicePointer(&device, host, 0);
+  if (status != cudaSuccess) cudaFreeHost(host);
+  if (const char* const error = check(status, "cudaHostGetDevicePointer")) return error;
   *on_host = static_cast<std::uint32_t*>(host);
   *on_device = static_cast<const std::uint32_t*>(device);
   return nullptr;
@@ -146,8 +148,8 @@ const char* tell(const std::string& error) {
 
 const char* check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return nullptr;
-  return tell(std::string(call) + ": " + cudaGetErrorString(status) + " (" +
-              cudaGetErrorName(status) + ")");
+  const std::string name = std::string(call).substr(0, std::string(call).find('('));
+  return tell(name + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
 }
 
 bool may_release() { return !abandoned; }

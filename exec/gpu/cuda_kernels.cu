@@ -46,9 +46,9 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   const unsigned int blocks = order->blocks > 0 ? static_cast<unsigned int>(order->blocks) : 1;
   const unsigned int threads = order->blocks > 0 ? kSpinThreads : 1;
+  cudaGetLastError();  // what failed before is none of this launch
   spin_kernel<<<blocks, threads, 0, on->stream>>>(order->nanos, order->stop);
-  BUBBLESCOPE_CUDA(cudaGetLastError());
-  return nullptr;
+  return check(cudaGetLastError(), "the launch of a spinning kernel");
 }
 
 /// The fields of an order, as a kernel takes them.
@@ -189,13 +189,14 @@ const char* launch(const BubblescopeLaunch* order, void* stream) {
     return tell("heads of attention are " + std::to_string(order->attention.width) +
                 " wide, more than " + std::to_string(kMostHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
+  cudaGetLastError();  // what failed before is none of this launch
   const auto kernel = static_cast<Kernel>(order->kernel);
   if (order->number == kBubblescopeBfloat16)
     launch_by_entries(kernel, Order<Bfloat16>(*order), on->stream);
   else
     launch_by_entries(kernel, Order<float>(*order), on->stream);
-  BUBBLESCOPE_CUDA(cudaGetLastError());
-  return nullptr;
+  const std::string name = "the launch of kernel " + std::to_string(order->kernel);
+  return check(cudaGetLastError(), name.c_str());
 }
 
 }  // namespace

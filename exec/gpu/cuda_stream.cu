@@ -74,10 +74,13 @@ const char* end_capture(void* stream, void** graph) {
   cudaGraphExec_t made = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&made, captured, 0);
   cudaGraphDestroy(captured);
-  BUBBLESCOPE_CUDA(status);
-  *graph = made;
-  BUBBLESCOPE_CUDA(cudaGraphUpload(made, stream_of(stream)));
-  return nullptr;
+  if (const char* const error = check(status, "cudaGraphInstantiate")) return error;
+  const char* const error = check(cudaGraphUpload(made, stream_of(stream)), "cudaGraphUpload");
+  if (error != nullptr)
+    cudaGraphExecDestroy(made);
+  else
+    *graph = made;
+  return error;
 }
 
 const char* launch_graph(void* graph, void* stream) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/ir/error.h"
+
 namespace bubblescope {
 
 GpuLanes::GpuLanes(const GpuMachine& machine, const Program& program)
@@ -69,10 +71,23 @@ void GpuLanes::put(InstructionId id, const GpuWork& work, bool in_graph) {
 
 GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork& work) {
   machine_.gpu().begin_capture(launch_stream());
-  fork();
-  for (const InstructionId id : ids) put(id, work, true);
-  join();
+  try {
+    fork();
+    for (const InstructionId id : ids) put(id, work, true);
+    join();
+  } catch (...) {
+    give_up_capture();
+    throw;
+  }
   return machine_.gpu().end_capture(launch_stream());
+}
+
+/// Streams cannot go while they are captured. That the capture is not whole has its reason told.
+void GpuLanes::give_up_capture() {
+  try {
+    machine_.gpu().end_capture(launch_stream());
+  } catch (const Error&) {
+  }
 }
 
 void GpuLanes::fork() {

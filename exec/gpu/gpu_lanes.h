@@ -46,6 +46,7 @@ class GpuLanes {
   void create_events();
   void fork();
   void join();
+  void give_up_capture();
   void put(InstructionId id, const GpuWork& work, bool in_graph);
 
   const GpuMachine& machine_;

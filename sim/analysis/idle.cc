@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "sim/analysis/holder.h"
 
@@ -79,28 +80,45 @@ struct Waited {
   Nanos collectives = 0;
 };
 
-/// How much of the gap before an instruction messages and copies were on their way, and collectives
-/// ran: those that ended the gap, back to the compute op that let them go, through whatever posts
-/// and waits stood between. Before an optimizer step all waiting is for the others, and counts as
-/// collective.
-Waited explain_gap(const Program& program, const Timeline& timeline, const Holders& holders,
-                   const Gap& gap) {
-  if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
-    return {0, 0, timeline.start[gap.before] - gap.start};
-  Waited waited;
+/// Why a rank waits while such an instruction runs; nothing where it waits for what that computes.
+std::optional<IdleCause> cause_of(const Instruction& instruction) {
+  if (is_message(instruction)) return IdleCause::kCommunication;
+  if (is_copy(instruction.op.kind)) return IdleCause::kMemory;
+  if (is_collective(instruction.op.kind)) return IdleCause::kSync;
+  return {};
+}
+
+/// Calls visit(cause, start, end), the latest first, for the pieces of the gap before an
+/// instruction in which messages and copies were on their way, and collectives ran: those that
+/// ended the gap, back to the compute op that let them go, through whatever posts and waits stood
+/// between. Before an optimizer step all waiting is for the others, and counts as collective.
+template <class Visit>
+void walk_gap(const Program& program, const Timeline& timeline, const Holders& holders,
+              const Gap& gap, Visit visit) {
   Nanos until = timeline.start[gap.before];
+  if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
+    return visit(IdleCause::kSync, gap.start, until);
   std::optional<InstructionId> at = holders.last_dependency(gap.before);
   while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];
     const Nanos from = std::max(gap.start, timeline.start[*at]);
+    const Nanos to = std::min(until, timeline.end[*at]);
     if (is_compute(instruction.op.kind)) break;
-    const Nanos overlap = std::max<Nanos>(0, std::min(until, timeline.end[*at]) - from);
-    if (is_message(instruction)) waited.messages += overlap;
-    if (is_copy(instruction.op.kind)) waited.copies += overlap;
-    if (is_collective(instruction.op.kind)) waited.collectives += overlap;
+    const std::optional<IdleCause> cause = cause_of(instruction);
+    if (cause && from < to) visit(*cause, from, to);
     until = std::min(until, from);
     at = holders.holder(*at);
   }
+}
+
+Waited explain_gap(const Program& program, const Timeline& timeline, const Holders& holders,
+                   const Gap& gap) {
+  Waited waited;
+  walk_gap(program, timeline, holders, gap, [&](IdleCause cause, Nanos start, Nanos end) {
+    if (cause == IdleCause::kCommunication) waited.messages += end - start;
+    if (cause == IdleCause::kMemory) waited.copies += end - start;
+    if (cause == IdleCause::kSync) waited.collectives += end - start;
+  });
   return waited;
 }
 
@@ -167,6 +185,112 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     move_imbalance(rank, busiest);
   }
   return ranks;
+}
+
+namespace {
+
+/// Goes through the step once and puts every rank's gaps one behind the other.
+class GapFinder {
+ public:
+  GapFinder(const Program& program, const Timeline& timeline)
+      : program_(program),
+        timeline_(timeline),
+        holders_(program, timeline),
+        bounds_(step_bounds(timeline)),
+        gaps_(static_cast<std::size_t>(program.ranks)),
+        idle_from_(static_cast<std::size_t>(program.ranks), bounds_.start),
+        started_(static_cast<std::size_t>(program.ranks), false) {}
+
+  std::vector<std::vector<IdleGap>> run() && {
+    for (InstructionId id = 0; id < program_.size(); ++id)
+      if (program_.instructions[id].lane < static_cast<std::uint32_t>(program_.ranks)) end_gap(id);
+    for (InstructionId id = 0; id < program_.size(); ++id) {
+      const Instruction& instruction = program_.instructions[id];
+      if (is_collective(instruction.op.kind) && instruction.role == Role::kWork)
+        add({instruction.rank, IdleCause::kSync, 0, timeline_.end[id], {}});
+    }
+    for (std::int32_t rank = 0; rank < program_.ranks; ++rank)
+      add({rank, IdleCause::kDrain, 0, bounds_.end, {}});
+    return std::move(gaps_);
+  }
+
+ private:
+  /// The walk finds pieces from the last to the first. What is between them is waiting for what
+  /// others compute, or for the rank's first work, whatever is on its way then.
+  void end_gap(InstructionId id) {
+    const std::int32_t rank = program_.instructions[id].rank;
+    const auto at = static_cast<std::size_t>(rank);
+    const bool first = !started_[at];
+    const IdleCause rest = first ? IdleCause::kWarmup : IdleCause::kDependency;
+    std::vector<IdleGap> pieces;
+    walk_gap(program_, timeline_, holders_, {id, idle_from_[at]},
+             [&](IdleCause cause, Nanos start, Nanos end) {
+               if (!first || cause == IdleCause::kSync)
+                 pieces.push_back({rank, cause, start, end, id});
+             });
+    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+      add({rank, rest, 0, piece->start, id});
+      add(*piece);
+    }
+    add({rank, rest, 0, timeline_.start[id], id});
+    idle_from_[at] = timeline_.end[id];
+    started_[at] = true;
+  }
+
+  /// From where the rank last had something to the end of `gap`; one with the gap before it where
+  /// both are parts of one wait.
+  void add(IdleGap gap) {
+    const auto at = static_cast<std::size_t>(gap.rank);
+    gap.start = idle_from_[at];
+    if (gap.end <= gap.start) return;
+    idle_from_[at] = gap.end;
+    std::vector<IdleGap>& gaps = gaps_[at];
+    const bool goes_on = !gaps.empty() && gaps.back().end == gap.start &&
+                         gaps.back().cause == gap.cause && gaps.back().before == gap.before;
+    if (goes_on)
+      gaps.back().end = gap.end;
+    else
+      gaps.push_back(gap);
+  }
+
+  const Program& program_;
+  const Timeline& timeline_;
+  Holders holders_;
+  StepBounds bounds_;
+  std::vector<std::vector<IdleGap>> gaps_;  ///< [rank]
+  std::vector<Nanos> idle_from_;            ///< [rank]: the end of what is accounted for
+  std::vector<bool> started_;               ///< [rank]: whether its first work is behind it
+};
+
+/// Calls the first `imbalance` nanoseconds of a rank's waiting for others imbalance.
+std::vector<IdleGap> mark_imbalance(const std::vector<IdleGap>& gaps, Nanos imbalance) {
+  std::vector<IdleGap> marked;
+  for (IdleGap gap : gaps) {
+    if (gap.cause == IdleCause::kDependency && imbalance > 0) {
+      IdleGap part = gap;
+      part.cause = IdleCause::kImbalance;
+      part.end = std::min(gap.end, gap.start + imbalance);
+      imbalance -= part.end - part.start;
+      gap.start = part.end;
+      marked.push_back(part);
+    }
+    if (gap.start < gap.end) marked.push_back(gap);
+  }
+  return marked;
+}
+
+}  // namespace
+
+std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& timeline) {
+  std::vector<RankReport> ranks = account_for_time(program, timeline);
+  const std::vector<std::vector<IdleGap>> gaps = GapFinder(program, timeline).run();
+  std::vector<IdleGap> all;
+  for (std::size_t rank = 0; rank < gaps.size(); ++rank) {
+    const std::vector<IdleGap> marked =
+        mark_imbalance(gaps[rank], at(ranks[rank], IdleCause::kImbalance));
+    all.insert(all.end(), marked.begin(), marked.end());
+  }
+  return all;
 }
 
 }  // namespace bubblescope

@@ -31,7 +31,7 @@ ROOMS = [
     (r"graphviz/", r"traces/graphviz"),
     (r"zlib\.h$", r"(traces|tests)/"),
     (r"(gtest|gmock|benchmark)/", r"tests/"),
-    (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/(cuda|nccl)_"),
+    (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/(cuda|nccl)_|tests/fake_cuda/"),
     (r"nccl\.h$", r"exec/.*\.cuh?$|exec/(cuda|nccl)_"),
     (r"mpi\.h$", r"exec/mpi_"),
 ]

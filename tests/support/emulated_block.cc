@@ -1,11 +1,14 @@
-// Fibers.
+// Fibers. They begin by a context of their own, and then take turns by jumps, which ask nothing of
+// the kernel; who jumps to another stack is no fault that a fortified longjmp should find.
+#undef _FORTIFY_SOURCE
 #include "tests/support/emulated_block.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <memory>
 #include <stdexcept>
-#include <vector>
 
 namespace bubblescope {
 
@@ -16,17 +19,22 @@ constexpr unsigned int kWarpSize = 32;
 
 enum class Wait : std::uint8_t { kNone, kBlock, kWarp, kDone };
 
+/// A thread, of one block after the other.
 struct Fiber {
-  ucontext_t context{};
+  ucontext_t begin{};
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
+  jmp_buf place{};
+  bool has_begun = false;
   Wait wait = Wait::kNone;
-  float given = 0;
+  float given[2] = {};
+  int turn = 0;  ///< which of them is given next
 };
 
 struct Block {
   EmulatedIndex thread, block, block_size, grid_size;
-  std::vector<Fiber> fibers;
-  ucontext_t host{};
+  std::deque<Fiber> fibers;  ///< of the largest block so far
+  unsigned int threads = 0;
+  jmp_buf host{};
   const std::function<void()>* kernel = nullptr;
 };
 
@@ -35,24 +43,33 @@ Block& running() {
   return block;
 }
 
-void live() {
-  (*running().kernel)();
-  running().fibers[running().thread.x].wait = Wait::kDone;
-}
-
 void pause(Wait wait) {
   Fiber& fiber = running().fibers[running().thread.x];
   fiber.wait = wait;
-  swapcontext(&fiber.context, &running().host);
+  if (_setjmp(fiber.place) == 0) _longjmp(running().host, 1);
 }
 
-void start(Fiber& fiber) {
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack.get();
-  fiber.context.uc_stack.ss_size = kStackBytes;
-  fiber.context.uc_link = &running().host;
-  makecontext(&fiber.context, live, 0);
-  fiber.wait = Wait::kNone;
+void live() {
+  for (;;) {
+    (*running().kernel)();
+    pause(Wait::kDone);
+  }
+}
+
+void begin(Fiber& fiber) {
+  getcontext(&fiber.begin);
+  fiber.begin.uc_stack.ss_sp = fiber.stack.get();
+  fiber.begin.uc_stack.ss_size = kStackBytes;
+  makecontext(&fiber.begin, live, 0);
+  fiber.has_begun = true;
+  setcontext(&fiber.begin);
+}
+
+/// Until it pauses.
+void go_on(Fiber& fiber) {
+  if (_setjmp(running().host) != 0) return;
+  if (fiber.has_begun) _longjmp(fiber.place, 1);
+  begin(fiber);
 }
 
 /// Lets go those of first..last-1 who all wait for each other.
@@ -65,7 +82,7 @@ bool release(unsigned int first, unsigned int last, Wait wait) {
 }
 
 bool release_waiting() {
-  const auto threads = static_cast<unsigned int>(running().fibers.size());
+  const auto threads = running().threads;
   bool any = release(0, threads, Wait::kBlock);
   for (unsigned int first = 0; first < threads; first += kWarpSize)
     any = release(first, first + kWarpSize, Wait::kWarp) || any;
@@ -74,12 +91,12 @@ bool release_waiting() {
 
 bool run_all(FiberOrder order) {
   Block& block = running();
-  const auto threads = static_cast<unsigned int>(block.fibers.size());
+  const auto threads = block.threads;
   bool all_done = true;
   for (unsigned int at = 0; at < threads; ++at) {
     block.thread.x = order == FiberOrder::kUp ? at : threads - 1 - at;
     Fiber& fiber = block.fibers[block.thread.x];
-    if (fiber.wait == Wait::kNone) swapcontext(&block.host, &fiber.context);
+    if (fiber.wait == Wait::kNone) go_on(fiber);
     all_done = all_done && fiber.wait == Wait::kDone;
   }
   return all_done;
@@ -94,15 +111,16 @@ EmulatedIndex& emulated_grid_size() { return running().grid_size; }
 
 void emulated_barrier() { pause(Wait::kBlock); }
 
-/// Everyone gives before anyone takes, and everyone has taken before anyone gives again.
+/// Everyone gives before anyone takes. Who gives the next value, to the other place, has taken this
+/// one when all come to the one after that.
 float emulated_shuffle(float value, int bits) {
   Block& block = running();
   const unsigned int self = block.thread.x;
-  block.fibers[self].given = value;
+  const int turn = block.fibers[self].turn;
+  block.fibers[self].turn = 1 - turn;
+  block.fibers[self].given[turn] = value;
   pause(Wait::kWarp);
-  const float taken = block.fibers[self ^ static_cast<unsigned int>(bits)].given;
-  pause(Wait::kWarp);
-  return taken;
+  return block.fibers[self ^ static_cast<unsigned int>(bits)].given[turn];
 }
 
 void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
@@ -110,15 +128,20 @@ void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
   if (threads % kWarpSize != 0) throw std::logic_error("a block has whole warps");
   Block& block = running();
   block.kernel = &kernel;
-  block.block_size.x = threads;
+  block.threads = block.block_size.x = threads;
   block.grid_size.x = blocks;
-  block.fibers = std::vector<Fiber>(threads);
+  if (block.fibers.size() < threads) block.fibers.resize(threads);
   for (block.block.x = 0; block.block.x < blocks; ++block.block.x) {
-    for (Fiber& fiber : block.fibers) start(fiber);
+    for (unsigned int thread = 0; thread < threads; ++thread) {
+      block.fibers[thread].wait = Wait::kNone;
+      block.fibers[thread].turn = 0;
+    }
     while (!run_all(order))
-      if (!release_waiting()) throw std::logic_error("threads of a block wait at different places");
+      if (!release_waiting()) {
+        block.fibers.clear();  // they stand within a kernel
+        throw std::logic_error("threads of a block wait at different places");
+      }
   }
-  block.fibers.clear();
 }
 
 }  // namespace bubblescope

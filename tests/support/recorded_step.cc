@@ -41,7 +41,15 @@ RecordedStep record_text(const std::string& text, const UniformCost& cost,
 std::string write_as(const std::string& format, const RecordedStep& step, const std::string& file) {
   const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
   if (found == nullptr) throw Error("no format is called " + format);
-  return found->write(step.recording(), file);
+  if (!found->stream) return found->write(step.recording(), file);
+  return write_exhibit(format, {"", {{step.schedule.name, step.recording()}}});
+}
+
+std::string write_exhibit(const std::string& format, const Exhibit& exhibit) {
+  std::string text;
+  const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
+  found->stream(exhibit, [&text](std::string_view piece) { text += piece; });
+  return text;
 }
 
 }  // namespace bubblescope

@@ -42,4 +42,7 @@ RecordedStep record_text(const std::string& text, const UniformCost& cost = {},
 std::string write_as(const std::string& format, const RecordedStep& step,
                      const std::string& file = "file");
 
+/// What a format that streams gives out, put together.
+std::string write_exhibit(const std::string& format, const Exhibit& exhibit);
+
 }  // namespace bubblescope

@@ -51,6 +51,30 @@ TEST_F(Files, ComeBackAsTheyWere) {
   EXPECT_EQ(count_files(), 2u);  // no temporary one is left
 }
 
+TEST_F(Files, CanBeWrittenPieceByPiece) {
+  const auto produce = [](const Sink& sink) {
+    for (int piece = 0; piece < 300; ++piece)
+      sink(std::string(1'000, static_cast<char>('a' + piece % 26)));
+    sink("");
+  };
+  std::string content;
+  produce([&content](std::string_view piece) { content += piece; });
+  for (const char* name : {"plain", "packed.gz"}) {
+    write_file(path(name), produce);
+    EXPECT_EQ(read_file(path(name)), content) << name;
+  }
+  EXPECT_LT(std::filesystem::file_size(path("packed.gz")), 5'000u);
+}
+
+TEST_F(Files, AreNotThereWhereTheirContentFails) {
+  const auto fail = [](const Sink& sink) {
+    sink("half");
+    throw Error("no more");
+  };
+  EXPECT_THROW(write_file(path("plain"), fail), Error);
+  EXPECT_EQ(count_files(), 0u);
+}
+
 TEST_F(Files, AreReplacedAndLinksKept) {
   write_file(path("file"), "old");
   std::filesystem::create_symlink("file", path("link"));

@@ -1,0 +1,226 @@
+// Choosing a way to multiply, and putting products on streams.
+#include "tests/fake_cuda/blas.h"
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "tests/fake_cuda/blas_numbers.h"
+#include "tests/fake_cuda/devices.h"
+#include "tests/fake_cuda/memory.h"
+#include "tests/fake_cuda/streams.h"
+
+namespace bubblescope::fake_cuda {
+
+namespace {
+
+constexpr std::size_t kWorkspaceAlignment = 256;
+/// What every way to multiply needs here: it is written while a product is made.
+constexpr std::size_t kWorkspaceBytes = std::size_t{1} << 20;
+
+struct Layouts {
+  BlasLayout first, second, source, target;
+  auto operator<=>(const Layouts&) const = default;
+};
+
+/// What cublasLtMatmulAlgo_t stands for.
+struct Algorithm {
+  decltype(BlasProduct{}.kind()) kind;
+  Layouts layouts;
+  BlasPreference preference;
+  std::size_t aside_alignment = 1;
+};
+
+std::map<std::uint64_t, Algorithm>& algorithms() {
+  static auto& made = *new std::map<std::uint64_t, Algorithm>;
+  return made;
+}
+
+std::size_t alignment_of(const void* data) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  return address == 0 ? 256 : address & (~address + 1);
+}
+
+bool has_aside(const BlasProduct& product) {
+  return product.epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+         product.epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+bool is_known(const BlasProduct& product) {
+  return product.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+         product.epilogue == CUBLASLT_EPILOGUE_GELU || has_aside(product);
+}
+
+/// The other matrix of an epilogue lies as the target does, but for its leading dimension.
+BlasLayout aside_layout(const BlasProduct& product, const BlasLayout& target) {
+  BlasLayout layout = target;
+  layout.leading = product.aside_leading;
+  layout.step = product.aside_step;
+  if (product.aside_type != -1) layout.type = static_cast<cudaDataType>(product.aside_type);
+  return layout;
+}
+
+cublasStatus_t check_aside(const BlasProduct& product, const BlasLayout& target) {
+  if (!has_aside(product)) return CUBLAS_STATUS_SUCCESS;
+  const BlasLayout layout = aside_layout(product, target);
+  if (product.aside == nullptr || layout.leading % 8 != 0 || layout.step % 8 != 0 ||
+      layout.leading < static_cast<std::int64_t>(target.rows) || layout.type != target.type)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// Do the sizes and types of a product fit together?
+cublasStatus_t check(const BlasProduct& product, const Layouts& of) {
+  const bool turns_first = product.turns_first != CUBLAS_OP_N;
+  const bool turns_second = product.turns_second != CUBLAS_OP_N;
+  const std::uint64_t rows = turns_first ? of.first.columns : of.first.rows;
+  const std::uint64_t inner = turns_first ? of.first.rows : of.first.columns;
+  const std::uint64_t other_inner = turns_second ? of.second.columns : of.second.rows;
+  const std::uint64_t columns = turns_second ? of.second.rows : of.second.columns;
+  if (inner != other_inner || rows != of.target.rows || columns != of.target.columns ||
+      rows != of.source.rows || columns != of.source.columns)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  for (const BlasLayout& other : {of.second, of.source, of.target})
+    if (other.batch != of.first.batch || other.batch < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (of.first.type != of.second.type || of.source.type != of.target.type ||
+      (of.first.type == CUDA_R_32F && of.target.type != CUDA_R_32F) || !is_known(product) ||
+      product.multiprocessors < 0 ||
+      product.multiprocessors > static_cast<std::int32_t>(kMultiprocessors))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  return check_aside(product, of.target);
+}
+
+/// A workspace belongs to the products of one stream.
+void expect_own(const void* workspace, const Stream& stream) {
+  static auto& users = *new std::map<std::int64_t, std::int64_t>;
+  const std::int64_t piece = expect_inside(workspace, kWorkspaceBytes, "cublasLtMatmul").number;
+  if (users.emplace(piece, stream.number).first->second != stream.number)
+    refuse("cublasLtMatmul: two streams share a workspace");
+}
+
+struct Operands {
+  const void* first;
+  const void* second;
+  const void* source;
+  void* target;
+};
+
+cublasStatus_t check_alignments(const Algorithm& algorithm, const Operands& of,
+                                const BlasProduct& product) {
+  const void* const all[4] = {of.first, of.second, of.source, of.target};
+  for (std::size_t at = 0; at < 4; ++at)
+    if (alignment_of(all[at]) < algorithm.preference.alignments[at])
+      return CUBLAS_STATUS_INVALID_VALUE;
+  return alignment_of(product.aside) < algorithm.aside_alignment ? CUBLAS_STATUS_INVALID_VALUE
+                                                                 : CUBLAS_STATUS_SUCCESS;
+}
+
+void expect_readable(const BlasMatrix& matrix, std::int32_t device) {
+  expect_inside(matrix.data, matrix.bytes(), "cublasLtMatmul");
+  expect_reachable(matrix.data, device, "cublasLtMatmul");
+}
+
+BlasOrder make_order(const BlasProduct& product, const Layouts& of, const Operands& with) {
+  BlasOrder order;
+  order.product = product;
+  order.first = {of.first, const_cast<void*>(with.first)};
+  order.second = {of.second, const_cast<void*>(with.second)};
+  order.source = {of.source, const_cast<void*>(with.source)};
+  order.target = {of.target, with.target};
+  if (has_aside(product)) order.aside = {aside_layout(product, of.target), product.aside};
+  return order;
+}
+
+Layouts find_layouts(cublasLtMatrixLayout_t first, cublasLtMatrixLayout_t second,
+                     cublasLtMatrixLayout_t source, cublasLtMatrixLayout_t target,
+                     const char* call) {
+  return {blas_layouts().find(first, call), blas_layouts().find(second, call),
+          blas_layouts().find(source, call), blas_layouts().find(target, call)};
+}
+
+/// Its first product may have to wait for the device, as any kernel's first launch.
+void load(std::uint64_t algorithm, std::int32_t device) {
+  static auto& loaded = *new std::set<std::pair<std::uint64_t, std::int32_t>>;
+  if (loaded.emplace(algorithm, device).second) await_device(device, "the first such product");
+}
+
+void put_product(const BlasOrder& order, std::byte* workspace, Stream& stream) {
+  expect_own(workspace, stream);
+  for (const BlasMatrix& matrix : {order.first, order.second, order.target})
+    expect_readable(matrix, stream.device);
+  if (order.keep != 0) expect_readable(order.source, stream.device);
+  if (order.aside.data != nullptr) expect_readable(order.aside, stream.device);
+  put(stream, {"cublasLtMatmul", [=] {
+                 std::memset(workspace, 0x5a, kWorkspaceBytes);
+                 multiply(order);
+               }});
+}
+
+}  // namespace
+
+}  // namespace bubblescope::fake_cuda
+
+using namespace bubblescope::fake_cuda;
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t first,
+    cublasLtMatrixLayout_t second, cublasLtMatrixLayout_t source, cublasLtMatrixLayout_t target,
+    cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t* results,
+    int* found) {
+  constexpr const char* kCall = "cublasLtMatmulAlgoGetHeuristic";
+  return blas_call(kCall, [&] {
+    blas_handles().find(handle, kCall);
+    const BlasProduct& of = blas_products().find(product, kCall);
+    const Layouts layouts = find_layouts(first, second, source, target, kCall);
+    const BlasPreference& prefers = blas_preferences().find(preference, kCall);
+    *found = 0;
+    if (requested < 1) return CUBLAS_STATUS_INVALID_VALUE;
+    if (const cublasStatus_t status = check(of, layouts); status != CUBLAS_STATUS_SUCCESS)
+      return status;
+    if (prefers.workspace_bytes < kWorkspaceBytes) return CUBLAS_STATUS_NOT_SUPPORTED;
+    const std::uint64_t number = algorithms().size() + 1;
+    algorithms()[number] = {of.kind(), layouts, prefers,
+                            std::min<std::size_t>(alignment_of(of.aside), 16)};
+    results[0] = {};
+    results[0].algo.data[0] = number;
+    results[0].workspaceSize = kWorkspaceBytes;
+    results[0].state = CUBLAS_STATUS_SUCCESS;
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                              const void* scale, const void* first, cublasLtMatrixLayout_t of_first,
+                              const void* second, cublasLtMatrixLayout_t of_second,
+                              const void* keep, const void* source,
+                              cublasLtMatrixLayout_t of_source, void* target,
+                              cublasLtMatrixLayout_t of_target,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream) {
+  constexpr const char* kCall = "cublasLtMatmul";
+  return blas_call(kCall, [&] {
+    const BlasHandle& by = blas_handles().find(handle, kCall);
+    const BlasProduct& of = blas_products().find(product, kCall);
+    const Layouts layouts = find_layouts(of_first, of_second, of_source, of_target, kCall);
+    Stream& on = stream_of(stream, kCall);
+    if (by.device != current_device() || on.device != current_device())
+      return CUBLAS_STATUS_ARCH_MISMATCH;
+    const Algorithm& chosen = algorithms().at(algorithm->data[0]);
+    if (chosen.kind != of.kind() || chosen.layouts != layouts) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (workspace_bytes < kWorkspaceBytes || alignment_of(workspace) < kWorkspaceAlignment ||
+        (source == target && layouts.source != layouts.target))
+      return CUBLAS_STATUS_INVALID_VALUE;
+    const Operands operands{first, second, source, target};
+    if (const cublasStatus_t status = check_alignments(chosen, operands, of);
+        status != CUBLAS_STATUS_SUCCESS)
+      return status;
+    load(algorithm->data[0], on.device);
+    BlasOrder order = make_order(of, layouts, operands);
+    order.scale = *static_cast<const float*>(scale);
+    order.keep = *static_cast<const float*>(keep);
+    put_product(order, static_cast<std::byte*>(workspace), on);
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}

@@ -1,0 +1,68 @@
+// A cuBLASLt that computes on the host: what its descriptors say.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <tuple>
+
+#include "tests/fake_cuda/registry.h"
+
+namespace bubblescope::fake_cuda {
+
+/// Of matrices that lie column by column.
+struct BlasLayout {
+  cudaDataType type = CUDA_R_32F;
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  std::int64_t leading = 0;  ///< from one column to the next, in entries
+  std::int32_t batch = 1;
+  std::int64_t step = 0;  ///< from one matrix of the batch to the next
+
+  auto operator<=>(const BlasLayout&) const = default;
+};
+
+struct BlasProduct {
+  std::int32_t turns_first = CUBLAS_OP_N;
+  std::int32_t turns_second = CUBLAS_OP_N;
+  std::int32_t multiprocessors = 0;  ///< 0: all
+  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  std::int64_t aside_leading = 0;
+  std::int64_t aside_step = 0;
+  std::int32_t aside_type = -1;  ///< that of the target
+  void* aside = nullptr;         ///< of the epilogue
+
+  /// What a way to multiply is chosen for.
+  auto kind() const {
+    return std::tuple(turns_first, turns_second, multiprocessors, epilogue, aside_leading,
+                      aside_step, aside_type);
+  }
+};
+
+struct BlasPreference {
+  std::uint64_t workspace_bytes = 0;
+  std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< of A, B, C and D
+};
+
+/// The device that was current when it was made.
+struct BlasHandle {
+  std::int32_t device = 0;
+};
+
+Registry<BlasLayout>& blas_layouts();
+Registry<BlasProduct>& blas_products();
+Registry<BlasPreference>& blas_preferences();
+Registry<BlasHandle>& blas_handles();
+
+/// As a call of the runtime, with cuBLAS's errors.
+template <class Body>
+cublasStatus_t blas_call(const char* name, const Body& body) {
+  cublasStatus_t answer = CUBLAS_STATUS_INTERNAL_ERROR;
+  const cudaError_t status = call(name, [&] {
+    answer = body();
+    return cudaSuccess;
+  });
+  return status == cudaSuccess ? answer : CUBLAS_STATUS_INTERNAL_ERROR;
+}
+
+}  // namespace bubblescope::fake_cuda

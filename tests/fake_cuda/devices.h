@@ -1,0 +1,20 @@
+// The devices: as many H200s as BUBBLESCOPE_FAKE_CUDA_DEVICES says, one unless given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fake_cuda/calls.h"
+
+namespace bubblescope::fake_cuda {
+
+inline constexpr unsigned int kMultiprocessors = 132;
+inline constexpr std::size_t kDeviceBytes = std::size_t{2}
+                                            << 30;  ///< less than one has: the host's
+
+std::int32_t device_count();
+
+/// Of this thread.
+std::int32_t current_device();
+
+}  // namespace bubblescope::fake_cuda

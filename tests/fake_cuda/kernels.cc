@@ -1,0 +1,110 @@
+// The kernels' own source, run thread by thread. This file is hidden from other libraries: what the
+// module has under the same names launches.
+#include "tests/fake_cuda/kernels.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+
+#include "tests/fake_cuda/memory.h"
+#include "tests/fake_cuda/refuse.h"
+#include "tests/support/emulated_block.h"
+// The kernels come after what stands for CUDA.
+#include "exec/gpu/attention_kernel.cuh"
+#include "exec/gpu/entry_kernels.cuh"
+#include "exec/gpu/key_grad_kernel.cuh"
+#include "exec/gpu/query_grad_kernel.cuh"
+#include "exec/gpu/row_kernels.cuh"
+#include "exec/gpu/update_kernels.cuh"
+
+namespace bubblescope::fake_cuda {
+
+namespace {
+
+using Kernels = std::map<std::string, BindKernel>;
+
+template <class Argument>
+void expect_usable(const Argument& argument, const LaunchShape& shape, const std::string& name) {
+  if constexpr (std::is_pointer_v<Argument>) expect_reachable(argument, shape.device, name);
+}
+
+template <class... Arguments, std::size_t... at>
+std::tuple<Arguments...> copy_arguments(void** arguments, std::index_sequence<at...>) {
+  return {*static_cast<Arguments*>(arguments[at])...};
+}
+
+/// "(float*, int)" of a kernel of this type.
+template <class... Arguments>
+std::string types_of(void (*)(Arguments...)) {
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(typeid(void(Arguments...)).name(), nullptr, nullptr, nullptr),
+      &std::free);
+  return std::string(name.get()).substr(std::string("void ").size());
+}
+
+template <class... Arguments>
+void add(Kernels& kernels, const std::string& name, void (*kernel)(Arguments...)) {
+  kernels[name + types_of(kernel)] = [kernel, name](void** arguments, const LaunchShape& shape) {
+    const auto copied =
+        copy_arguments<Arguments...>(arguments, std::index_sequence_for<Arguments...>());
+    std::apply([&](const auto&... each) { (expect_usable(each, shape, name), ...); }, copied);
+    return Task{name, [=] {
+                  emulate(shape.blocks, shape.threads, FiberOrder::kUp,
+                          [&] { std::apply(kernel, copied); });
+                }};
+  };
+}
+
+template <class Value>
+void add_all_of(Kernels& kernels, const std::string& value) {
+  add(kernels, "embed_kernel" + value, embed_kernel<Value>);
+  add(kernels, "embed_grad_kernel" + value, embed_grad_kernel<Value>);
+  add(kernels, "gain_grad_kernel" + value, gain_grad_kernel<Value>);
+  add(kernels, "gelu_kernel" + value, gelu_kernel<Value>);
+  add(kernels, "gelu_grad_kernel" + value, gelu_grad_kernel<Value>);
+  add(kernels, "norm_kernel" + value, norm_kernel<Value>);
+  add(kernels, "norm_grad_kernel" + value, norm_grad_kernel<Value>);
+  add(kernels, "causal_softmax_kernel" + value, causal_softmax_kernel<Value>);
+  add(kernels, "softmax_grad_kernel" + value, softmax_grad_kernel<Value>);
+  add(kernels, "cross_entropy_kernel" + value, cross_entropy_kernel<Value>);
+  add(kernels, "cross_entropy_grad_kernel" + value, cross_entropy_grad_kernel<Value>);
+  add(kernels, "sgd_kernel" + value, sgd_kernel<Value>);
+  add(kernels, "adam_kernel" + value, adam_kernel<Value>);
+  add(kernels, "attention_kernel" + value, attention_kernel<Value>);
+  add(kernels, "query_grad_kernel" + value, query_grad_kernel<Value>);
+  add(kernels, "key_grad_kernel" + value, key_grad_kernel<Value>);
+}
+
+/// Its threads all wait for the same, so the engine does, without a thread for any.
+Task bind_spin(void** arguments, const LaunchShape& shape) {
+  const auto nanos = *static_cast<const std::int64_t*>(arguments[0]);
+  const auto* const stop = *static_cast<const volatile std::uint32_t* const*>(arguments[1]);
+  expect_usable(const_cast<const std::uint32_t*>(stop), shape, "spin_kernel");
+  return {"spin_kernel", {}, Spin{nanos, stop}};
+}
+
+Kernels make_kernels() {
+  Kernels kernels;
+  add_all_of<float>(kernels, "<float>");
+  add_all_of<Bfloat16>(kernels, "<bubblescope::Bfloat16>");
+  add(kernels, "mean_kernel", mean_kernel);
+  add(kernels, "add_kernel", add_kernel);
+  kernels["spin_kernel(long, unsigned int const volatile*)"] = bind_spin;
+  return kernels;
+}
+
+}  // namespace
+
+const BindKernel& find_kernel(const std::string& signature) {
+  static const Kernels kernels = make_kernels();
+  const auto at = kernels.find(signature);
+  if (at == kernels.end())
+    refuse("a kernel that tests/fake_cuda/kernels.cc does not name: " + signature);
+  return at->second;
+}
+
+}  // namespace bubblescope::fake_cuda

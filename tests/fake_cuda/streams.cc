@@ -1,0 +1,98 @@
+// Streams: what is put on them runs in order, and behind the events they wait for.
+#include "tests/fake_cuda/streams.h"
+
+#include <map>
+
+#include "tests/fake_cuda/devices.h"
+
+namespace bubblescope::fake_cuda {
+
+namespace {
+
+/// So much stands on a stream before its host has to wait.
+constexpr std::size_t kMostStanding = 1024;
+
+/// The stream that needs no creation; per device.
+Stream& default_stream() {
+  static auto& made = *new std::map<std::int32_t, Stream>;
+  Stream& stream = made[current_device()];
+  stream.device = current_device();
+  return stream;
+}
+
+void capture_task(Stream& stream, Task task, Event* records) {
+  Graph& graph = stream.capture->graph;
+  graph.push_back(
+      {std::move(task), stream.device, {stream.front.begin(), stream.front.end()}, records});
+  stream.front = {graph.size() - 1};
+}
+
+}  // namespace
+
+std::int64_t next_stream_number() {
+  static std::int64_t numbers = 0;
+  return ++numbers;
+}
+
+Registry<Stream>& streams() {
+  static auto& made = *new Registry<Stream>("streams");
+  return made;
+}
+
+Stream& stream_of(cudaStream_t stream, const char* call) {
+  if (stream == nullptr || stream == cudaStreamLegacy) return default_stream();
+  return streams().find(stream, call);
+}
+
+void put(Stream& stream, Task task, Event* records) {
+  if (stream.capture != nullptr) return capture_task(stream, std::move(task), records);
+  while (!stream.standing.empty() && has_ended(stream.standing.front()))
+    stream.standing.pop_front();
+  if (stream.standing.size() >= kMostStanding)
+    await({stream.standing.front()}, "a call on a stream that is full");
+  const Ticket ticket = start(std::move(task), stream.device, stream.after);
+  stream.after = {ticket};
+  stream.standing.push_back(ticket);
+  if (records == nullptr) return;
+  records->ticket = ticket;
+  records->was_recorded = true;
+}
+
+void await_stream(Stream& stream, const char* call) { await(stream.after, call); }
+
+cudaError_t spoil(Stream& stream, cudaError_t error) {
+  if (stream.capture != nullptr) stream.capture->is_over = true;
+  return error;
+}
+
+}  // namespace bubblescope::fake_cuda
+
+using namespace bubblescope::fake_cuda;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return call("cudaStreamCreateWithFlags", [&] {
+    // One that waits for the default stream is not made here.
+    if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
+    *stream = reinterpret_cast<cudaStream_t>(streams().add({current_device()}));
+    return cudaSuccess;
+  });
+}
+
+/// What is still on it comes to its end.
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call("cudaStreamDestroy", [&] {
+    if (streams().find(stream, "cudaStreamDestroy").capture != nullptr)
+      refuse("cudaStreamDestroy: the stream is captured");
+    streams().remove(stream, "cudaStreamDestroy");
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call("cudaStreamSynchronize", [&] {
+    Stream& on = stream_of(stream, "cudaStreamSynchronize");
+    if (on.capture != nullptr) return spoil(on, cudaErrorStreamCaptureUnsupported);
+    await_stream(on, "cudaStreamSynchronize");
+    return device_error();
+  });
+}

@@ -1,0 +1,123 @@
+// The files that commands write of their steps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/perfetto_reader.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+class Exports : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "bubblescope-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  /// compare, with every step kept short.
+  int compare(const std::string& schedules, Arguments further) const {
+    Arguments arguments{schedules, "--pp", "2", "-m", "4"};
+    arguments.insert(arguments.end(), further.begin(), further.end());
+    return call_command(run_compare, arguments).status;
+  }
+
+  std::filesystem::path folder_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(Exports, AreOfTheseFormats) {
+  Names names;
+  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all()) {
+    names.push_back(format.name);
+    EXPECT_NE(static_cast<bool>(format.write), static_cast<bool>(format.stream)) << format.name;
+  }
+  EXPECT_EQ(names, (Names{"dot", "html", "perfetto", "save", "svg", "timeline", "trace"}));
+}
+
+TEST_F(Exports, AreFlagsOfEveryCommandThatHasATimeline) {
+  for (const char* command : {"simulate", "compare", "search", "run", "analyze"}) {
+    const std::string help = run_command(std::string(command) + " --help").output;
+    for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+      EXPECT_NE(help.find("--" + format.name + " FILE"), help.npos) << command << format.name;
+  }
+}
+
+TEST_F(Exports, OfSeveralStepsStandInOneFileWhereItsFormatCanHoldThem) {
+  ASSERT_EQ(compare("gpipe,1f1b", {"--perfetto", path("a.pftrace"), "--html", path("a.html")}), 0);
+  EXPECT_EQ(files(), (Names{"a.html", "a.pftrace"}));
+  const PerfettoFile file = read_perfetto(read_file(path("a.pftrace")));
+  std::size_t steps = 0;
+  for (const ReadSlice& slice : file.slices) steps += slice.category == "step";
+  EXPECT_EQ(steps, 2u);
+}
+
+TEST_F(Exports, OfSeveralStepsAreOneFileEachElsewhere) {
+  ASSERT_EQ(compare("gpipe,1f1b", {"--svg", path("a.b.svg"), "--trace", path("c.json.gz")}), 0);
+  EXPECT_EQ(files(), (Names{"a-1f1b.b.svg", "a-gpipe.b.svg", "c-1f1b.json.gz", "c-gpipe.json.gz"}));
+}
+
+TEST_F(Exports, OfOneStepHaveTheNameThatWasAskedFor) {
+  ASSERT_EQ(compare("1f1b", {"--svg", path("a.svg")}), 0);
+  EXPECT_EQ(files(), (Names{"a.svg"}));
+}
+
+TEST_F(Exports, ShowAMeasuredStepBesideItsPrediction) {
+  ASSERT_EQ(compare("1f1b", {"--backend", "cpu", "--f", "0.2", "--b", "0.4", "--steps", "1",
+                             "--html", path("a.html"), "--timeline", path("a.csv")}),
+            0);
+  EXPECT_EQ(files(), (Names{"a-1f1b-measured.csv", "a-1f1b-predicted.csv", "a.html"}));
+  EXPECT_NE(read_file(path("a.html")).find("\"predictedBy\":0"), std::string::npos);
+}
+
+TEST_F(Exports, OfSeveralStepsDoNotGoToStdoutTogether) {
+  const CommandOutcome outcome = run_with_messages("compare gpipe,1f1b --pp 2 -m 4 --svg -");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("give a file name"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Exports, RefuseTheEndingOfAnotherFormat) {
+  const auto status = [&](const std::string& flag, const std::string& name) {
+    return run_with_messages("simulate 1f1b --pp 2 -m 4 " + flag + " " + path(name)).status;
+  };
+  EXPECT_EQ(status("--html", "a.svg"), 2);
+  EXPECT_EQ(status("--perfetto", "a.json"), 2);
+  EXPECT_EQ(status("--perfetto", "a.pftrace.gz"), 0);
+  EXPECT_EQ(files(), (Names{"a.pftrace.gz"}));
+}
+
+TEST_F(Exports, SayTheCommandThatMadeThem) {
+  ASSERT_EQ(call_command(run_simulate, {"1f1b", "--pp", "2", "-m", "2", "--html", path("a b.html")})
+                .status,
+            0);
+  const std::string page = read_file(path("a b.html"));
+  EXPECT_NE(page.find("bubblescope simulate 1f1b --pp 2 -m 2 --html '" + path("a b.html") + "'"),
+            page.npos);
+}
+
+TEST(CommandLine, IsWhatAShellTakes) {
+  EXPECT_EQ(command_line("check", {"1f1b", "a b", "it's", "", "$x"}),
+            R"(bubblescope check 1f1b 'a b' 'it'\''s' '' '$x')");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,30 @@
+# Writes a C++ source that holds the files of traces/html as text:
+#   cmake -DFOLDER=traces/html -DOUTPUT=html_page.cc -P embed_page.cmake
+file(READ ${FOLDER}/page.html skeleton)
+file(READ ${FOLDER}/page.css style)
+file(GLOB scripts ${FOLDER}/*.js)
+list(SORT scripts)
+set(script "'use strict';\n")
+foreach(path IN LISTS scripts)
+  file(READ ${path} text)
+  string(APPEND script "${text}")
+endforeach()
+
+# A compiler may refuse a literal that is too long, so each is cut into pieces that stand side by side.
+function(append_text name text)
+  string(LENGTH "${text}" length)
+  set(literal "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 12000 piece)
+    string(APPEND literal "R\"page(${piece})page\"\n")
+    math(EXPR at "${at} + 12000")
+  endwhile()
+  file(APPEND ${OUTPUT} "std::string_view html_${name}() {\n  return ${literal};\n}\n\n")
+endfunction()
+
+file(WRITE ${OUTPUT} "#include \"traces/html_page.h\"\n\nnamespace bubblescope {\n\n")
+append_text(skeleton "${skeleton}")
+append_text(style "${style}")
+append_text(script "${script}")
+file(APPEND ${OUTPUT} "}  // namespace bubblescope\n")

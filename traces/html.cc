@@ -1,0 +1,66 @@
+// A page to open by a double click: the timeline to zoom into, what its bubbles cost and why, in
+// one file that loads nothing from anywhere. traces/html/ holds the page's own sources.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "sim/ir/error.h"
+#include "traces/html_data.h"
+#include "traces/html_page.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string escape_html(std::string_view text) {
+  std::string escaped;
+  for (const char letter : text) switch (letter) {
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '&': escaped += "&amp;"; break;
+      case '"': escaped += "&quot;"; break;
+      default: escaped += letter;
+    }
+  return escaped;
+}
+
+std::string title_of(const Exhibit& exhibit) {
+  std::string title;
+  for (const ShownStep& step : exhibit.steps) title += (title.empty() ? "" : ", ") + step.label;
+  return escape_html(title + " - bubblescope");
+}
+
+/// Fills the skeleton from its start to its end, each mark once.
+void write_html(const Exhibit& exhibit, const Sink& sink) {
+  std::string_view rest = html_skeleton();
+  const auto until = [&](std::string_view mark) {
+    const std::size_t at = rest.find(mark);
+    if (at == rest.npos)
+      throw Error(Fault::kMachine,
+                  fmt::format("the page has no {}; build the program again", mark));
+    sink(rest.substr(0, at));
+    rest.remove_prefix(at + mark.size());
+  };
+  until("@TITLE@");
+  sink(title_of(exhibit));
+  until("@STYLE@");
+  sink(html_style());
+  until("@DATA@");
+  write_html_data(exhibit, sink);
+  until("@SCRIPT@");
+  sink(html_script());
+  sink(rest);
+}
+
+const Registrar<TimelineFormat> kRegistrar{
+    {"html",
+     {"page"},
+     "a page for any browser, in one file: timeline to zoom, causes, memory, tables",
+     {},
+     {".html", ".htm"},
+     write_html}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,284 @@
+// Numbers are told as differences from what is likely: the same lane, the end of what ran there
+// before, the duration of the last op of its kind.
+#include "traces/html_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/idle.h"
+#include "traces/base64.h"
+#include "traces/made_with.h"
+#include "traces/palette.h"
+#include "traces/step_details.h"
+#include "traces/trace_threads.h"
+#include "traces/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Names come from files: what is no UTF-8 is replaced, and no tag can begin in the page.
+std::string text_of(const Json& json) {
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at))
+    text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+/// The inside of an object, to go on with.
+std::string members_of(const Json& object) {
+  const std::string text = text_of(object);
+  return text.substr(1, text.size() - 2);
+}
+
+Json describe_rank(const RankReport& rank) {
+  Json json{{"busy", rank.busy},
+            {"idle", rank.idle},
+            {"busyBy", rank.busy_by_kind},
+            {"idleBy", rank.idle_by_cause},
+            {"sends", rank.sends},
+            {"peakChunks", rank.peak.chunks},
+            {"peakActivations", rank.peak.activations},
+            {"peakBytes", nullptr}};
+  if (rank.peak.bytes) json["peakBytes"] = *rank.peak.bytes;
+  return json;
+}
+
+Json describe_report(const BubbleReport& report) {
+  Json json{{"makespan", report.makespan},
+            {"maxSpan", report.max_span},
+            {"ideal", report.ideal},
+            {"lowerBound", report.lower_bound},
+            {"ratio", report.bubble.ratio},
+            {"overhead", report.bubble.overhead},
+            {"spanRate", report.bubble.span_rate}};
+  json["ranks"] = Json::array();
+  for (const RankReport& rank : report.ranks) json["ranks"].push_back(describe_rank(rank));
+  return json;
+}
+
+/// Everything about a step but its lists.
+Json describe_step(const ShownStep& step, const TraceThreads& threads) {
+  const Recording& recording = step.recording;
+  const Shape& shape = recording.report.shape;
+  Json json = describe_report(recording.report);
+  json["label"] = step.label;
+  json["predictedBy"] = nullptr;
+  if (step.predicted_by) json["predictedBy"] = *step.predicted_by;
+  json["schedule"] = recording.schedule.name;
+  json["shape"] = shape_text(shape);
+  json["slices"] = shape.slices;
+  json["source"] = recording.timeline.source;
+  json["breakdown"] = recording.timeline.breakdown;
+  json["made"] = describe(recording.made);
+  json["origin"] = step_bounds(recording.timeline).start;
+  json["chunks"] = chunk_of_stage(recording.schedule);
+  json["threads"] = Json::array();
+  for (const TraceThread& thread : threads.threads)
+    json["threads"].push_back({thread.rank, thread.name});
+  json["count"] = recording.program.size();
+  return json;
+}
+
+constexpr std::uint64_t kRoleShift = 5;
+constexpr std::uint64_t kCriticalBit = 1 << 7;
+
+/// What the next instruction of a thread and kind is told from.
+struct Likely {
+  std::int64_t microbatch = 0;
+  Nanos duration = 0;
+  Nanos slack = 0;
+};
+
+/// The instructions in the Program's order, those that are not shown too: dependencies lead through
+/// them. Thread 0 is that of what is not shown; the first of the step's threads is 1.
+class OpWriter {
+ public:
+  OpWriter(const ShownStep& step, const TraceThreads& threads, Base64Numbers& out)
+      : recording_(step.recording),
+        program_(step.recording.program),
+        out_(out),
+        thread_(program_.size(), 0),
+        start_(step.recording.timeline.start),
+        critical_(program_.size(), false),
+        last_end_(threads.threads.size() + 1, step_bounds(step.recording.timeline).start),
+        last_stage_(threads.threads.size() + 1, 0),
+        likely_((threads.threads.size() + 1) * kOpKinds) {
+    for (const TraceSlice& slice : threads.slices) {
+      thread_[slice.id] = slice.thread + 1;
+      start_[slice.id] = slice.start;
+    }
+    for (const InstructionId id : recording_.report.critical_path) critical_[id] = true;
+  }
+
+  void write() {
+    for (InstructionId id = 0; id < program_.size(); ++id) write(id);
+  }
+
+ private:
+  void write(InstructionId id) {
+    const Instruction& instruction = program_.instructions[id];
+    const Op& op = instruction.op;
+    const auto kind = static_cast<std::uint64_t>(op.kind);
+    const std::size_t thread = thread_[id];
+    Likely& likely = likely_[thread * kOpKinds + kind];
+    out_.add(kind | static_cast<std::uint64_t>(instruction.role) << kRoleShift |
+             (critical_[id] ? kCriticalBit : 0));
+    tell(previous_thread_, static_cast<std::int64_t>(thread));
+    tell(last_stage_[thread], op.stage);
+    tell(likely.microbatch, op.microbatch);
+    if (recording_.schedule.shape.slices > 1) out_.add(static_cast<std::uint64_t>(op.slice));
+    tell(last_end_[thread], start_[id]);
+    tell(likely.duration, recording_.timeline.end[id] - start_[id]);
+    const std::vector<Nanos>& slack = recording_.report.slack;
+    tell(likely.slack, id < slack.size() ? slack[id] : 0);
+    last_end_[thread] = recording_.timeline.end[id];
+    const auto dependencies = program_.dependencies_of(id);
+    out_.add(dependencies.size());
+    for (const InstructionId dependency : dependencies) out_.add(id - dependency);
+  }
+
+  void tell(std::int64_t& before, std::int64_t now) {
+    out_.add_signed(now - before);
+    before = now;
+  }
+
+  const Recording& recording_;
+  const Program& program_;
+  Base64Numbers& out_;
+  std::vector<std::uint32_t> thread_;  ///< per instruction
+  std::vector<Nanos> start_;           ///< per instruction, as it is shown
+  std::vector<bool> critical_;
+  std::vector<Nanos> last_end_;           ///< per thread
+  std::vector<std::int64_t> last_stage_;  ///< per thread
+  std::vector<Likely> likely_;            ///< per thread and kind
+  std::int64_t previous_thread_ = 0;
+};
+
+/// Per rank how many gaps, then the gaps.
+void write_idle(const Recording& recording, Base64Numbers& out) {
+  const std::vector<IdleGap> gaps = find_idle_gaps(recording.program, recording.timeline);
+  auto gap = gaps.begin();
+  for (std::int32_t rank = 0; rank < recording.program.ranks; ++rank) {
+    const auto end =
+        std::find_if(gap, gaps.end(), [rank](const IdleGap& each) { return each.rank != rank; });
+    out.add(static_cast<std::uint64_t>(end - gap));
+    Nanos from = step_bounds(recording.timeline).start;
+    for (; gap != end; ++gap) {
+      out.add(static_cast<std::uint64_t>(gap->cause));
+      out.add_signed(gap->start - from);
+      out.add_signed(gap->end - gap->start);
+      from = gap->end;
+    }
+  }
+}
+
+/// A rank's memory over time, in what the page shows it in.
+struct Curve {
+  std::vector<Nanos> times;
+  std::vector<std::int64_t> values;
+};
+
+struct Curves {
+  bool in_bytes = false;
+  std::int64_t unit = 1;  ///< what all values are multiples of
+  std::vector<Curve> ranks;
+};
+
+Curves memory_curves(const Recording& recording) {
+  const MemoryModel& memory = recording.report.memory;
+  Curves curves{has_bytes(memory), 0, {}};
+  curves.ranks.resize(static_cast<std::size_t>(recording.program.ranks));
+  const auto add = [&](const MemoryPoint& point) {
+    const std::int64_t value =
+        curves.in_bytes ? bytes_of(point.held, point.rank, memory) : point.held.chunk_millionths;
+    Curve& curve = curves.ranks[static_cast<std::size_t>(point.rank)];
+    curve.times.push_back(point.time);
+    curve.values.push_back(value);
+    curves.unit = std::gcd(curves.unit, value);
+  };
+  for (std::int32_t rank = 0; rank < recording.program.ranks; ++rank)
+    add({step_bounds(recording.timeline).start, rank, kNoInstruction, {}});
+  for (const MemoryPoint& point : find_memory_changes(recording)) add(point);
+  curves.unit = std::max<std::int64_t>(curves.unit, 1);
+  return curves;
+}
+
+void write_memory(const Recording& recording, const Curves& curves, Base64Numbers& out) {
+  for (const Curve& curve : curves.ranks) {
+    out.add(curve.times.size());
+    Nanos time = step_bounds(recording.timeline).start;
+    std::int64_t value = 0;
+    for (std::size_t at = 0; at < curve.times.size(); ++at) {
+      out.add_signed(curve.times[at] - time);
+      out.add_signed((curve.values[at] - value) / curves.unit);
+      time = curve.times[at];
+      value = curve.values[at];
+    }
+  }
+}
+
+template <class Write>
+void write_list(const char* name, const Sink& sink, Write write) {
+  sink(fmt::format(",\n\"{}\":\"", name));
+  Base64Numbers out(sink);
+  write(out);
+  out.finish();
+  sink("\"");
+}
+
+void write_step(const ShownStep& step, const Sink& sink) {
+  const TraceThreads threads = assign_threads(step.recording.program, step.recording.timeline);
+  const Curves curves = memory_curves(step.recording);
+  Json json = describe_step(step, threads);
+  json["memoryInBytes"] = curves.in_bytes;
+  const double scale = curves.in_bytes ? 1 : 1e6 * step.recording.schedule.shape.slices;
+  json["memoryUnit"] = static_cast<double>(curves.unit) / scale;
+  sink("{" + members_of(json));
+  write_list("ops", sink, [&](Base64Numbers& out) { OpWriter(step, threads, out).write(); });
+  write_list("idle", sink, [&](Base64Numbers& out) { write_idle(step.recording, out); });
+  write_list("memory", sink,
+             [&](Base64Numbers& out) { write_memory(step.recording, curves, out); });
+  sink("}");
+}
+
+Json describe_kinds() {
+  Json kinds = Json::array();
+  for (int kind = 0; kind < kOpKinds; ++kind) {
+    const auto of = static_cast<OpKind>(kind);
+    kinds.push_back({{"code", code(of)},
+                     {"name", meaning(of)},
+                     {"colour", hex(base_colour(of))},
+                     {"hasMicrobatch", has_microbatch(of)}});
+  }
+  return kinds;
+}
+
+}  // namespace
+
+void write_html_data(const Exhibit& exhibit, const Sink& sink) {
+  Json json{{"version", BUBBLESCOPE_VERSION}, {"command", exhibit.command}};
+  json["kinds"] = describe_kinds();
+  json["computeKinds"] = kComputeKinds;
+  json["causes"] = Json::array();
+  for (int cause = 0; cause < kIdleCauses; ++cause)
+    json["causes"].push_back(name(static_cast<IdleCause>(cause)));
+  json["busyKinds"] = Json::array();
+  for (int kind = 0; kind < kBusyKinds; ++kind)
+    json["busyKinds"].push_back(name(static_cast<BusyKind>(kind)));
+  sink("{" + members_of(json) + ",\n\"steps\":[");
+  for (std::size_t at = 0; at < exhibit.steps.size(); ++at) {
+    if (at > 0) sink(",\n");
+    write_step(exhibit.steps[at], sink);
+  }
+  sink("]}");
+}
+
+}  // namespace bubblescope

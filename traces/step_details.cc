@@ -1,0 +1,75 @@
+// Messages to those who wait for them; memory as it changes.
+#include "traces/step_details.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace bubblescope {
+
+std::string_view category(OpKind kind) {
+  switch (kind) {
+    case OpKind::kForward: return "forward";
+    case OpKind::kBackward: return "backward";
+    case OpKind::kInputGrad: return "input_grad";
+    case OpKind::kWeightGrad: return "weight_grad";
+    case OpKind::kRecompute: return "recompute";
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward: return "p2p";
+    case OpKind::kEvict: return "evict";
+    case OpKind::kLoad: return "load";
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm: return "collective";
+    case OpKind::kOptimizer: return "optimizer";
+    case OpKind::kIdle: return "idle";
+  }
+  return "";
+}
+
+std::vector<InstructionId> find_consumers(const Program& program) {
+  std::vector<InstructionId> consumers(program.size(), kNoInstruction);
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId dependency : program.dependencies_of(id)) {
+      const Instruction& sent = program.instructions[dependency];
+      const Instruction& user = program.instructions[id];
+      if (is_message(sent) && user.role == Role::kWork && user.rank == sent.peer)
+        consumers[dependency] = id;
+    }
+  return consumers;
+}
+
+std::vector<MemoryPoint> find_memory_changes(const Recording& recording) {
+  std::vector<Held> before(static_cast<std::size_t>(recording.program.ranks));
+  std::vector<MemoryPoint> changes;
+  for (const MemoryPoint& point : memory_curve(recording.schedule, recording.program,
+                                               recording.timeline, recording.report.memory)) {
+    Held& now = before[static_cast<std::size_t>(point.rank)];
+    const bool changes_nothing =
+        point.held.chunk_millionths == now.chunk_millionths && point.held.bytes == now.bytes;
+    if (changes_nothing) continue;
+    now = point.held;
+    changes.push_back(point);
+  }
+  std::stable_sort(
+      changes.begin(), changes.end(),
+      [](const MemoryPoint& left, const MemoryPoint& right) { return left.time < right.time; });
+  return changes;
+}
+
+double chunks_of(const Held& held, const Shape& shape) {
+  return static_cast<double>(held.chunk_millionths) / (1e6 * shape.slices);
+}
+
+bool has_bytes(const MemoryModel& memory) {
+  return !memory.activation_bytes.empty() || !memory.static_bytes.empty();
+}
+
+Bytes bytes_of(const Held& held, std::int32_t rank, const MemoryModel& memory) {
+  const auto at = static_cast<std::size_t>(rank);
+  return held.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[at]);
+}
+
+}  // namespace bubblescope

@@ -12,7 +12,7 @@
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/epilogue.h"
 #include "exec/gpu/place_ranks.h"
-#include "exec/training/precision.h"
+#include "exec/gpu/precision.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
 

@@ -41,7 +41,7 @@ LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
 /// Of a message of the training; 0 where nothing is trained.
 Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   if (run.work != WorkKind::kTransformer) return 0;
-  const Bytes number = run.device.precision == Precision::kBfloat16 ? 2 : 4;
+  const Bytes number = entry_bytes(number_of(run.device.precision));
   const TransformerShape& model = run.training.model;
   return number * model.rows() * model.width / schedule.shape.slices;
 }

@@ -3,7 +3,7 @@
 // a row is the logarithm of its sum, from which the backward makes its weights again.
 #pragma once
 
-#include "exec/gpu/attention_tiles.cuh"
+#include "exec/gpu/query_rows.cuh"
 
 namespace bubblescope {
 
@@ -13,48 +13,31 @@ template <class Value>
 __global__ void attention_kernel(Value* mixed, float* logs, const Value* qkv, AttentionGrid grid) {
   __shared__ Tile keys, values;
   __shared__ float queries[kAttentionWarps][kMostHeadWidth], weights[kAttentionWarps][kTileRows];
-  const HeadPlace at(grid, grid.count);
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  const int query = at.first + warp;
-  const bool asks = query < grid.count;
-  const int position = grid.begin + query;
-  const std::int64_t first_row = std::int64_t{at.sequence} * grid.sequence;
-  const std::int64_t step = 3 * std::int64_t{grid.heads} * grid.width;
-  for (int column = lane; column < grid.width; column += kWarp)
-    queries[warp][column] =
-        asks ? to_float(qkv[entry_of(grid, first_row + position, at.head, 0, 3) + column]) : 0.0F;
-  const int end = grid.begin + (at.first + kAttentionWarps < grid.count ? at.first + kAttentionWarps
-                                                                        : grid.count);
+  const QueryRow of(grid);
+  const int warp = of.warp, lane = of.lane;
+  load_row(queries[warp], qkv + entry_of(grid, of.first_row + of.position, of.at.head, 0, 3),
+           grid.width, of.asks);
   float largest = -INFINITY, sum = 0, mix[kColumnsPerLane] = {};
-  for (int tile = 0; tile < end; tile += kTileRows) {
-    __syncthreads();  // everybody has done with the tile before
-    load_tile(keys, qkv + entry_of(grid, first_row + tile, at.head, 1, 3), step, end - tile,
-              grid.width);
-    load_tile(values, qkv + entry_of(grid, first_row + tile, at.head, 2, 3), step, end - tile,
-              grid.width);
-    __syncthreads();
-    const bool counts = asks && tile + lane <= position;
+  for (int tile = 0; tile < of.end; tile += kTileRows) {
+    load_keys_and_values(keys, values, qkv, grid, of, tile);
+    const bool counts = of.asks && tile + lane <= of.position;
     const float score =
         counts ? grid.scale * dot(queries[warp], keys[lane], grid.width) : -INFINITY;
     const float highest = Larger()(largest, over_warp(score, Larger()));
     const float weight = counts ? expf(score - highest) : 0.0F;
-    const float shrink = asks ? expf(largest - highest) : 0.0F;  // 0 for the first tile
+    const float shrink = of.asks ? expf(largest - highest) : 0.0F;  // 0 for the first tile
     sum = sum * shrink + over_warp(weight, Add());
     largest = highest;
     weights[warp][lane] = weight;
     __syncthreads();
-    for (int part = 0; part * kWarp + lane < grid.width; ++part) {
-      mix[part] *= shrink;
-      for (int row = 0; row < kTileRows; ++row)
-        mix[part] += weights[warp][row] * values[row][part * kWarp + lane];
-    }
+    for (int part = 0; part * kWarp + lane < grid.width; ++part)
+      mix[part] = add_column(mix[part] * shrink, weights[warp], values, part * kWarp + lane);
   }
-  if (!asks) return;
-  const std::int64_t row = std::int64_t{at.sequence} * grid.count + query;
+  if (!of.asks) return;
   for (int part = 0; part * kWarp + lane < grid.width; ++part)
-    mixed[entry_of(grid, row, at.head, 0, 1) + part * kWarp + lane] =
+    mixed[entry_of(grid, of.mixed_row, of.at.head, 0, 1) + part * kWarp + lane] =
         from_float<Value>(mix[part] / sum);
-  if (lane == 0) logs[row * grid.heads + at.head] = largest + logf(sum);
+  if (lane == 0) logs[of.mixed_row * grid.heads + of.at.head] = largest + logf(sum);
 }
 
 }  // namespace bubblescope

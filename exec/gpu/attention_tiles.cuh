@@ -53,6 +53,19 @@ __device__ void load_tile(Tile& tile, const Value* from, std::int64_t row_step, 
   }
 }
 
+/// Fills a warp's own row by its lanes, or with zeros.
+template <class Value>
+__device__ void load_row(float* row, const Value* from, int width, bool is_there) {
+  for (int column = static_cast<int>(threadIdx.x) % kWarp; column < width; column += kWarp)
+    row[column] = is_there ? to_float(from[column]) : 0.0F;
+}
+
+/// sum + a column's entries, each times its row's weight.
+__device__ inline float add_column(float sum, const float* weights, const Tile& tile, int column) {
+  for (int row = 0; row < kTileRows; ++row) sum += weights[row] * tile[row][column];
+  return sum;
+}
+
 __device__ inline float dot(const float* left, const float* right, int width) {
   float sum = 0;
   for (int column = 0; column < width; ++column) sum += left[column] * right[column];
@@ -71,6 +84,14 @@ struct AttentionBackward {
 template <class Value>
 __device__ inline void add_to(Value& target, float value) {
   target = from_float<Value>(to_float(target) + value);
+}
+
+/// Adds to a row what the lanes of a warp have made of it, column by column.
+template <class Value>
+__device__ void add_row(Value* row, const float* made, float scale, int width) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int part = 0; part * kWarp + lane < width; ++part)
+    add_to(row[part * kWarp + lane], scale * made[part]);
 }
 
 }  // namespace bubblescope

@@ -17,9 +17,9 @@ struct HeadFactor {
 };
 
 BubblescopeFactor factor_of(const HeadFactor& head) {
-  const std::int64_t entry = head.matrix.number == kBubblescopeBfloat16 ? 2 : 4;
-  return {static_cast<const char*>(head.matrix.data) + head.offset * entry, head.matrix.columns,
-          head.step, head.transposed ? 1 : 0};
+  const auto first = static_cast<std::size_t>(head.offset);
+  return {piece_of(head.matrix, first, 0).data, head.matrix.columns, head.step,
+          head.transposed ? 1 : 0};
 }
 
 /// Where the parts of one sequence begin.

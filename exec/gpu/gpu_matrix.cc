@@ -5,8 +5,8 @@ namespace bubblescope {
 
 GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count) {
   GpuMatrix rows = matrix;
-  rows.data =
-      static_cast<char*>(matrix.data) + Bytes{begin} * matrix.columns * matrix.entry_bytes();
+  const auto first = static_cast<std::size_t>(begin) * static_cast<std::size_t>(matrix.columns);
+  rows.data = piece_of(matrix, first, 0).data;
   rows.rows = count;
   rows.pooled = false;
   return rows;
@@ -28,6 +28,11 @@ BubblescopeProduct product_of(const GpuFactor& left, const GpuFactor& right,
   product.number = left.matrix.number;
   product.target_number = target.number;
   return product;
+}
+
+GpuPiece piece_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count) {
+  const auto size = static_cast<std::size_t>(matrix.entry_bytes());
+  return {static_cast<char*>(matrix.data) + begin * size, count * size};
 }
 
 }  // namespace bubblescope

@@ -1,10 +1,10 @@
 // Matrices on devices.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-#include "exec/gpu/orders.h"
-#include "sim/ir/units.h"
+#include "exec/gpu/precision.h"
 
 namespace bubblescope {
 
@@ -16,12 +16,27 @@ struct GpuMatrix {
   BubblescopeNumber number = kBubblescopeFloat32;
   bool pooled = false;
 
-  Bytes entry_bytes() const { return number == kBubblescopeBfloat16 ? 2 : 4; }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  }
+  Bytes entry_bytes() const { return bubblescope::entry_bytes(number); }
   Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
 };
 
 /// Some neighbouring rows of a matrix, where they lie.
 GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count);
+
+/// Some memory of a device or of the host. Not an owner.
+struct GpuPiece {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Some neighbouring entries of a matrix, where they lie.
+GpuPiece piece_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count);
+
+/// All of them.
+inline GpuPiece piece_of(const GpuMatrix& matrix) { return piece_of(matrix, 0, matrix.entries()); }
 
 /// A factor of a product: a matrix as it is, or turned over.
 struct GpuFactor {

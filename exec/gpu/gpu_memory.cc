@@ -61,7 +61,7 @@ Bytes gain_bytes(const Schedule& schedule, const TransformerShape& shape, std::i
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    const DeviceOptions& device) {
   const TransformerShape& shape = options.model;
-  const std::int64_t number = device.precision == Precision::kBfloat16 ? 2 : 4;
+  const Bytes number = entry_bytes(number_of(device.precision));
   const std::int32_t slices = schedule.shape.slices;
   const Bytes weights = weight_bytes(shape, slices, device, number);
   MemoryModel memory;

@@ -10,10 +10,6 @@ namespace bubblescope {
 
 namespace {
 
-BubblescopeNumber number_of(Precision precision) {
-  return precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
-}
-
 /// More than the host cannot train.
 void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
   const Schedule& schedule = job.schedule;
@@ -49,12 +45,6 @@ LayerStyle style_of(const DeviceOptions& device) {
 
 }  // namespace
 
-std::vector<GpuMatrix*> GpuTraining::MicrobatchState::kept() {
-  if (saved) return saved->matrices();
-  if (input.rows == 0) return {};
-  return {&input};
-}
-
 GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange)
     : machine_(machine),
       schedule_(job.schedule),
@@ -67,7 +57,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
       reductions_(machine, job.schedule, weights_),
       mail_(machine, job.schedule, options_.model, number_),
       data_(machine, job.schedule, options_),
-      evictions_(machine, job.schedule),
+      evictions_(machine, job),
       states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
                                        job.schedule.shape.microbatches *
                                        job.schedule.shape.slices)),
@@ -108,17 +98,34 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   }
   if (op.kind == OpKind::kReduceGrad) return reduce(instruction, stream);
   if (instruction.role != Role::kWork) return;
+  if (is_compute(op.kind)) layers_of(op).set_stream(stream);
+  note_pool(id, [&] { run(id, stream); });
+}
+
+/// What a rank's instruction takes and gives while it runs.
+void GpuTraining::note_pool(InstructionId id, const std::function<void()>& run) {
   enqueued_ = id;
   held_.begin(id);
-  GpuLayers& layers = *layers_[static_cast<std::size_t>(instruction.rank)];
-  if (is_compute(op.kind)) layers.set_stream(stream);
-  ActivationPool& pool = layers.pool();
+  const std::int32_t rank = program_.instructions[id].rank;
+  ActivationPool& pool = layers_[static_cast<std::size_t>(rank)]->pool();
   pool.set_user(id);
   pool.forget_peak();
   const Bytes before = pool.held();
-  run(id, stream);
+  run();
   pools_.begin(id);
-  pools_.change(id, instruction.rank, pool.held() - before, pool.peak() - before);
+  pools_.change(id, rank, pool.held() - before, pool.peak() - before);
+}
+
+GpuPieces GpuTraining::find_copied(InstructionId id) {
+  const Instruction& copy = program_.instructions[id];
+  const bool evicts = copy.op.kind == OpKind::kEvict;
+  if (!machine_.runs(copy.rank)) {
+    held_.begin(id);
+    return evicts ? keep(id, evictions_.expected(copy.op)) : give_up(id);
+  }
+  GpuPieces pieces;
+  note_pool(id, [&] { pieces = evicts ? let_go(copy) : make_room(copy); });
+  return pieces;
 }
 
 void GpuTraining::run(InstructionId id, void* stream) {
@@ -130,8 +137,11 @@ void GpuTraining::run(InstructionId id, void* stream) {
     case OpKind::kInputGrad: return compute_input_grad(op);
     case OpKind::kWeightGrad: return compute_weight_grad(op, stream);
     case OpKind::kBackward: compute_input_grad(op); return compute_weight_grad(op, stream);
-    case OpKind::kEvict: return move_out({id, instruction.rank, stream}, instruction);
-    case OpKind::kLoad: return move_back({id, instruction.rank, stream}, instruction);
+    case OpKind::kEvict: {
+      const GpuPieces from = let_go(instruction);
+      return evictions_.copy(keep(id, from), from, stream);
+    }
+    case OpKind::kLoad: return evictions_.copy(make_room(instruction), give_up(id), stream);
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
@@ -156,7 +166,7 @@ void GpuTraining::reduce(const Instruction& reduction, void* stream) {
 
 void GpuTraining::compute_forward(const Op& op) {
   const GpuStage& stage = weights_.read(op);
-  MicrobatchState& state = state_of(op);
+  GpuMicrobatch& state = state_of(op);
   const Slot next{Direction::kForward, op.stage + 1, op.microbatch, op.slice};
   const GpuMatrix output = stage.last ? GpuMatrix() : mail_.outbox(next);
   const bool is_kept = !schedule_.forward_only && state.recompute != Recompute::kFull;
@@ -179,7 +189,7 @@ void GpuTraining::compute_forward(const Op& op) {
 }
 
 void GpuTraining::compute_again(const Op& op) {
-  MicrobatchState& state = state_of(op);
+  GpuMicrobatch& state = state_of(op);
   if (!state.is_here) refuse(op, "what it starts from");
   const GpuStage& stage = weights_.read(op);
   state.complete = true;
@@ -193,7 +203,7 @@ void GpuTraining::compute_again(const Op& op) {
 
 void GpuTraining::compute_input_grad(const Op& op) {
   const GpuStage& stage = weights_.read(op);
-  MicrobatchState& state = state_of(op);
+  GpuMicrobatch& state = state_of(op);
   if (!state.saved || !state.complete || !state.is_here) refuse(op, "the whole of its forward");
   const auto slot = [&](std::int32_t reader) {
     return Slot{Direction::kBackward, reader, op.microbatch, op.slice};
@@ -210,7 +220,7 @@ void GpuTraining::compute_input_grad(const Op& op) {
 }
 
 void GpuTraining::compute_weight_grad(const Op& op, void* stream) {
-  MicrobatchState& state = state_of(op);
+  GpuMicrobatch& state = state_of(op);
   if (!state.work) refuse(op, "its input gradient");
   const Home home = weights_.homes().find(op);
   run_weight_grad(layers_of(op), weights_.stage(home), *state.work, data_.of(op));
@@ -219,25 +229,36 @@ void GpuTraining::compute_weight_grad(const Op& op, void* stream) {
   if (weights_.writes(op) && !inside_.updates) weights_.update(home, stream);
 }
 
-/// What is elsewhere counts as its keeper's, unless that is the host.
-void GpuTraining::move_out(const GpuEvictions::Copy& copy, const Instruction& evict) {
-  MicrobatchState& state = state_of(evict.op);
+/// What an EVICT copies away.
+GpuPieces GpuTraining::let_go(const Instruction& evict) {
+  GpuMicrobatch& state = state_of(evict.op);
   if (!std::exchange(state.is_here, false)) refuse(evict.op, "what its forward keeps");
-  const Bytes moved = state.held - context_bytes(evict.op);
-  state.elsewhere = evictions_.move_out(copy, layers_of(evict.op).pool(), state.kept());
+  GpuPieces left = leave(layers_of(evict.op).pool(), state.kept());
   hold(evict.op, context_bytes(evict.op));
-  if (evict.peer != evict.rank) held_.change(copy.id, evict.peer, moved);
+  return left;
 }
 
-void GpuTraining::move_back(const GpuEvictions::Copy& copy, const Instruction& load) {
-  MicrobatchState& state = state_of(load.op);
+/// Where a LOAD brings it back to.
+GpuPieces GpuTraining::make_room(const Instruction& load) {
+  GpuMicrobatch& state = state_of(load.op);
   if (std::exchange(state.is_here, true)) refuse(load.op, "the copy that it brings back");
-  const std::vector<GpuMatrix> elsewhere = std::exchange(state.elsewhere, {});
-  evictions_.move_back(copy, layers_of(load.op).pool(), elsewhere, state.kept());
-  Bytes moved = 0;
-  for (const GpuMatrix& matrix : elsewhere) moved += matrix.bytes();
-  hold(load.op, moved + context_bytes(load.op));
-  if (load.peer != load.rank) held_.change(copy.id, load.peer, -moved);
+  GpuPieces room = come_back(layers_of(load.op).pool(), state.kept());
+  hold(load.op, bytes_of(room) + context_bytes(load.op));
+  return room;
+}
+
+/// What is elsewhere counts as its keeper's, unless that is the host.
+GpuPieces GpuTraining::keep(InstructionId id, const GpuPieces& sizes) {
+  const Instruction& evict = program_.instructions[id];
+  if (evict.peer != evict.rank) held_.change(id, evict.peer, bytes_of(sizes));
+  return evictions_.keep(id, evict, sizes);
+}
+
+GpuPieces GpuTraining::give_up(InstructionId id) {
+  const Instruction& load = program_.instructions[id];
+  GpuPieces kept = evictions_.give_up(id, load);
+  if (load.peer != load.rank) held_.change(id, load.peer, -bytes_of(kept));
+  return kept;
 }
 
 /// The micro-batch now holds so many bytes on its rank.
@@ -250,7 +271,7 @@ std::size_t GpuTraining::rank_of(const Op& op) const {
   return static_cast<std::size_t>(schedule_.rank_of(op.stage, op.microbatch));
 }
 
-GpuTraining::MicrobatchState& GpuTraining::state_of(const Op& op) {
+GpuMicrobatch& GpuTraining::state_of(const Op& op) {
   const std::int64_t forwards = std::int64_t{schedule_.shape.microbatches} * schedule_.shape.slices;
   return states_[static_cast<std::size_t>(op.stage * forwards + schedule_.forward_index(op))];
 }
@@ -263,7 +284,7 @@ GpuMatrix GpuTraining::input_of(const Op& op) const {
 /// A slice's own part of what slices share, which counts with the slice.
 Bytes GpuTraining::context_bytes(const Op& op) const {
   const Bytes floats = bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
-  return number_ == kBubblescopeBfloat16 ? floats / 2 : floats;
+  return floats / entry_bytes(kBubblescopeFloat32) * entry_bytes(number_);
 }
 
 void GpuTraining::finish_step(const HeldMemory::Times& times) {

@@ -12,6 +12,7 @@
 #include "exec/gpu/gpu_evictions.h"
 #include "exec/gpu/gpu_lanes.h"
 #include "exec/gpu/gpu_mail.h"
+#include "exec/gpu/gpu_microbatch.h"
 #include "exec/gpu/gpu_reductions.h"
 #include "exec/gpu/held_memory.h"
 #include "exec/job.h"
@@ -42,6 +43,10 @@ class GpuTraining {
   /// Enqueues an instruction on a stream.
   void enqueue(InstructionId id, void* stream);
 
+  /// Instead, of a copy to a keeper in another process or back from it, at either end: what is to
+  /// be sent, or where it comes to, in the order of the other end.
+  GpuPieces find_copied(InstructionId id);
+
   /// While nothing runs: reads the losses, sums replicas' gradients, updates the weights. `times`
   /// say when what ranks hold was there at once.
   void finish_step(const HeldMemory::Times& times = {});
@@ -56,32 +61,21 @@ class GpuTraining {
   std::vector<EpilogueUse> epilogues() const;
 
  private:
-  /// Of a micro-batch, or of a slice of one, on a stage.
-  struct MicrobatchState {
-    std::optional<GpuActivations> saved;
-    GpuMatrix input;  ///< where everything is made again from it
-    std::optional<GpuWeightWork> work;
-    std::vector<GpuMatrix> elsewhere;  ///< what was evicted
-    Recompute recompute = Recompute::kNone;
-    bool complete = false;  ///< nothing of what is saved must be made again
-    bool is_here = false;   ///< not evicted
-    Bytes held = 0;
-
-    std::vector<GpuMatrix*> kept();
-  };
-
   void run(InstructionId id, void* stream);
   void reduce(const Instruction& reduction, void* stream);
   void compute_forward(const Op& op);
   void compute_again(const Op& op);
   void compute_input_grad(const Op& op);
   void compute_weight_grad(const Op& op, void* stream);
-  void move_out(const GpuEvictions::Copy& copy, const Instruction& evict);
-  void move_back(const GpuEvictions::Copy& copy, const Instruction& load);
+  void note_pool(InstructionId id, const std::function<void()>& run);
+  GpuPieces let_go(const Instruction& evict);
+  GpuPieces make_room(const Instruction& load);
+  GpuPieces keep(InstructionId id, const GpuPieces& sizes);
+  GpuPieces give_up(InstructionId id);
   void hold(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
   GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
-  MicrobatchState& state_of(const Op& op);
+  GpuMicrobatch& state_of(const Op& op);
   GpuMatrix input_of(const Op& op) const;
   const GpuSliceContext* context_of(const Op& op) {
     return contexts_.find(op, layers_of(op), weights_.read(op));
@@ -103,8 +97,8 @@ class GpuTraining {
   GpuMail mail_;
   GpuData data_;
   GpuEvictions evictions_;
-  std::optional<CertainOrder> order_;    ///< where ranks' memory is used on several streams
-  std::vector<MicrobatchState> states_;  ///< [stage * forwards + Schedule::forward_index]
+  std::optional<CertainOrder> order_;  ///< where ranks' memory is used on several streams
+  std::vector<GpuMicrobatch> states_;  ///< [stage * forwards + Schedule::forward_index]
   GpuContexts contexts_;
   HeldMemory held_;   ///< between ops
   HeldMemory pools_;  ///< while they run, too

@@ -19,25 +19,9 @@ GpuStage outline(const Schedule& schedule, const TransformerShape& shape, std::i
   made.shape = shape;
   made.first = schedule.is_first(stage);
   made.last = schedule.is_last(stage);
-  const auto add = [&](std::int32_t rows, std::int32_t columns) {
-    const GpuMatrix floats{nullptr, rows, columns, kBubblescopeFloat32};
-    made.weights.push_back({floats, {nullptr, rows, columns, number}, floats});
-  };
-  if (made.first) {
-    add(shape.vocabulary, shape.width);
-    add(shape.sequence, shape.width);
-  }
-  for (std::int32_t block = 0; block < shape.blocks_per_stage; ++block) {
-    add(1, shape.width);
-    add(shape.width, 3 * shape.width);
-    add(shape.width, shape.width);
-    add(1, shape.width);
-    add(shape.width, shape.inner());
-    add(shape.inner(), shape.width);
-  }
-  if (made.last) {
-    add(1, shape.width);
-    add(shape.width, shape.vocabulary);
+  for (const WeightOutline& weight : outline_weights(shape, made.first, made.last)) {
+    const GpuMatrix floats{nullptr, weight.rows, weight.columns, kBubblescopeFloat32};
+    made.weights.push_back({floats, {nullptr, weight.rows, weight.columns, number}, floats});
   }
   return made;
 }
@@ -54,8 +38,10 @@ class StageTrial {
     for (std::int32_t slice = 0; slice < slices; ++slice) {
       SlicePool& pool = pools[static_cast<std::size_t>(slice)];
       pool.forward = watch([&] { go_forward(slice); });
-      for (const GpuMatrix* const matrix : saved_of(slice).matrices())
-        if (matrix->pooled) pool.kept += matrix->bytes();
+      for (const GpuMatrix& matrix : kept_of(slice)) {
+        pool.leaving.push_back(matrix.bytes());
+        if (matrix.pooled) pool.kept += matrix.bytes();
+      }
     }
     for (std::int32_t slice = slices; slice-- > 0 && !schedule_.forward_only;) {
       SlicePool& pool = pools[static_cast<std::size_t>(slice)];
@@ -90,6 +76,15 @@ class StageTrial {
   }
 
   GpuActivations& saved_of(std::int32_t slice) { return saved_[static_cast<std::size_t>(slice)]; }
+
+  /// By the forward, for the backward.
+  std::vector<GpuMatrix> kept_of(std::int32_t slice) {
+    if (recompute_ == Recompute::kFull && stage_.first) return {};
+    if (recompute_ == Recompute::kFull) return {between(slice)};
+    std::vector<GpuMatrix> kept;
+    for (const GpuMatrix* const matrix : saved_of(slice).matrices()) kept.push_back(*matrix);
+    return kept;
+  }
 
   const GpuSliceContext* context() {
     if (schedule_.shape.slices == 1) return nullptr;
@@ -151,8 +146,7 @@ PoolChange PoolChange::then(const PoolChange& other) const {
 
 std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
                                  const DeviceOptions& device, std::int32_t stage) {
-  const auto number =
-      device.precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
+  const BubblescopeNumber number = number_of(device.precision);
   const GpuMachine machine(counting_gpu_calls(), 1, Share::kStreams);
   GpuLayers layers(machine, 0, {number, device.attention});
   bool is_made_again = false;

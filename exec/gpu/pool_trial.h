@@ -22,7 +22,8 @@ struct SlicePool {
   PoolChange recompute;
   PoolChange input_grad;
   PoolChange weight_grad;
-  Bytes kept = 0;  ///< that leave and come back where it is evicted
+  std::vector<Bytes> leaving;  ///< matrix by matrix, what is copied where it is evicted;
+  Bytes kept = 0;              ///< so much of it is the pool's
 };
 
 /// [slice]. Slices go forward from the first to the last, and back.

@@ -1,60 +1,44 @@
 // The gradient of attention's queries, tile of keys by tile of keys.
 #pragma once
 
-#include "exec/gpu/attention_tiles.cuh"
+#include "exec/gpu/query_rows.cuh"
 
 namespace bubblescope {
 
 /// Adds to the queries' part of `grad`, and writes `dots`: per row, its mixed * mixed_grad.
 template <class Value>
-__global__ void query_grad_kernel(Value* grad, float* dots, AttentionBackward<Value> of,
+__global__ void query_grad_kernel(Value* grad, float* dots, AttentionBackward<Value> from,
                                   AttentionGrid grid) {
   __shared__ Tile keys, values;
   __shared__ float queries[kAttentionWarps][kMostHeadWidth], grads[kAttentionWarps][kMostHeadWidth],
       slopes[kAttentionWarps][kTileRows];
-  const HeadPlace at(grid, grid.count);
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  const int query = at.first + warp;
-  const bool asks = query < grid.count;
-  const int position = grid.begin + query;
-  const std::int64_t first_row = std::int64_t{at.sequence} * grid.sequence;
-  const std::int64_t row = std::int64_t{at.sequence} * grid.count + query;
-  const std::int64_t step = 3 * std::int64_t{grid.heads} * grid.width;
+  const QueryRow of(grid);
+  const int warp = of.warp, lane = of.lane;
+  const std::int64_t entry = entry_of(grid, of.first_row + of.position, of.at.head, 0, 3);
+  const std::int64_t mixed = entry_of(grid, of.mixed_row, of.at.head, 0, 1);
+  const std::int64_t number = of.mixed_row * grid.heads + of.at.head;
+  load_row(queries[warp], from.qkv + entry, grid.width, of.asks);
+  load_row(grads[warp], from.mixed_grad + mixed, grid.width, of.asks);
   float product = 0;
-  for (int column = lane; column < grid.width && asks; column += kWarp) {
-    const std::int64_t entry = entry_of(grid, row, at.head, 0, 1) + column;
-    queries[warp][column] =
-        to_float(of.qkv[entry_of(grid, first_row + position, at.head, 0, 3) + column]);
-    grads[warp][column] = to_float(of.mixed_grad[entry]);
-    product += grads[warp][column] * to_float(of.mixed[entry]);
-  }
+  for (int column = lane; column < grid.width && of.asks; column += kWarp)
+    product += grads[warp][column] * to_float(from.mixed[mixed + column]);
   product = over_warp(product, Add());
-  const float log = asks ? of.logs[row * grid.heads + at.head] : 0.0F;
-  if (asks && lane == 0) dots[row * grid.heads + at.head] = product;
-  const int end = grid.begin + (at.first + kAttentionWarps < grid.count ? at.first + kAttentionWarps
-                                                                        : grid.count);
+  const float log = of.asks ? from.logs[number] : 0.0F;
+  if (of.asks && lane == 0) dots[number] = product;
   float made[kColumnsPerLane] = {};
-  for (int tile = 0; tile < end; tile += kTileRows) {
-    __syncthreads();
-    load_tile(keys, of.qkv + entry_of(grid, first_row + tile, at.head, 1, 3), step, end - tile,
-              grid.width);
-    load_tile(values, of.qkv + entry_of(grid, first_row + tile, at.head, 2, 3), step, end - tile,
-              grid.width);
-    __syncthreads();
+  for (int tile = 0; tile < of.end; tile += kTileRows) {
+    load_keys_and_values(keys, values, from.qkv, grid, of, tile);
     float slope = 0;
-    if (asks && tile + lane <= position)
+    if (of.asks && tile + lane <= of.position)
       slope = expf(grid.scale * dot(queries[warp], keys[lane], grid.width) - log) *
               (dot(grads[warp], values[lane], grid.width) - product);
     slopes[warp][lane] = slope;
     __syncthreads();
     for (int part = 0; part * kWarp + lane < grid.width; ++part)
-      for (int key = 0; key < kTileRows; ++key)
-        made[part] += slopes[warp][key] * keys[key][part * kWarp + lane];
+      made[part] = add_column(made[part], slopes[warp], keys, part * kWarp + lane);
   }
-  if (!asks) return;
-  for (int part = 0; part * kWarp + lane < grid.width; ++part)
-    add_to(grad[entry_of(grid, first_row + position, at.head, 0, 3) + part * kWarp + lane],
-           grid.scale * made[part]);
+  if (!of.asks) return;
+  add_row(grad + entry, made, grid.scale, grid.width);
 }
 
 }  // namespace bubblescope

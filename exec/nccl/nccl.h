@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/gpu/gpu_matrix.h"
 #include "exec/nccl/calls.h"
 #include "exec/nccl/rank_plan.h"
 
@@ -47,10 +48,7 @@ class NcclRanks {
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  struct Buffer {
-    void* data = nullptr;
-    std::size_t bytes = 0;
-  };
+  using Buffer = GpuPiece;
 
   // Each returns when it is on the stream, perhaps long before it has run. `group` is an index of
   // the constructor's groups, to which this rank belongs; empty: all ranks.

@@ -96,7 +96,7 @@ std::string NcclCrew::describe() const {
 
 GpuStepWork NcclCrew::make_work(const JobRequest& job) {
   GpuWork work;
-  FindBuffer find;
+  FindBuffers find;
   std::function<void()> begin;
   if (training_) {
     work = [this](InstructionId id, void* stream) { training_->enqueue(id, stream); };
@@ -112,14 +112,15 @@ GpuStepWork NcclCrew::make_work(const JobRequest& job) {
           begin, false, std::move(outside)};
 }
 
-/// Where time is only played, the sender lets the message's pass before it goes.
-void NcclCrew::put(InstructionId id, const GpuWork& work, const FindBuffer& find, void* stream) {
+/// Where time is only played, the sender lets the message's pass before it goes, and the rank that
+/// evicts that of its copies.
+void NcclCrew::put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream) {
   const std::vector<Transfer>& transfers = plan_.transfers[id];
   if (transfers.empty()) return work(plan_.origin[id], stream);
   const bool sends = std::any_of(transfers.begin(), transfers.end(), [&](const Transfer& transfer) {
     return transfer.sends && is_message(program_.instructions[transfer.id]);
   });
-  if (!training_ && sends) work(plan_.origin[id], stream);
+  if (!training_ && (sends || is_own(id))) work(plan_.origin[id], stream);
   wires_->carry(id, find, stream);
 }
 
@@ -168,6 +169,14 @@ std::vector<RankPart> NcclCrew::fold(std::vector<RankPart> parts) const {
   return parts;
 }
 
+/// Whether it is an instruction of this rank's lanes: no end of a message or token, nor what this
+/// rank keeps for another.
+bool NcclCrew::is_own(InstructionId planned) const {
+  const std::vector<Transfer>& transfers = plan_.transfers[planned];
+  return transfers.empty() || (transfers[0].freight != Freight::kMessages &&
+                               program_.instructions[plan_.origin[planned]].rank == part_.rank);
+}
+
 /// From this device's zero to the beginning of the step, and from the plan to the whole Program.
 RankPart NcclCrew::translate(RankResult result) const {
   const ZeroTime& zero = step_->zero_time();
@@ -178,10 +187,10 @@ RankPart NcclCrew::translate(RankResult result) const {
   part.result.reason = result.reason;
   part.result.failure = result.failure;
   for (const Stand& stand : result.stopped)
-    if (plan_.transfers[stand.at].empty()) part.result.stopped.push_back(translate(stand));
+    if (is_own(stand.at)) part.result.stopped.push_back(translate(stand));
   for (const Span& span : result.spans) {
     const Span own{plan_.origin[span.id], span.start + shift, span.end + shift};
-    if (plan_.transfers[span.id].empty()) part.result.spans.push_back(own);
+    if (is_own(span.id)) part.result.spans.push_back(own);
     for (const Transfer& transfer : plan_.transfers[span.id]) {
       if (!is_message(program_.instructions[transfer.id])) continue;
       auto& list = transfer.sends ? part.result.spans : part.arrivals;

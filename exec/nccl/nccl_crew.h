@@ -31,10 +31,11 @@ class NcclCrew {
 
  private:
   GpuStepWork make_work(const JobRequest& job);
-  void put(InstructionId id, const GpuWork& work, const FindBuffer& find, void* stream);
+  void put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
   OutsideNews listen(std::size_t ended);
   std::vector<RankPart> run_step();
   std::vector<RankPart> fold(std::vector<RankPart> parts) const;
+  bool is_own(InstructionId planned) const;
   RankPart translate(RankResult result) const;
   Stand translate(Stand stand) const;
 

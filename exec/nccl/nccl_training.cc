@@ -19,10 +19,6 @@ std::vector<bool> find_reduced(const Schedule& schedule, const Program& program)
   return reduced;
 }
 
-NcclRanks::Buffer buffer_of(const GpuMatrix& matrix) {
-  return {matrix.data, static_cast<std::size_t>(matrix.bytes())};
-}
-
 }  // namespace
 
 NcclTraining::NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
@@ -59,11 +55,12 @@ void NcclTraining::enqueue(InstructionId id, void* stream) {
   if (op.kind == OpKind::kReshard) drop(op.stage, stream);
 }
 
-NcclRanks::Buffer NcclTraining::find(const Transfer& transfer) const {
+std::vector<NcclRanks::Buffer> NcclTraining::find(const Transfer& transfer) {
+  if (transfer.freight != Freight::kMessages) return training_.find_copied(transfer.id);
   const Instruction& instruction = program_.instructions[transfer.id];
   if (!is_message(instruction)) return {};
   const GpuMessage message = training_.find_message(instruction.op);
-  return buffer_of(transfer.sends ? message.from : message.to);
+  return {piece_of(transfer.sends ? message.from : message.to)};
 }
 
 /// Of a stage whose parameters are shared out, within a step, for each owner its own.
@@ -73,7 +70,7 @@ void NcclTraining::sum(std::int32_t stage, void* stream) const {
   if (wires_->gathers(stage) && reduced_inside_[static_cast<std::size_t>(stage)])
     return wires_->sum_shards(stage, gradients, stream);
   std::vector<NcclRanks::Buffer> buffers;
-  for (const GpuMatrix& gradient : gradients) buffers.push_back(buffer_of(gradient));
+  for (const GpuMatrix& gradient : gradients) buffers.push_back(piece_of(gradient));
   wires_->sum(stage, buffers, stream);
 }
 
@@ -87,15 +84,12 @@ void NcclTraining::gather(std::int32_t stage, void* stream) const {
 /// the gradients show it.
 void NcclTraining::drop(std::int32_t stage, void* stream) const {
   for (const GpuWeight& weight : weights_of(stage)) {
-    const auto bytes = static_cast<std::size_t>(weight.value.bytes());
-    const auto entries = static_cast<std::size_t>(weight.value.rows) *
-                         static_cast<std::size_t>(weight.value.columns);
-    const std::size_t size = bytes / entries;
+    const std::size_t entries = weight.value.entries();
     const Shard own = shard_of(entries, part_.copy, part_.copies);
-    auto* const data = static_cast<char*>(weight.value.data);
-    if (own.begin > 0) machine_.gpu().clear(data, own.begin * size, stream);
-    if (own.end() < entries)
-      machine_.gpu().clear(data + own.end() * size, bytes - own.end() * size, stream);
+    for (const Shard& other : {Shard{0, own.begin}, Shard{own.end(), entries - own.end()}}) {
+      const GpuPiece piece = piece_of(weight.value, other.begin, other.count);
+      if (piece.bytes > 0) machine_.gpu().clear(piece.data, piece.bytes, stream);
+    }
   }
 }
 

@@ -19,9 +19,10 @@ class NcclTraining {
   void connect(NcclWires& wires) { wires_ = &wires; }
 
   void begin_step() { training_.begin_step(); }
-  /// Enqueues what is no message.
+  /// Enqueues what nothing is sent for.
   void enqueue(InstructionId id, void* stream);
-  NcclRanks::Buffer find(const Transfer& transfer) const;
+  /// Once for every transfer, in their order.
+  std::vector<NcclRanks::Buffer> find(const Transfer& transfer);
 
   // While nothing runs; all processes call them in the same order:
   void finish_step() { training_.finish_step(); }

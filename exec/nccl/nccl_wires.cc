@@ -98,7 +98,7 @@ void NcclWires::warm_up() {
   for (const Link& link : plan_.links)
     if (link.from == part_.rank || link.to == part_.rank) {
       const bool sends = link.from == part_.rank;
-      const Transfer token{kNoInstruction, sends, sends ? link.to : link.from};
+      const Transfer token{kNoInstruction, sends, sends ? link.to : link.from, link.freight};
       carry_one(token, group_of(token), {}, stream.get());
     }
   std::vector<Transfer> everyone;
@@ -130,7 +130,7 @@ void NcclWires::warm_up_group(std::size_t group, void* stream) {
   }
 }
 
-void NcclWires::carry(InstructionId id, const FindBuffer& find, void* stream) {
+void NcclWires::carry(InstructionId id, const FindBuffers& find, void* stream) {
   const std::vector<Transfer>& transfers = plan_.transfers[id];
   if (!plan_.is_group[id]) {
     for (const Transfer& transfer : transfers)
@@ -142,22 +142,29 @@ void NcclWires::carry(InstructionId id, const FindBuffer& find, void* stream) {
   });
 }
 
+/// What consists of several pieces starts as one.
 void NcclWires::carry_one(const Transfer& transfer, std::optional<std::size_t> group,
-                          const FindBuffer& find, void* stream) {
-  NcclRanks::Buffer buffer;
-  if (find) buffer = find(transfer);
-  if (buffer.data == nullptr)
-    buffer = {static_cast<char*>(tokens_.get()) + (transfer.sends ? 0 : kTokenBytes), kTokenBytes};
+                          const FindBuffers& find, void* stream) {
+  std::vector<NcclRanks::Buffer> buffers;
+  if (find) buffers = find(transfer);
+  if (buffers.empty())
+    buffers = {
+        {static_cast<char*>(tokens_.get()) + (transfer.sends ? 0 : kTokenBytes), kTokenBytes}};
   const std::int32_t peer = part_.process_of(transfer.peer, part_.copy);
-  if (transfer.sends)
-    ranks_->send(group, peer, buffer, stream);
-  else
-    ranks_->receive(group, peer, buffer, stream);
+  const auto carry = [&] {
+    for (const NcclRanks::Buffer& buffer : buffers)
+      if (transfer.sends)
+        ranks_->send(group, peer, buffer, stream);
+      else
+        ranks_->receive(group, peer, buffer, stream);
+  };
+  if (buffers.size() == 1) return carry();
+  ranks_->together(group, carry);
 }
 
 std::optional<std::size_t> NcclWires::group_of(const Transfer& transfer) const {
-  const Link link =
-      transfer.sends ? Link{part_.rank, transfer.peer} : Link{transfer.peer, part_.rank};
+  const Link link = transfer.sends ? Link{part_.rank, transfer.peer, transfer.freight}
+                                   : Link{transfer.peer, part_.rank, transfer.freight};
   const auto found = std::find(plan_.links.begin(), plan_.links.end(), link);
   return static_cast<std::size_t>(part_.copy) * plan_.links.size() +
          static_cast<std::size_t>(found - plan_.links.begin());
@@ -185,13 +192,10 @@ std::vector<NcclRanks::Piece> NcclWires::pieces_of(std::int32_t stage,
                                                    const std::vector<GpuMatrix>& matrices) const {
   std::vector<NcclRanks::Piece> pieces;
   for (const GpuMatrix& matrix : matrices) {
-    const auto entries =
-        static_cast<std::size_t>(matrix.rows) * static_cast<std::size_t>(matrix.columns);
-    const std::size_t size = static_cast<std::size_t>(matrix.bytes()) / entries;
     for (std::int32_t copy = 0; copy < part_.copies; ++copy) {
-      const Shard shard = shard_of(entries, copy, part_.copies);
+      const Shard shard = shard_of(matrix.entries(), copy, part_.copies);
       if (shard.count == 0) continue;
-      pieces.push_back({{static_cast<char*>(matrix.data) + shard.begin * size, shard.count * size},
+      pieces.push_back({piece_of(matrix, shard.begin, shard.count),
                         part_.process_of(rank_of(schedule_, stage), copy)});
     }
   }

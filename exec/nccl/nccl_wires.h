@@ -15,8 +15,9 @@
 
 namespace bubblescope {
 
-/// Where the bytes of a message are, at the end that is here.
-using FindBuffer = std::function<NcclRanks::Buffer(const Transfer& transfer)>;
+/// Where the bytes of a transfer are, at the end that is here: as many buffers, of the same sizes,
+/// as at the other end.
+using FindBuffers = std::function<std::vector<NcclRanks::Buffer>(const Transfer& transfer)>;
 
 class NcclWires {
  public:
@@ -27,7 +28,7 @@ class NcclWires {
             const RankPlan& plan, StepLink& outside);
 
   /// Puts an instruction's transfers on a stream.
-  void carry(InstructionId id, const FindBuffer& find, void* stream);
+  void carry(InstructionId id, const FindBuffers& find, void* stream);
 
   /// Whether another process has a replica of a stage.
   bool is_shared(std::int32_t stage) const { return group_of_stage(stage).has_value(); }
@@ -57,8 +58,8 @@ class NcclWires {
                                           const std::vector<GpuMatrix>& matrices) const;
   std::optional<std::size_t> group_of_stage(std::int32_t stage) const;
   std::optional<std::size_t> group_of(const Transfer& transfer) const;
-  void carry_one(const Transfer& transfer, std::optional<std::size_t> group, const FindBuffer& find,
-                 void* stream);
+  void carry_one(const Transfer& transfer, std::optional<std::size_t> group,
+                 const FindBuffers& find, void* stream);
   void add_gathering_groups();
   void warm_up();
   void warm_up_group(std::size_t group, void* stream);

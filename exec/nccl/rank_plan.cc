@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "exec/gpu/stream_plan.h"
@@ -85,6 +86,23 @@ struct Wiring {
   std::vector<Link> links;
 };
 
+/// An eviction to another rank's memory, or the way back.
+bool crosses_ranks(const Instruction& instruction) {
+  return is_copy(instruction.op.kind) && instruction.peer != instruction.rank;
+}
+
+/// From the rank that evicts to its keeper, or back.
+Link link_of(const Instruction& copy) {
+  if (copy.op.kind == OpKind::kEvict) return {copy.rank, copy.peer, Freight::kEvicted};
+  return {copy.peer, copy.rank, Freight::kLoaded};
+}
+
+std::string to_string(const Link& link) {
+  constexpr const char* kKinds[] = {"", " evicted", " loaded"};
+  return std::to_string(link.from) + ">" + std::to_string(link.to) +
+         kKinds[static_cast<std::size_t>(link.freight)];
+}
+
 /// Posts and waits at the two ends of messages are NCCL's own affair.
 bool asks_for_token(const Program& program, InstructionId dependency, InstructionId id) {
   const Instruction& from = program.instructions[dependency];
@@ -101,20 +119,24 @@ Wiring wire(const Program& program) {
     wiring.runs.clear();
   wiring.of_post.resize(program.size());
   wiring.told.resize(program.size());
-  std::set<std::pair<std::int32_t, std::int32_t>> links;
+  std::set<std::tuple<std::int32_t, std::int32_t, Freight>> links;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (is_message(instruction) && wiring.runs.empty())
-      links.insert({instruction.rank, instruction.peer});
+      links.insert({instruction.rank, instruction.peer, Freight::kMessages});
+    if (crosses_ranks(instruction)) {
+      const Link link = link_of(instruction);
+      links.insert({link.from, link.to, link.freight});
+    }
     for (const InstructionId dependency : program.dependencies_of(id)) {
       if (is_message(instruction) && stands_for_message(program.instructions[dependency]))
         wiring.of_post[dependency].push_back(id);
       if (!asks_for_token(program, dependency, id)) continue;
       wiring.told[dependency].insert(instruction.rank);
-      links.insert({program.instructions[dependency].rank, instruction.rank});
+      links.insert({program.instructions[dependency].rank, instruction.rank, Freight::kMessages});
     }
   }
-  for (const auto& [from, to] : links) wiring.links.push_back({from, to});
+  for (const auto& [from, to, freight] : links) wiring.links.push_back({from, to, freight});
   return wiring;
 }
 
@@ -148,9 +170,7 @@ class RankCut {
     return known != named_.end() ? known->second : named_[name] = add_lane(name);
   }
 
-  std::uint32_t lane_of_link(std::int32_t from, std::int32_t to) {
-    return lane_called(std::to_string(from) + ">" + std::to_string(to));
-  }
+  std::uint32_t lane_of_link(const Link& link) { return lane_called(to_string(link)); }
 
   void take(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
@@ -158,16 +178,33 @@ class RankCut {
       if (wiring_.runs.empty()) add_message(id);
       return;
     }
+    if (crosses_ranks(instruction) && instruction.peer == rank_) return keep(id);
     if (instruction.rank != rank_) {
       if (wiring_.told[id].count(rank_) != 0) add_transfer({id, false, instruction.rank});
       return;
     }
     Instruction own = instruction;
     own.lane = instruction.lane != kNoLane ? lane_[instruction.lane]
-                                           : lane_of_link(instruction.rank, instruction.peer);
+                                           : lane_of_link({instruction.rank, instruction.peer});
     local_[id] = add(own, id, program_.dependencies_of(id));
+    if (crosses_ranks(instruction)) {
+      const Link link = link_of(instruction);
+      plan_.transfers[local_[id]] = {{id, link.from == rank_, instruction.peer, link.freight}};
+    }
     for (const std::int32_t rank : wiring_.told[id]) add_transfer({id, true, rank});
     if (const auto run = wiring_.runs.find(id); run != wiring_.runs.end()) add_group(run->second);
+  }
+
+  /// The keeper's end of a copy. What it sends back, it must have got before.
+  void keep(InstructionId id) {
+    const Instruction& copy = program_.instructions[id];
+    const Link link = link_of(copy);
+    Instruction own = copy;
+    own.lane = lane_of_link(link);
+    own.rank = rank_;
+    own.peer = copy.rank;
+    local_[id] = add(own, id, program_.dependencies_of(id));
+    plan_.transfers[local_[id]] = {{id, link.from == rank_, copy.rank, link.freight}};
   }
 
   void add_message(InstructionId id) {
@@ -181,7 +218,7 @@ class RankCut {
     Instruction own = program_.instructions[transfer.id];
     const bool is_token = !is_message(own);
     own.lane =
-        transfer.sends ? lane_of_link(rank_, transfer.peer) : lane_of_link(transfer.peer, rank_);
+        lane_of_link(transfer.sends ? Link{rank_, transfer.peer} : Link{transfer.peer, rank_});
     own.rank = rank_;
     own.peer = transfer.peer;
     const InstructionId maker[] = {transfer.id};

@@ -5,8 +5,10 @@
 //   rank 1's plan   lane "0>1": receive          lane "compute": 1F0, waits for the receive
 //
 // A lane is a stream. Each directed link has a lane of its own at both ends, with its messages in
-// one order. Where the p2p mode posts runs of neighbours as one (batched), a run is one instruction
-// in the lane "group": one ncclGroup, which is over when all of it is.
+// one order. Copies to a keeper on another rank, and back, are links of their own, beside messages:
+// the rank that evicts has them in its lanes of copies, the keeper in lanes "0>3 evicted" and
+// "3>0 loaded". Where the p2p mode posts runs of neighbours as one (batched), a run is one
+// instruction in the lane "group": one ncclGroup, which is over when all of it is.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +19,19 @@
 
 namespace bubblescope {
 
-/// One end of a message, or of a token that says that an instruction has ended.
+/// What goes over a link: nothing waits for what goes over another.
+enum class Freight : std::uint8_t {
+  kMessages,  ///< and tokens
+  kEvicted,
+  kLoaded,
+};
+
+/// One end of a message, of a copy, or of a token that says that an instruction has ended.
 struct Transfer {
-  InstructionId id = 0;  ///< of the whole Program: the message, or what has ended
+  InstructionId id = 0;  ///< of the whole Program: the message, the copy, or what has ended
   bool sends = false;
   std::int32_t peer = 0;
+  Freight freight = Freight::kMessages;
 
   bool operator==(const Transfer&) const = default;
 };
@@ -33,6 +43,7 @@ using Members = std::vector<std::int32_t>;
 struct Link {
   std::int32_t from = 0;
   std::int32_t to = 0;
+  Freight freight = Freight::kMessages;
 
   bool operator==(const Link&) const = default;
 };
@@ -48,8 +59,9 @@ struct RankPlan {
 
 /// Of other ranks, a rank waits for messages and for what collectives ask (by tokens); it waits for
 /// no posts of theirs, as NCCL's transfers wait for their other end by themselves. No plan waits
-/// for ever where the Program does not: all ends of a link stand in an order that the Program
-/// allows.
+/// for ever where the Program does not: every lane, and so both ends of every link, has its
+/// instructions in one order of the whole Program, in which what is waited for comes first. Of all
+/// that has not ended, the first in that order heads its lanes and waits for nothing.
 RankPlan plan_rank(const Program& program, std::int32_t rank);
 
 /// Splits of all ranks into disjoint groups, such that every group is in one of them: [split] ->

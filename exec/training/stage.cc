@@ -17,65 +17,49 @@ float draw(std::mt19937_64& random) {
   return static_cast<float>(sum - 6);
 }
 
-/// Adds weights to a stage that is being made.
-class StageMaker {
- public:
-  explicit StageMaker(const StagePlan& plan)
-      : random_(plan.seed * 1'000'003 + static_cast<std::uint64_t>(plan.stage)) {
-    stage_.shape = plan.shape;
-    stage_.first = plan.stage == 0;
-    stage_.last = plan.stage + 1 == plan.stages;
-  }
-
-  /// Entries vary so that a product of `columns` of them keeps its size.
-  void add_matrix(const std::string& name, std::int32_t rows, std::int32_t columns) {
-    Matrix weight(rows, columns);
-    const float scale = 1 / std::sqrt(static_cast<float>(rows));
-    for (float& value : weight.values) value = scale * draw(random_);
-    add(name, std::move(weight));
-  }
-
-  void add_gain(const std::string& name) {
-    Matrix gain(1, stage_.shape.width);
-    for (float& value : gain.values) value = 1;
-    add(name, std::move(gain));
-  }
-
-  Stage take() { return std::move(stage_); }
-
- private:
-  void add(const std::string& name, Matrix weight) {
-    stage_.names.push_back(name);
-    stage_.weights.push_back(std::move(weight));
-  }
-
-  std::mt19937_64 random_;
-  Stage stage_;
-};
+/// Entries vary so that a product of `columns` of them keeps its size.
+Matrix make_weight(const WeightOutline& outline, std::mt19937_64& random) {
+  Matrix weight(outline.rows, outline.columns);
+  const float scale = 1 / std::sqrt(static_cast<float>(outline.rows));
+  for (float& value : weight.values) value = outline.is_gain ? 1 : scale * draw(random);
+  return weight;
+}
 
 }  // namespace
 
-Stage make_stage(const StagePlan& plan) {
-  const TransformerShape& shape = plan.shape;
-  StageMaker maker(plan);
-  if (plan.stage == 0) {
-    maker.add_matrix("embedding", shape.vocabulary, shape.width);
-    maker.add_matrix("position", shape.sequence, shape.width);
+std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool first, bool last) {
+  const std::int32_t width = shape.width;
+  std::vector<WeightOutline> weights;
+  if (first) {
+    weights.push_back({"embedding", shape.vocabulary, width});
+    weights.push_back({"position", shape.sequence, width});
   }
   for (std::int32_t block = 0; block < shape.blocks_per_stage; ++block) {
     const std::string prefix = "block" + std::to_string(block) + ".";
-    maker.add_gain(prefix + "attention_gain");
-    maker.add_matrix(prefix + "qkv", shape.width, 3 * shape.width);
-    maker.add_matrix(prefix + "out", shape.width, shape.width);
-    maker.add_gain(prefix + "mlp_gain");
-    maker.add_matrix(prefix + "up", shape.width, shape.inner());
-    maker.add_matrix(prefix + "down", shape.inner(), shape.width);
+    weights.push_back({prefix + "attention_gain", 1, width, true});
+    weights.push_back({prefix + "qkv", width, 3 * width});
+    weights.push_back({prefix + "out", width, width});
+    weights.push_back({prefix + "mlp_gain", 1, width, true});
+    weights.push_back({prefix + "up", width, shape.inner()});
+    weights.push_back({prefix + "down", shape.inner(), width});
   }
-  if (plan.stage + 1 == plan.stages) {
-    maker.add_gain("head_gain");
-    maker.add_matrix("head", shape.width, shape.vocabulary);
+  if (!last) return weights;
+  weights.push_back({"head_gain", 1, width, true});
+  weights.push_back({"head", width, shape.vocabulary});
+  return weights;
+}
+
+Stage make_stage(const StagePlan& plan) {
+  std::mt19937_64 random(plan.seed * 1'000'003 + static_cast<std::uint64_t>(plan.stage));
+  Stage stage;
+  stage.shape = plan.shape;
+  stage.first = plan.stage == 0;
+  stage.last = plan.stage + 1 == plan.stages;
+  for (const WeightOutline& outline : outline_weights(plan.shape, stage.first, stage.last)) {
+    stage.names.push_back(outline.name);
+    stage.weights.push_back(make_weight(outline, random));
   }
-  return maker.take();
+  return stage;
 }
 
 Stage as_read(const Stage& masters) {

@@ -40,6 +40,17 @@ struct StagePlan {
   std::uint64_t seed = 1;
 };
 
+/// A weight without its entries.
+struct WeightOutline {
+  std::string name;
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  bool is_gain = false;
+};
+
+/// Of a stage, in their order.
+std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool first, bool last);
+
 /// The same plan gives the same weights, bit for bit.
 Stage make_stage(const StagePlan& plan);
 

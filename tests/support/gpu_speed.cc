@@ -24,10 +24,6 @@ constexpr int kTimes = 5;
 constexpr int kProductsAtOnce = 20;
 constexpr std::int32_t kMicrobatches = 8;
 
-BubblescopeNumber number_of(Precision precision) {
-  return precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
-}
-
 Nanos median(std::vector<Nanos> times) {
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -79,7 +80,7 @@ class Wire {
   bool is_through(std::size_t rank, InstructionId id) const {
     const auto& transfers = plans_[rank].transfers[id];
     return std::all_of(transfers.begin(), transfers.end(), [&](const Transfer& own) {
-      const Transfer other{own.id, !own.sends, static_cast<std::int32_t>(rank)};
+      const Transfer other{own.id, !own.sends, static_cast<std::int32_t>(rank), own.freight};
       const RankPlan& peer = plans_[static_cast<std::size_t>(own.peer)];
       for (InstructionId at = 0; at < peer.program.size(); ++at)
         if (std::count(peer.transfers[at].begin(), peer.transfers[at].end(), other) != 0)
@@ -93,7 +94,9 @@ class Wire {
   std::vector<std::vector<bool>> started_;
 };
 
-using Sequences = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<InstructionId>>;
+/// By sender, receiver and kind.
+using Sequences =
+    std::map<std::tuple<std::int32_t, std::int32_t, Freight>, std::vector<InstructionId>>;
 
 /// What goes over each directed link, in the order of one end.
 Sequences sequences_of(const Plans& plans, bool sends) {
@@ -102,9 +105,15 @@ Sequences sequences_of(const Plans& plans, bool sends) {
     for (const auto& transfers : plans[static_cast<std::size_t>(rank)].transfers)
       for (const Transfer& transfer : transfers)
         if (transfer.sends == sends)
-          all[sends ? std::pair(rank, transfer.peer) : std::pair(transfer.peer, rank)].push_back(
-              transfer.id);
+          all[{sends ? rank : transfer.peer, sends ? transfer.peer : rank, transfer.freight}]
+              .push_back(transfer.id);
   return all;
+}
+
+/// Messages, and copies to other ranks and back.
+bool crosses(const Instruction& instruction) {
+  return is_message(instruction) ||
+         (is_copy(instruction.op.kind) && instruction.peer != instruction.rank);
 }
 
 void expect_sound(const Program& program) {
@@ -113,10 +122,9 @@ void expect_sound(const Program& program) {
   EXPECT_EQ(sent, sequences_of(plans, false));
   std::size_t messages = 0;
   for (const auto& [link, ids] : sent)
-    for (const InstructionId id : ids) messages += is_message(program.instructions[id]);
-  EXPECT_EQ(messages, static_cast<std::size_t>(
-                          std::count_if(program.instructions.begin(), program.instructions.end(),
-                                        [](const Instruction& one) { return is_message(one); })));
+    for (const InstructionId id : ids) messages += crosses(program.instructions[id]);
+  EXPECT_EQ(messages, static_cast<std::size_t>(std::count_if(program.instructions.begin(),
+                                                             program.instructions.end(), crosses)));
   std::size_t others = 0;
   for (const RankPlan& plan : plans)
     others += static_cast<std::size_t>(std::count_if(plan.transfers.begin(), plan.transfers.end(),
@@ -158,6 +166,44 @@ TEST(NcclPlan, IsTheProgramAndGetsThroughInEveryScheduleAndMode) {
       }
     }
   EXPECT_GE(sound, 80);
+}
+
+// Rank 0 of two evicts to rank 1: its copies stay in their lanes, and the keeper has lanes for them
+// beside those of messages.
+TEST(NcclPlan, KeepersHaveLanesForWhatTheyKeep) {
+  const Schedule schedule = build("bpipe", 4, 8);
+  ASSERT_EQ(schedule.keeper_of_rank[0], 3);
+  const Program program = std::get<Program>(lower(schedule));
+  expect_sound(program);
+  const Plans plans = plan_all(program);
+  std::map<std::string, int> copies;
+  for (const std::size_t rank : {0u, 3u})
+    for (InstructionId id = 0; id < plans[rank].program.size(); ++id) {
+      const Instruction& at = plans[rank].program.instructions[id];
+      if (is_copy(at.op.kind)) ++copies[plans[rank].program.lanes[at.lane].name];
+    }
+  EXPECT_GT(copies.at("0>3 evicted"), 0);
+  EXPECT_EQ(copies.at("0>3 evicted"), copies.at("3>0 loaded"));
+  EXPECT_EQ(copies.at("0>3 evicted"), copies.at("evict → rank 3"));
+  EXPECT_EQ(copies.at("3>0 loaded"), copies.at("load ← rank 3"));
+  EXPECT_EQ(copies.size(), 4u);
+}
+
+// What is sent back has been received before, and the sender's end of a LOAD waits for it.
+TEST(NcclPlan, WhatIsLoadedWasKept) {
+  const Program program = std::get<Program>(lower(build("bpipe", 4, 8)));
+  const RankPlan keeper = plan_rank(program, 3);
+  std::map<std::pair<std::int32_t, std::int32_t>, InstructionId> kept;
+  int loads = 0;
+  for (InstructionId id = 0; id < keeper.program.size(); ++id) {
+    const Op& op = keeper.program.instructions[id].op;
+    if (op.kind == OpKind::kEvict) kept[{op.stage, op.microbatch}] = id;
+    if (op.kind != OpKind::kLoad) continue;
+    const auto awaited = keeper.program.dependencies_of(id);
+    EXPECT_EQ(std::count(awaited.begin(), awaited.end(), kept.at({op.stage, op.microbatch})), 1);
+    ++loads;
+  }
+  EXPECT_GT(loads, 0);
 }
 
 TEST(NcclPlan, BatchedNeighboursAreOneGroup) {

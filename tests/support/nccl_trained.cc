@@ -1,0 +1,42 @@
+// A job as the backend nccl starts it.
+#include "tests/support/nccl_trained.h"
+
+#include <utility>
+#include <variant>
+
+#include "exec/nccl/nccl_place.h"
+#include "exec/training/proof.h"
+#include "tests/support/fake_nccl.h"
+#include "tests/support/proven_training.h"
+
+namespace bubblescope {
+
+NcclTrained train_program_over_nccl(ProcessLink& link, const Schedule& schedule,
+                                    const Program& program, BackendRequest request,
+                                    const BubblescopeGpu& gpu) {
+  const TrainingOptions options = small_model(2);
+  const JobRequest job{schedule, program, &options, {}, Pass::kSpin, {}};
+  const Job started = start_nccl_job({gpu, fake_nccl_calls(), link, 0}, job, std::move(request));
+  NcclTrained trained{execute(program, *started.backend, "nccl", {1, 1, started.after_step}), "",
+                      ""};
+  trained.device = started.device;
+  if (trained.execution.breakdown) return trained;
+  Schedule whole = schedule;
+  whole.shape.microbatches *= started.copies;
+  const Proof proof = prove(started.result(), train_serially(whole, options, 2));
+  trained.proof = proof.matches ? "right" : to_string(proof);
+  return trained;
+}
+
+NcclTrained train_over_nccl(ProcessLink& link, const Schedule& schedule,
+                            const LowerOptions& lowering, BackendRequest request,
+                            const BubblescopeGpu& gpu) {
+  return train_program_over_nccl(link, schedule, std::get<Program>(lower(schedule, lowering)),
+                                 std::move(request), gpu);
+}
+
+std::string breakdown_of(const NcclTrained& trained) {
+  return trained.execution.breakdown ? trained.execution.breakdown->message : "none";
+}
+
+}  // namespace bubblescope

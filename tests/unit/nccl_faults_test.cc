@@ -1,0 +1,163 @@
+// Processes that train together and die, hang, or fail: with a device that computes on the host and
+// an NCCL made of sockets.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_nccl.h"
+#include "tests/support/forked_ranks.h"
+#include "tests/support/nccl_trained.h"
+
+namespace bubblescope {
+namespace {
+
+Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
+  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
+}
+
+/// Products of which one does something else instead, in the second step.
+const BubblescopeGpu& calls_with(void (*at)()) {
+  static void (*action)() = nullptr;
+  static int products = 0;
+  static BubblescopeGpu calls{};
+  action = at;
+  products = 0;
+  calls = fake_gpu_calls();
+  calls.multiply = [](void* multiplier, const BubblescopeProduct* product, void* stream) {
+    if (++products == 150) action();
+    return fake_gpu_calls().multiply(multiplier, product, stream);
+  };
+  return calls;
+}
+
+std::string train_until(ProcessLink& link, std::int32_t victim, void (*at)()) {
+  BackendRequest request;
+  request.timeout = 3'000'000'000;
+  const bool is_victim = link.seat().rank == victim;
+  return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request),
+                                      is_victim ? calls_with(at) : fake_gpu_calls()));
+}
+
+TEST(NcclFaults, ARankThatDiesIsNamed) {
+  for (const std::int32_t victim : {0, 1, 2}) {
+    const auto ends = run_ranks(3, [victim](ProcessLink& link) {
+      return train_until(link, victim, [] { raise(SIGKILL); });
+    });
+    for (std::int32_t rank = 0; rank < 3; ++rank) {
+      const RankEnd& end = ends[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(end.ended, rank != victim);
+      if (rank == victim) continue;
+      EXPECT_EQ(end.said.rfind("rank " + std::to_string(victim) + " ", 0), 0u)
+          << "victim " << victim << ", rank " << rank << ": " << end.said;
+    }
+  }
+}
+
+TEST(NcclFaults, ADeathInAnotherCopyIsToldToo) {
+  const auto ends = run_ranks(4, [](ProcessLink& link) {
+    BackendRequest request;
+    request.timeout = 5'000'000'000;
+    return breakdown_of(train_over_nccl(
+        link, build("1f1b", 2, 6), {}, std::move(request),
+        link.seat().rank == 3 ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls()));
+  });
+  for (const std::size_t rank : {0u, 1u, 2u})
+    EXPECT_EQ(ends[rank].said.rfind("rank 3 ", 0), 0u) << ends[rank].said;
+}
+
+TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
+  const auto ends =
+      run_ranks(3, [](ProcessLink& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
+  EXPECT_FALSE(ends[1].ended);
+  for (const std::size_t rank : {0u, 2u})
+    EXPECT_EQ(ends[rank].said.rfind("rank 1 does not answer: its process has died or hangs", 0), 0u)
+        << ends[rank].said;
+}
+
+TEST(NcclFaults, AnInjectedDeathIsToldByAll) {
+  const auto ends = run_ranks(3, [](ProcessLink& link) {
+    BackendRequest request;
+    request.injections = {parse_injection("rank=1,op=1F1,die")};
+    return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request)));
+  });
+  for (const RankEnd& end : ends)
+    EXPECT_EQ(end.said.rfind("rank 1 died at 1F1, as --inject says; every rank was stopped:", 0),
+              0u)
+        << end.said;
+}
+
+TEST(NcclFaults, AnInjectedHangStandsAtItsOp) {
+  const auto ends = run_ranks(2, [](ProcessLink& link) {
+    BackendRequest request;
+    request.timeout = 2'000'000'000;
+    request.injections = {parse_injection("rank=1,op=1B0,hang")};
+    return breakdown_of(train_over_nccl(link, build("1f1b", 2, 4), {}, std::move(request)));
+  });
+  for (const RankEnd& end : ends)
+    EXPECT_EQ(end.said.rfind("no progress within --timeout: rank 1 at 1B0 (in its own work)", 0),
+              0u)
+        << end.said;
+}
+
+TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
+  for (const char* call :
+       {"join", "split", "ask", "send", "receive", "begin_group", "end_group", "sum"}) {
+    SCOPED_TRACE(call);
+    const auto ends = run_ranks(2, [call](ProcessLink& link) {
+      if (link.seat().rank == 1) fake_nccl().fails_at = call;
+      return breakdown_of(train_over_nccl(link, build("chimera", 2, 4)));
+    });
+    for (const RankEnd& end : ends) EXPECT_TRUE(end.ended);
+    EXPECT_EQ(ends[1].said, "the fake NCCL fails as it was told");
+    EXPECT_EQ(ends[0].said, "rank 1 cannot go on: the fake NCCL fails as it was told");
+  }
+}
+
+/// While the links are tried out, in a sum after the step, and in a step.
+TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
+  for (const bool in_step : {false, true}) {
+    const auto ends = run_ranks(2, [in_step](ProcessLink& link) -> std::string {
+      if (link.seat().rank == 1) {
+        if (!in_step) fake_nccl().fails_at = "send";
+        const BubblescopeGpu& gpu = in_step ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls();
+        return breakdown_of(train_over_nccl(link, build("chimera", 2, 4), {}, {}, gpu));
+      }
+      const FakeGpu& gpu = reset_fake_gpu(1);
+      FakeNccl& nccl = fake_nccl();
+      std::int64_t bytes = 0;
+      nccl.at_abort = [&] { bytes = gpu.bytes; };
+      std::string thrown;
+      try {
+        thrown = breakdown_of(train_over_nccl(link, build("chimera", 2, 4)));
+      } catch (const Error& error) {
+        thrown = error.what();
+      }
+      if (!nccl.was_aborted) return "was not aborted: " + thrown;
+      if (nccl.was_released_under_way) return "went before it was aborted";
+      return bytes > 0 ? "aborted first" : "its memory had gone";
+    });
+    EXPECT_EQ(ends[0].said, "aborted first") << (in_step ? "in a step" : "before the first step");
+  }
+}
+
+TEST(NcclJob, RefusesAnotherNumberOfProcessesAndAnotherProgram) {
+  const auto counts = run_ranks(2, [](ProcessLink& link) {
+    return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6)));
+  });
+  EXPECT_EQ(counts[0].said,
+            "the backend nccl runs one process per rank: start 3 of them, or a multiple, as in "
+            "'torchrun --no-python --nproc-per-node 3 bubblescope ...' (there are 2)");
+  const auto programs = run_ranks(2, [](ProcessLink& link) {
+    return breakdown_of(train_over_nccl(link, build("1f1b", 2, link.seat().rank == 0 ? 4 : 6)));
+  });
+  EXPECT_EQ(programs[0].said,
+            "rank 1 runs another program than rank 0; start all processes with the same arguments");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -93,6 +93,8 @@ Kernels make_kernels() {
   add_all_of<Bfloat16>(kernels, "<bubblescope::Bfloat16>");
   add(kernels, "mean_kernel", mean_kernel);
   add(kernels, "add_kernel", add_kernel);
+  add(kernels, "scale_kernel", scale_kernel);
+  add(kernels, "adam_step_kernel", adam_step_kernel);
   kernels["spin_kernel(long, unsigned int const volatile*)"] = bind_spin;
   return kernels;
 }

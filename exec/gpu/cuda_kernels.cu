@@ -173,7 +173,7 @@ void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream
       adam_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), adam,
                                                    o.scalar(0), o.count);
       return;
-    case Kernel::kAdamStep: adam_step_kernel<<<1, 1, 0, stream>>>(o.extra(0)); return;
+    case Kernel::kAdamStep: adam_step_kernel<<<1, kWarp, 0, stream>>>(o.extra(0)); return;
     default: return launch_by_rows(kernel, o, stream);
   }
 }

@@ -12,13 +12,11 @@
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/epilogue.h"
 #include "exec/gpu/place_ranks.h"
+#include "exec/training/precision.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
 
 namespace bubblescope {
-
-/// How numbers of a training are stored on a device; sums are made in float32 either way.
-enum class Precision : std::uint8_t { kFloat32, kBfloat16 };
 
 struct DeviceOptions {
   Share share = Share::kGreen;
@@ -49,6 +47,7 @@ struct PoolUse {
 struct Job {
   std::unique_ptr<Backend> backend;
   std::string device;                 ///< what it runs on
+  std::vector<std::string> buses;     ///< addresses of the devices here, where they have any
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
   std::int32_t copies = 1;            ///< of the pipeline, that train together: each has as many
                                       ///< micro-batches of its own as the schedule says

@@ -10,8 +10,8 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
+#include "tools/exports.h"
 #include "tools/gate.h"
-#include "tools/options.h"
 #include "traces/format.h"
 #include "traces/timeline_file.h"
 
@@ -29,10 +29,10 @@ constexpr const char* kExample =
     "of B as the table shows it, or its relative change against A with _change behind.\n";
 constexpr std::size_t kShownShifts = 10;
 
-/// One side: its numbers, and the ops where the file has them.
+/// One side: its numbers, and the step where the file has it.
 struct Side {
   Metrics metrics;
-  std::optional<TimelineFile> recorded;
+  std::optional<Step> step;
 };
 
 /// The numbers of a json report under the names of metrics_of: bubble.ratio is bubble_ratio.
@@ -64,8 +64,13 @@ Side load_side(const std::string& path) {
     if (!file.timeline.breakdown.empty())
       throw Error(Fault::kProblem,
                   path + " is no whole step, it broke off: " + file.timeline.breakdown);
-    Metrics metrics = metrics_of(analyze(file.schedule, file.program, file.timeline));
-    return {std::move(metrics), std::move(file)};
+    Step step;
+    step.schedule = std::move(file.schedule);
+    step.program = std::move(file.program);
+    step.timeline = std::move(file.timeline);
+    step.report = analyze(step.schedule, step.program, step.timeline);
+    Metrics metrics = metrics_of(step.report);
+    return {std::move(metrics), std::move(step)};
   }
   const nlohmann::json report = nlohmann::json::parse(text, nullptr, false);
   if (report.is_discarded())
@@ -156,6 +161,16 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
   fmt::print("{}\n", json.dump(1));
 }
 
+/// B below A, which stands where the prediction of a measured step does.
+void write_sides(const Side& a, const Side& b, const ExportOptions& exports,
+                 const std::string& command) {
+  if (a.step && b.step) return write_exports({{"A", *a.step}, {"B", *b.step, 0}}, exports, command);
+  for (const auto& [name, path] : exports)
+    if (path)
+      throw Error("--" + name +
+                  " shows steps, and a report has none; give two files of --save instead");
+}
+
 }  // namespace
 
 int run_diff(const Arguments& arguments) {
@@ -165,23 +180,27 @@ int run_diff(const Arguments& arguments) {
   std::string path_b;
   std::string format;
   std::vector<std::string> conditions;
+  ExportOptions exports;
   app.add_option("A", path_a, "a file of --save or --format json, - for stdin")->required();
   app.add_option("B", path_b, "the file to hold against it")->required();
   add_format_option(app, format, {"text", "json"});
+  add_export_options(app, exports);
   add_gate_option(app, conditions);
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
+  expect_sound(exports, format != "text");
   const Side a = load_side(path_a);
   const Side b = load_side(path_b);
   Metrics metrics = comparable(a.metrics, b.metrics);
   std::optional<TimelineDifference> difference;
-  if (a.recorded && b.recorded) {
-    difference = compare_timelines(a.recorded->program, a.recorded->timeline, b.recorded->program,
-                                   b.recorded->timeline);
+  if (a.step && b.step) {
+    difference =
+        compare_timelines(a.step->program, a.step->timeline, b.step->program, b.step->timeline);
     add_op_metrics(*difference, metrics);
   }
   expect_known(gate, metrics);
+  write_sides(a, b, exports, command_line("diff", arguments));
   if (format == "json") {
     print_json(a, b, metrics, difference);
   } else {

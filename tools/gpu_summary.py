@@ -41,6 +41,7 @@ def read_runs(work):
                     "predicted_bubble_ratio": predicted["bubble"]["ratio"],
                     "measured_bubble_ratio": report["bubble"]["ratio"],
                     "error": report["error"],
+                    "device_state": report.get("device_state"),
                 }
             )
     return runs
@@ -119,11 +120,23 @@ def verdict(runs):
     )
 
 
-def state_text(out):
+def state_of_runs(runs):
+    """The ranges that NVML told the runs themselves; a run has a list of devices, a line of why not, or nothing."""
+    seen = {}
+    for run in runs:
+        devices = run["device_state"]
+        for device in devices if isinstance(devices, list) else []:
+            for name, value in device["during"].items():
+                if isinstance(value, list):
+                    seen.setdefault(name, []).extend(value)
+    return "".join(f"{name} while measured: {min(values)} to {max(values)}\n" for name, values in seen.items())
+
+
+def state_text(out, runs):
     """The ranges of clocks, power and temperature while it ran."""
     file = out / "state.csv"
     if not file.exists():
-        return "Clocks, power and temperature were not recorded: there is no nvidia-smi here.\n"
+        return state_of_runs(runs) or "Clocks, power and temperature were not recorded: there is no NVML here.\n"
     rows = [row for row in csv.reader(file.open()) if len(row) == 5][1:]
     text = ""
     for at, name in enumerate(["SM clock, MHz", "memory clock, MHz", "power, W", "temperature, C"], start=1):
@@ -139,7 +152,7 @@ def sum_up(out, work):
     log = (out / "run.log").read_text()
     ends = "\n".join(line for line in log.splitlines() if re.search(r": (passed|FAILED|left out)|is not here", line))
     figures = "\n".join(re.findall(r"^figure: (.*)", log, re.MULTILINE))
-    state = state_text(out)
+    state = state_text(out, runs)
     measured = {
         "format": "bubblescope-measured/1",
         "machine": machine,

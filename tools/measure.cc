@@ -51,12 +51,10 @@ void prove_training(Measurement& measurement, const Bench& bench, std::int32_t c
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
   const SignsOfLife others_wait(bench.processes);
-  const double tolerance =
-      run.device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
   Schedule whole = measurement.step.schedule;
   whole.shape.microbatches *= copies;
-  measurement.proof = prove(measurement.trained,
-                            train_serially(whole, run.training, run.warmup + run.steps), tolerance);
+  measurement.proof =
+      prove(measurement.trained, train_serially(whole, run.training, run.warmup + run.steps));
 }
 
 void train(Measurement& measurement, const Bench& bench) {
@@ -95,6 +93,19 @@ Job start_job(const Schedule& schedule, const Program& program, const CostModel&
   return find_backend(run.backend).start(request, request_of({}, bench));
 }
 
+/// With an eye on the devices, from the end of the warm-up on.
+Execution execute_watched(Measurement& measurement, const Job& job, const RunOptions& run) {
+  DeviceWatch watch(open_nvml(), job.buses);
+  std::int32_t to_come = run.warmup;
+  if (to_come == 0) watch.begin();
+  Execution execution = execute_on(*job.backend, measurement.step.program, run, [&] {
+    if (job.after_step) job.after_step();
+    if (--to_come == 0) watch.begin();
+  });
+  measurement.devices = watch.finish();
+  return execution;
+}
+
 /// The same for backends that make the work themselves.
 void start(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
@@ -102,7 +113,7 @@ void start(Measurement& measurement, const Bench& bench) {
   const Job job = start_job(step.schedule, step.program, step.models.costs, bench);
   measurement.device = job.device;
   measurement.ranks_per_device = job.ranks_per_device;
-  keep(measurement, execute_on(*job.backend, step.program, run, job.after_step));
+  keep(measurement, execute_watched(measurement, job, run));
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
   if (job.pools) measurement.pools = job.pools();
@@ -187,14 +198,16 @@ std::string pools_json(const std::vector<PoolUse>& pools) {
 }  // namespace
 
 std::string json_members(const Measurement& measurement) {
+  const bool knows_devices = !to_string(measurement.devices).empty();
   const char* match = !measurement.proof ? "null" : measurement.proof->matches ? "true" : "false";
   return fmt::format(
-      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}",
+      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}",
       json_string(measurement.work), json_string(measurement.device), match,
       fmt::join(measurement.makespans, ","),
       measurement.proof ? ",\"proof\":" + json_string(to_string(*measurement.proof)) : "",
       pools_json(measurement.pools),
-      measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues));
+      measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues),
+      knows_devices ? "," + device_state_json(measurement.devices) : "");
 }
 
 std::string with_members(const std::string& report_json, const std::string& members) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/execute.h"
+#include "exec/gpu/device_state.h"
 #include "exec/job.h"
 #include "exec/training/proof.h"
 #include "tools/predict.h"
@@ -28,6 +29,7 @@ struct Measurement {
   std::vector<Bytes> peak_bytes;       ///< of activations, per rank; empty where nothing was held
   std::vector<PoolUse> pools;          ///< per rank; empty where activations have no pools
   std::vector<EpilogueUse> epilogues;  ///< that were asked for, as far as the library has them
+  WatchedDevices devices;              ///< clocks, power and temperature
   std::optional<Proof> proof;          ///< of what was trained; empty where nothing was
   TrainingResult trained;
   std::optional<Breakdown> breakdown;

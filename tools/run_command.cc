@@ -31,6 +31,8 @@ std::string describe(const Measurement& measurement) {
   text += fmt::format("{} step(s): makespan {:.6g} ms to {:.6g} ms; shown is the median\n",
                       sorted.size(), static_cast<double>(sorted.front()) / 1e6,
                       static_cast<double>(sorted.back()) / 1e6);
+  const std::string devices = to_string(measurement.devices);
+  if (!devices.empty()) text += devices + "\n";
   if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
   if (measurement.proof) text += to_string(*measurement.proof) + "\n";
   return text;

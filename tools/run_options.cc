@@ -33,6 +33,12 @@ void add_training_options(CLI::App& app, RunOptions& run) {
   app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "of its weights and data");
+  add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
+                        {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
+                        [&run](Precision precision) {
+                          run.training.model.precision = precision;
+                          run.device.precision = precision;
+                        });
   using Kind = OptimizerOptions::Kind;
   add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
@@ -46,9 +52,6 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   add_choice<Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
                     {{"green", Share::kGreen}, {"streams", Share::kStreams}},
                     [&options](Share share) { options.share = share; });
-  add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
-                        {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
-                        [&options](Precision precision) { options.precision = precision; });
   add_choice<Attention>(app, {"--attention", "how the transformer's attention is made"},
                         {{"softmax", Attention::kSoftmax}, {"flash", Attention::kFlash}},
                         [&options](Attention attention) { options.attention = attention; });

@@ -70,8 +70,8 @@ Json describe_step(const ShownStep& step, const TraceThreads& threads) {
   const Shape& shape = recording.report.shape;
   Json json = describe_report(recording.report);
   json["label"] = step.label;
-  json["predictedBy"] = nullptr;
-  if (step.predicted_by) json["predictedBy"] = *step.predicted_by;
+  json["against"] = nullptr;
+  if (step.predicted_by) json["against"] = *step.predicted_by;
   json["schedule"] = recording.schedule.name;
   json["shape"] = shape_text(shape);
   json["slices"] = shape.slices;

@@ -98,9 +98,9 @@ class PerfettoStep {
         fmt::format("{}: {}", step_.label, shape_text(recording_.report.shape));
     const std::uint64_t process = describe_process(name);
     const std::uint64_t track = describe("step", process, 0);
-    PerfettoSlice slice(track, at(bounds_.start));
-    packets_.name(slice, name);
-    packets_.categorize(slice, "step");
+    PerfettoSlice slice = packets_.slice(track, at(bounds_.start));
+    slice.name(name);
+    slice.category("step");
     annotate_step(slice, command);
     packets_.begin(slice);
     packets_.end(track, at(bounds_.end));
@@ -109,29 +109,29 @@ class PerfettoStep {
 
   void annotate_step(PerfettoSlice& slice, const std::string& command) {
     const BubbleReport& report = recording_.report;
-    packets_.annotate(slice, "tool", "bubblescope " BUBBLESCOPE_VERSION);
-    if (!command.empty()) packets_.annotate(slice, "command", command);
-    packets_.annotate(slice, "schedule", recording_.schedule.name);
-    packets_.annotate(slice, "source", recording_.timeline.source);
+    slice.annotate("tool", "bubblescope " BUBBLESCOPE_VERSION);
+    if (!command.empty()) slice.annotate("command", command);
+    slice.annotate("schedule", recording_.schedule.name);
+    slice.annotate("source", recording_.timeline.source);
     if (!recording_.timeline.breakdown.empty())
-      packets_.annotate(slice, "breakdown", recording_.timeline.breakdown);
+      slice.annotate("breakdown", recording_.timeline.breakdown);
     for (const auto& [key, value] : bubblescope::describe(recording_.made))
-      packets_.annotate(slice, key, value);
-    packets_.annotate(slice, "makespan_ns", report.makespan);
-    packets_.annotate(slice, "lower_bound_ns", report.lower_bound);
-    packets_.annotate(slice, "bubble_ratio", json_number(report.bubble.ratio));
-    packets_.annotate(slice, "bubble_overhead", json_number(report.bubble.overhead));
-    packets_.annotate(slice, "bubble_span_rate", json_number(report.bubble.span_rate));
-    if (shift_ != 0) packets_.annotate(slice, "shifted_by_ns", shift_);
+      slice.annotate(key, value);
+    slice.annotate("makespan_ns", report.makespan);
+    slice.annotate("lower_bound_ns", report.lower_bound);
+    slice.annotate("bubble_ratio", json_number(report.bubble.ratio));
+    slice.annotate("bubble_overhead", json_number(report.bubble.overhead));
+    slice.annotate("bubble_span_rate", json_number(report.bubble.span_rate));
+    if (shift_ != 0) slice.annotate("shifted_by_ns", shift_);
   }
 
   void write_critical_path(std::uint64_t track) {
     for (const InstructionId id : recording_.report.critical_path) {
       const Instruction& instruction = program_.instructions[id];
-      PerfettoSlice slice(track, at(recording_.timeline.start[id]));
-      packets_.name(slice, to_string(instruction.op));
-      packets_.categorize(slice, category(instruction.op.kind));
-      packets_.annotate(slice, "rank", std::int64_t{instruction.rank});
+      PerfettoSlice slice = packets_.slice(track, at(recording_.timeline.start[id]));
+      slice.name(to_string(instruction.op));
+      slice.category(category(instruction.op.kind));
+      slice.annotate("rank", std::int64_t{instruction.rank});
       packets_.begin(slice);
       packets_.end(track, at(recording_.timeline.end[id]));
     }
@@ -184,10 +184,10 @@ class PerfettoStep {
 
   void begin_slice(const TraceSlice& shown) {
     const Instruction& instruction = program_.instructions[shown.id];
-    PerfettoSlice slice(thread_tracks_[shown.thread], at(shown.start));
+    PerfettoSlice slice = packets_.slice(thread_tracks_[shown.thread], at(shown.start));
     const bool waits = instruction.role == Role::kWait;
-    packets_.name(slice, (waits ? "wait " : "") + to_string(instruction.op));
-    packets_.categorize(slice, waits ? "wait" : category(instruction.op.kind));
+    slice.name((waits ? "wait " : "") + to_string(instruction.op));
+    slice.category(waits ? "wait" : category(instruction.op.kind));
     annotate_op(slice, shown.id);
     annotate_wait(slice, shown.id);
     write_flows(slice, shown.id);
@@ -197,30 +197,26 @@ class PerfettoStep {
   void annotate_op(PerfettoSlice& slice, InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
-    packets_.annotate(slice, "stage", std::int64_t{op.stage});
-    if (has_microbatch(op.kind))
-      packets_.annotate(slice, "microbatch", std::int64_t{op.microbatch});
-    if (palette_.chunks() > 1) packets_.annotate(slice, "chunk", std::int64_t{palette_.chunk(op)});
-    if (recording_.schedule.shape.slices > 1)
-      packets_.annotate(slice, "slice", std::int64_t{op.slice});
+    slice.annotate("stage", std::int64_t{op.stage});
+    if (has_microbatch(op.kind)) slice.annotate("microbatch", std::int64_t{op.microbatch});
+    if (palette_.chunks() > 1) slice.annotate("chunk", std::int64_t{palette_.chunk(op)});
+    if (recording_.schedule.shape.slices > 1) slice.annotate("slice", std::int64_t{op.slice});
     if (id < recording_.report.slack.size())
-      packets_.annotate(slice, "slack_ns", recording_.report.slack[id]);
-    if (critical_[id]) packets_.annotate_true(slice, "critical");
+      slice.annotate("slack_ns", recording_.report.slack[id]);
+    if (critical_[id]) slice.mark("critical");
     if (!is_message(op.kind)) return;
     const bool receives = is_recv(op.kind);
-    packets_.annotate(slice, "Src Rank",
-                      std::int64_t{receives ? instruction.peer : instruction.rank});
-    packets_.annotate(slice, "Dst Rank",
-                      std::int64_t{receives ? instruction.rank : instruction.peer});
+    slice.annotate("Src Rank", std::int64_t{receives ? instruction.peer : instruction.rank});
+    slice.annotate("Dst Rank", std::int64_t{receives ? instruction.rank : instruction.peer});
     if (is_message(instruction) && id < step_.message_bytes.size())
-      packets_.annotate(slice, "bytes", step_.message_bytes[id]);
+      slice.annotate("bytes", step_.message_bytes[id]);
   }
 
   /// For what the rank waited before this op, and how long.
   void annotate_wait(PerfettoSlice& slice, InstructionId id) {
     for (std::size_t gap = first_gap_[id]; gap < gaps_.size() && gaps_[gap].before == id; ++gap)
-      packets_.annotate(slice, fmt::format("idle_{}_ns", name(gaps_[gap].cause)),
-                        gaps_[gap].end - gaps_[gap].start);
+      slice.annotate(fmt::format("idle_{}_ns", name(gaps_[gap].cause)),
+                     gaps_[gap].end - gaps_[gap].start);
   }
 
   /// Ops and the messages that they make, where these wait for them and not for a queue.
@@ -238,12 +234,11 @@ class PerfettoStep {
 
   /// A message's flow leads from the op that made it over the message to who waits for it.
   void write_flows(PerfettoSlice& slice, InstructionId id) {
-    if (consumer_[id] != kNoInstruction) packets_.flow(slice, flow_of(id), false);
+    if (consumer_[id] != kNoInstruction) slice.flow(flow_of(id));
     auto made = std::lower_bound(made_.begin(), made_.end(), std::pair(id, InstructionId{0}));
-    for (; made != made_.end() && made->first == id; ++made)
-      packets_.flow(slice, flow_of(made->second), false);
+    for (; made != made_.end() && made->first == id; ++made) slice.flow(flow_of(made->second));
     for (const InstructionId dependency : program_.dependencies_of(id))
-      if (consumer_[dependency] == id) packets_.flow(slice, flow_of(dependency), true);
+      if (consumer_[dependency] == id) slice.end_flow(flow_of(dependency));
   }
 
   std::uint64_t flow_of(InstructionId message) const { return numbers_.flow + message + 1; }
@@ -251,11 +246,10 @@ class PerfettoStep {
   void write_gaps() {
     for (const IdleGap& gap : gaps_) {
       const std::uint64_t track = idle_tracks_[static_cast<std::size_t>(gap.rank)];
-      PerfettoSlice slice(track, at(gap.start));
-      packets_.name_interned(slice, name(gap.cause));
-      packets_.categorize(slice, "idle");
-      if (gap.before)
-        packets_.annotate(slice, "before", to_string(program_.instructions[*gap.before].op));
+      PerfettoSlice slice = packets_.slice(track, at(gap.start));
+      slice.repeated_name(name(gap.cause));
+      slice.category("idle");
+      if (gap.before) slice.annotate("before", to_string(program_.instructions[*gap.before].op));
       packets_.begin(slice);
       packets_.end(track, at(gap.end));
     }

@@ -73,6 +73,17 @@ constexpr std::uint64_t kOnlySequence = 1;
 
 std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
+/// Of InternedData.
+std::uint32_t field_of(PerfettoTexts::Use use) {
+  switch (use) {
+    case PerfettoTexts::Use::kCategory: return 1;
+    case PerfettoTexts::Use::kName: return 2;
+    case PerfettoTexts::Use::kKey: return 3;
+    case PerfettoTexts::Use::kValue: return 29;
+  }
+  return 0;
+}
+
 ProtobufMessage describe_counter(const PerfettoTrack& track) {
   ProtobufMessage counter;
   if (track.counts_bytes) return std::move(counter.integer(counter::kUnit, kUnitBytes));
@@ -108,58 +119,71 @@ void PerfettoPackets::describe(const PerfettoTrack& track) {
   write(std::move(packet), false);
 }
 
-std::uint64_t PerfettoPackets::intern(Interned& texts, std::string_view text) {
-  const auto found = texts.number_of.find(text);
-  if (found != texts.number_of.end()) return found->second;
-  const std::uint64_t number = texts.number_of.size() + 1;
-  texts.number_of.emplace(text, number);
+std::uint64_t PerfettoTexts::number_of(Use use, std::string_view text) {
+  const auto [found, is_new] =
+      numbers_.emplace(std::pair(use, std::string(text)), numbers_.size() + 1);
+  if (!is_new) return found->second;
   ProtobufMessage entry;
-  entry.integer(interned::kIid, number).text(interned::kText, text);
-  new_interned_.message(texts.field, entry);
-  return number;
+  entry.integer(interned::kIid, found->second).text(interned::kText, text);
+  new_.message(field_of(use), entry);
+  return found->second;
 }
 
-void PerfettoPackets::name(PerfettoSlice& slice, std::string_view name) {
-  slice.fields.text(event::kName, name);
+ProtobufMessage PerfettoTexts::take_new() { return std::exchange(new_, {}); }
+
+PerfettoSlice::PerfettoSlice(PerfettoTexts& texts, std::uint64_t track, Nanos time)
+    : texts_(texts), time_(time), event_(event_on(track, kSliceBegin)) {}
+
+PerfettoSlice& PerfettoSlice::name(std::string_view name) {
+  event_.text(event::kName, name);
+  return *this;
 }
 
-void PerfettoPackets::name_interned(PerfettoSlice& slice, std::string_view name) {
-  slice.fields.integer(event::kNameIid, intern(names_, name));
+PerfettoSlice& PerfettoSlice::repeated_name(std::string_view name) {
+  event_.integer(event::kNameIid, texts_.number_of(PerfettoTexts::Use::kName, name));
+  return *this;
 }
 
-void PerfettoPackets::categorize(PerfettoSlice& slice, std::string_view category) {
-  slice.fields.integer(event::kCategoryIids, intern(categories_, category));
+PerfettoSlice& PerfettoSlice::category(std::string_view category) {
+  event_.integer(event::kCategoryIids, texts_.number_of(PerfettoTexts::Use::kCategory, category));
+  return *this;
 }
 
-void PerfettoPackets::annotate(PerfettoSlice& slice, std::string_view key, std::int64_t value) {
+PerfettoSlice& PerfettoSlice::annotate(std::string_view key, std::int64_t value) {
   ProtobufMessage entry;
-  entry.integer(annotation::kNameIid, intern(keys_, key))
+  entry.integer(annotation::kNameIid, texts_.number_of(PerfettoTexts::Use::kKey, key))
       .integer(annotation::kInt, unsigned_of(value));
-  slice.fields.message(event::kDebugAnnotations, entry);
+  event_.message(event::kDebugAnnotations, entry);
+  return *this;
 }
 
-void PerfettoPackets::annotate(PerfettoSlice& slice, std::string_view key, std::string_view value) {
+PerfettoSlice& PerfettoSlice::annotate(std::string_view key, std::string_view value) {
   ProtobufMessage entry;
-  entry.integer(annotation::kNameIid, intern(keys_, key))
-      .integer(annotation::kStringIid, intern(values_, value));
-  slice.fields.message(event::kDebugAnnotations, entry);
+  entry.integer(annotation::kNameIid, texts_.number_of(PerfettoTexts::Use::kKey, key))
+      .integer(annotation::kStringIid, texts_.number_of(PerfettoTexts::Use::kValue, value));
+  event_.message(event::kDebugAnnotations, entry);
+  return *this;
 }
 
-void PerfettoPackets::annotate_true(PerfettoSlice& slice, std::string_view key) {
+PerfettoSlice& PerfettoSlice::mark(std::string_view key) {
   ProtobufMessage entry;
-  entry.integer(annotation::kNameIid, intern(keys_, key)).integer(annotation::kBool, 1);
-  slice.fields.message(event::kDebugAnnotations, entry);
+  entry.integer(annotation::kNameIid, texts_.number_of(PerfettoTexts::Use::kKey, key))
+      .integer(annotation::kBool, 1);
+  event_.message(event::kDebugAnnotations, entry);
+  return *this;
 }
 
-void PerfettoPackets::flow(PerfettoSlice& slice, std::uint64_t flow, bool ends_here) {
-  slice.fields.fixed64(ends_here ? event::kTerminatingFlowIds : event::kFlowIds, flow);
+PerfettoSlice& PerfettoSlice::flow(std::uint64_t flow) {
+  event_.fixed64(event::kFlowIds, flow);
+  return *this;
 }
 
-void PerfettoPackets::begin(const PerfettoSlice& slice) {
-  ProtobufMessage event = event_on(slice.track(), kSliceBegin);
-  event.append(slice.fields);
-  write_event(event, slice.time());
+PerfettoSlice& PerfettoSlice::end_flow(std::uint64_t flow) {
+  event_.fixed64(event::kTerminatingFlowIds, flow);
+  return *this;
 }
+
+void PerfettoPackets::begin(const PerfettoSlice& slice) { write_event(slice.event_, slice.time_); }
 
 void PerfettoPackets::end(std::uint64_t track, Nanos time) {
   write_event(event_on(track, kSliceEnd), time);
@@ -177,8 +201,8 @@ void PerfettoPackets::count(std::uint64_t track, Nanos time, double value) {
 void PerfettoPackets::write_event(const ProtobufMessage& event, Nanos time) {
   ProtobufMessage packet;
   packet.integer(packet::kTimestamp, unsigned_of(time));
-  if (!new_interned_.empty()) packet.message(packet::kInternedData, new_interned_);
-  new_interned_.clear();
+  const ProtobufMessage told = texts_.take_new();
+  if (!told.empty()) packet.message(packet::kInternedData, told);
   packet.message(packet::kTrackEvent, event);
   write(std::move(packet), true);
 }

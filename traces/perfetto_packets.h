@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sim/ir/units.h"
 #include "traces/format.h"
@@ -25,20 +26,43 @@ struct PerfettoTrack {
   bool counts_bytes = false;  ///< a counter of them
 };
 
-/// What begins on a track.
-class PerfettoSlice {
+/// The texts that occur again and again, by number. Each is told once, with the first event behind
+/// the one that asked for its number.
+class PerfettoTexts {
  public:
-  /// `track` is the uuid of one that was described.
-  PerfettoSlice(std::uint64_t track, Nanos time) : track_(track), time_(time) {}
+  enum class Use : std::uint8_t { kCategory, kName, kKey, kValue };
 
-  std::uint64_t track() const { return track_; }
-  Nanos time() const { return time_; }
-  /// TrackEvent's fields beside its type and track.
-  ProtobufMessage fields;
+  std::uint64_t number_of(Use use, std::string_view text);
+  /// InternedData with what has not been told yet; empty where all has.
+  ProtobufMessage take_new();
 
  private:
-  std::uint64_t track_;
+  std::map<std::pair<Use, std::string>, std::uint64_t> numbers_;
+  ProtobufMessage new_;
+};
+
+/// What begins on a track. Refers to the texts of the packets that it was made for.
+class PerfettoSlice {
+ public:
+  PerfettoSlice(PerfettoTexts& texts, std::uint64_t track, Nanos time);
+
+  /// For names that occur once; those that repeat are shorter by number.
+  PerfettoSlice& name(std::string_view name);
+  PerfettoSlice& repeated_name(std::string_view name);
+  PerfettoSlice& category(std::string_view category);
+  PerfettoSlice& annotate(std::string_view key, std::int64_t value);
+  PerfettoSlice& annotate(std::string_view key, std::string_view value);
+  PerfettoSlice& mark(std::string_view key);  ///< annotates "true"
+  /// Arrows lead along the slices with the same flow, in the order of time, to where it ends.
+  PerfettoSlice& flow(std::uint64_t flow);
+  PerfettoSlice& end_flow(std::uint64_t flow);
+
+ private:
+  friend class PerfettoPackets;
+
+  PerfettoTexts& texts_;
   Nanos time_;
+  ProtobufMessage event_;
 };
 
 /// Writes packets to a sink, a piece of many packets at a time.
@@ -48,16 +72,7 @@ class PerfettoPackets {
 
   void describe(const PerfettoTrack& track);
 
-  /// A slice's name, where it occurs once; what repeats is better interned.
-  void name(PerfettoSlice& slice, std::string_view name);
-  void name_interned(PerfettoSlice& slice, std::string_view name);
-  void categorize(PerfettoSlice& slice, std::string_view category);
-  void annotate(PerfettoSlice& slice, std::string_view key, std::int64_t value);
-  void annotate(PerfettoSlice& slice, std::string_view key, std::string_view value);
-  void annotate_true(PerfettoSlice& slice, std::string_view key);
-  /// Arrows lead along the slices with the same flow, in the order of time.
-  void flow(PerfettoSlice& slice, std::uint64_t flow, bool ends_here);
-
+  PerfettoSlice slice(std::uint64_t track, Nanos time) { return {texts_, track, time}; }
   void begin(const PerfettoSlice& slice);
   void end(std::uint64_t track, Nanos time);
   void count(std::uint64_t track, Nanos time, std::int64_t value);
@@ -67,24 +82,13 @@ class PerfettoPackets {
   void flush();
 
  private:
-  /// The texts of one kind, numbered from 1 in the order in which they come.
-  struct Interned {
-    std::uint32_t field = 0;  ///< of InternedData
-    std::map<std::string, std::uint64_t, std::less<>> number_of = {};
-  };
-
-  std::uint64_t intern(Interned& texts, std::string_view text);
   void write(ProtobufMessage packet, bool is_event);
   void write_event(const ProtobufMessage& event, Nanos time);
 
   const Sink& sink_;
-  std::string waiting_;           ///< packets that the sink has not been given yet
-  ProtobufMessage new_interned_;  ///< to go with the next event
+  std::string waiting_;  ///< packets that the sink has not been given yet
   bool began_ = false;
-  Interned categories_{1};
-  Interned names_{2};
-  Interned keys_{3};
-  Interned values_{29};
+  PerfettoTexts texts_;
 };
 
 }  // namespace bubblescope

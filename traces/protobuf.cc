@@ -45,11 +45,6 @@ ProtobufMessage& ProtobufMessage::text(std::uint32_t field, std::string_view val
   return *this;
 }
 
-ProtobufMessage& ProtobufMessage::append(const ProtobufMessage& fields) {
-  bytes_ += fields.bytes_;
-  return *this;
-}
-
 ProtobufMessage& ProtobufMessage::message(std::uint32_t field, const ProtobufMessage& value) {
   append_bytes(bytes_, field, value.bytes_);
   return *this;

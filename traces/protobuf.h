@@ -17,15 +17,12 @@ class ProtobufMessage {
   ProtobufMessage& fixed64(std::uint32_t field, std::uint64_t value);
   ProtobufMessage& real(std::uint32_t field, double value);
   ProtobufMessage& text(std::uint32_t field, std::string_view value);
-  /// All fields of another.
-  ProtobufMessage& append(const ProtobufMessage& fields);
   ProtobufMessage& message(std::uint32_t field, const ProtobufMessage& value);
   /// A repeated uint64, packed; nothing is written where there is none.
   ProtobufMessage& integers(std::uint32_t field, std::span<const std::uint64_t> values);
 
   const std::string& bytes() const { return bytes_; }
   bool empty() const { return bytes_.empty(); }
-  void clear() { bytes_.clear(); }
 
  private:
   std::string bytes_;

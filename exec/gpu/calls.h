@@ -18,6 +18,7 @@ struct BubblescopeDevice {
   std::int32_t capability;      ///< 90 for 9.0
   std::int32_t driver_version;  ///< 13000 for 13.0
   std::int64_t memory_bytes;
+  char bus[32];  ///< its address, "0000:3b:00.0"; empty: it has none
 };
 
 struct BubblescopeGpu {

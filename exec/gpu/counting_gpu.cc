@@ -15,7 +15,7 @@ BubblescopeGpu make_calls() {
     return nullptr;
   };
   calls.describe_device = [](std::int32_t, BubblescopeDevice* description) -> const char* {
-    *description = {"none", 1, 90, 13000, 0};
+    *description = {"none", 1, 90, 13000, 0, ""};
     return nullptr;
   };
   calls.allocate = [](std::int32_t, std::size_t, void** memory) -> const char* {

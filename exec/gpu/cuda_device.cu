@@ -30,6 +30,7 @@ const char* describe_device(std::int32_t device, BubblescopeDevice* description)
   int driver_version = 0;
   BUBBLESCOPE_CUDA(cudaDriverGetVersion(&driver_version));
   description->driver_version = driver_version;
+  BUBBLESCOPE_CUDA(cudaDeviceGetPCIBusId(description->bus, sizeof description->bus, device));
   return nullptr;
 }
 

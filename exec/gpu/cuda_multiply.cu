@@ -37,7 +37,7 @@ struct ProductPlan {
 };
 
 /// All that the choice of an algorithm depends on.
-using PlanKey = std::array<std::int64_t, 21>;
+using PlanKey = std::array<std::int64_t, 22>;
 
 struct Multiplier {
   const CudaBlas* blas = nullptr;
@@ -90,7 +90,8 @@ PlanKey key_of(const BubblescopeProduct& p) {
           alignment_of(p.target),
           alignment_of(p.source),
           p.epilogue,
-          alignment_of(p.aux)};
+          alignment_of(p.aux),
+          p.aux != nullptr ? 1 : 0};
 }
 
 struct LayoutShape {
@@ -138,10 +139,12 @@ const char* create_layouts(const CudaBlas& blas, const BubblescopeProduct& p, Pr
 const char* set_epilogue(const CudaBlas& blas, const BubblescopeProduct& p,
                          cublasLtMatmulDesc_t product) {
   if (p.epilogue == kBubblescopeNoEpilogue) return nullptr;
-  const cublasLtEpilogue_t epilogue =
-      p.epilogue == kBubblescopeGelu ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_DGELU;
+  const cublasLtEpilogue_t epilogue = p.epilogue == kBubblescopeGeluGrad ? CUBLASLT_EPILOGUE_DGELU
+                                      : p.aux != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX
+                                                         : CUBLASLT_EPILOGUE_GELU;
   BUBBLESCOPE_BLAS(
       blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+  if (p.aux == nullptr) return nullptr;
   BUBBLESCOPE_BLAS(blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
                                     &p.target_stride, sizeof p.target_stride));
   BUBBLESCOPE_BLAS(blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux,
@@ -239,7 +242,7 @@ const char* multiply(void* multiplier, const BubblescopeProduct* p, void* stream
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
   const ProductPlan& plan = find_plan(with, *p);
   if (!plan.error.empty()) return tell(plan.error);
-  if (p->epilogue != kBubblescopeNoEpilogue)
+  if (p->aux != nullptr)
     BUBBLESCOPE_BLAS(with.blas->set_product(
         plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
   const float keep = p->source != nullptr ? 1.0F : 0.0F;

@@ -13,13 +13,14 @@ constexpr std::int32_t kAuxEntries = 8;
 
 }  // namespace
 
-Activated GpuLayers::product_gelu(const GpuFactor& left, const GpuFactor& right) {
+Activated GpuLayers::product_gelu(const GpuFactor& left, const GpuFactor& right,
+                                  bool keeps_before) {
   const std::int32_t rows = left.transposed ? left.matrix.columns : left.matrix.rows;
   const std::int32_t columns = right.transposed ? right.matrix.rows : right.matrix.columns;
   const Activated made{make(rows, columns), make(rows, columns)};
   BubblescopeProduct product = product_of(left, right, made.after);
   product.epilogue = kBubblescopeGelu;
-  product.aux = made.before.data;
+  product.aux = keeps_before ? made.before.data : nullptr;
   if (multiply_fused(product)) return made;
   multiply(left, right, made.before);
   BubblescopeLaunch launched = order(Kernel::kGelu, made.before);

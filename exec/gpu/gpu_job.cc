@@ -70,6 +70,7 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
   auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
   Job started;
   started.device = backend->machine().describe();
+  started.buses = backend->machine().buses();
   started.ranks_per_device = backend->machine().ranks_per_device();
   if (GpuTraining* const training = backend->training()) {
     started.after_step = [on = backend.get()] { on->finish_step(); };

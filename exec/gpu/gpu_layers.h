@@ -54,7 +54,8 @@ class GpuLayers {
   /// Of keys and values, those before the end of the asking positions are written.
   void attention_grad(const AttentionBack& back, const AttentionShape& shape);
 
-  Activated product_gelu(const GpuFactor& left, const GpuFactor& right);
+  /// What was before the gelu need not be written where no backward will read it.
+  Activated product_gelu(const GpuFactor& left, const GpuFactor& right, bool keeps_before = true);
   /// left * right * gelu'(before).
   GpuMatrix product_gelu_grad(const GpuFactor& left, const GpuFactor& right,
                               const GpuMatrix& before);

@@ -57,4 +57,12 @@ std::string GpuMachine::describe() const {
   return text + (alone ? "a device each" : "sharing all multiprocessors");
 }
 
+std::vector<std::string> GpuMachine::buses() const {
+  std::vector<std::string> buses;
+  for (std::int32_t device = 0; device < device_count(); ++device)
+    if (const char* const bus = devices_[static_cast<std::size_t>(device)].bus; *bus != '\0')
+      buses.emplace_back(bus);
+  return buses;
+}
+
 }  // namespace bubblescope

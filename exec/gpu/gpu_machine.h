@@ -45,6 +45,8 @@ class GpuMachine {
 
   /// "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16 multiprocessors each".
   std::string describe() const;
+  /// The addresses of the devices that have ranks; empty for those without.
+  std::vector<std::string> buses() const;
 
  private:
   Gpu gpu_;

@@ -57,7 +57,8 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
   saved.middle = layers.make(input.rows, input.columns);
   layers.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
   saved.middle_normed = layers.norm(saved.middle, value(stage, begin + kMiddleGain));
-  const auto up = layers.product_gelu({saved.middle_normed}, {value(stage, begin + kUp)});
+  const auto up =
+      layers.product_gelu({saved.middle_normed}, {value(stage, begin + kUp)}, run.is_kept);
   saved.before_gelu = up.before;
   saved.after_gelu = up.after;
   return saved;

@@ -83,6 +83,7 @@ struct GpuForwardRun {
   GpuTokens tokens;
   GpuMatrix output = {};
   const GpuSliceContext* context = nullptr;  ///< null: sequences are whole
+  bool is_kept = true;                       ///< a backward will read what is returned
 };
 
 /// The input becomes part of what is returned.

@@ -159,8 +159,9 @@ void GpuTraining::compute_forward(const Op& op) {
   MicrobatchState& state = state_of(op);
   const Slot next{Direction::kForward, op.stage + 1, op.microbatch, op.slice};
   const GpuMatrix output = stage.last ? GpuMatrix() : mail_.outbox(next);
-  GpuActivations saved =
-      run_forward(layers_of(op), stage, {input_of(op), data_.of(op), output, context_of(op)});
+  const bool is_kept = !schedule_.forward_only && state.recompute != Recompute::kFull;
+  GpuActivations saved = run_forward(layers_of(op), stage,
+                                     {input_of(op), data_.of(op), output, context_of(op), is_kept});
   state.is_here = true;
   state.complete = state.recompute == Recompute::kNone;
   if (schedule_.forward_only) {

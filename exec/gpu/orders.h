@@ -19,7 +19,7 @@ struct BubblescopeFactor {
 /// What becomes of a product's sums before they are stored.
 enum BubblescopeEpilogue : std::int32_t {
   kBubblescopeNoEpilogue,
-  kBubblescopeGelu,      ///< target = gelu(sums), aux = sums
+  kBubblescopeGelu,      ///< target = gelu(sums), aux = sums unless it is null
   kBubblescopeGeluGrad,  ///< target = sums * gelu'(aux)
 };
 

@@ -125,9 +125,10 @@ Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {
       multiply(part(qkv, blocks.query), transposed(part(qkv, blocks.key)),
                onto(weights, blocks.weights), {scale_of(shape)});
     }
+  weights = stored(std::move(weights), shape.precision);
   for (std::int32_t row = 0; row < weights.rows; ++row)
     softmax_row(weights.row(row), asking.begin + row % asking.count + 1, weights.columns);
-  return weights;
+  return stored(std::move(weights), shape.precision);
 }
 
 Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape& shape) {
@@ -137,7 +138,7 @@ Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
       multiply(part(weights, blocks.weights), part(qkv, blocks.value), onto(mixed, blocks.mixed));
     }
-  return mixed;
+  return stored(std::move(mixed), shape.precision);
 }
 
 Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mixed_grad,
@@ -148,14 +149,16 @@ Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mi
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
       const Factor out_grad = part(mixed_grad, blocks.mixed);
       multiply(transposed(part(weights, blocks.weights)), out_grad, onto(grad, blocks.value));
-      Matrix logits_grad = product(out_grad, transposed(part(qkv, blocks.value)));
+      Matrix logits_grad =
+          stored(product(out_grad, transposed(part(qkv, blocks.value))), shape.precision);
       softmax_grad(logits_grad, weights, blocks.weights.row);
+      logits_grad = stored(std::move(logits_grad), shape.precision);
       const ProductOptions scaled{scale_of(shape)};
       multiply(whole(logits_grad), part(qkv, blocks.key), onto(grad, blocks.query), scaled);
       multiply(transposed(whole(logits_grad)), part(qkv, blocks.query), onto(grad, blocks.key),
                scaled);
     }
-  return grad;
+  return stored(std::move(grad), shape.precision);
 }
 
 namespace {

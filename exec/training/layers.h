@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/training/matrix.h"
+#include "exec/training/precision.h"
 #include "exec/training/slices.h"
 
 namespace bubblescope {
@@ -30,6 +31,7 @@ struct AttentionShape {
   std::int32_t heads = 1;
   std::int32_t head_width = 1;
   std::optional<Positions> queries = std::nullopt;  ///< whose attention it is; empty: everyone's
+  Precision precision = Precision::kFloat32;        ///< of everything that is made on the way
 
   Positions asking() const { return queries.value_or(Positions{0, sequence}); }
 };

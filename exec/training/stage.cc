@@ -78,6 +78,12 @@ Stage make_stage(const StagePlan& plan) {
   return maker.take();
 }
 
+Stage as_read(const Stage& masters) {
+  Stage stage = masters;
+  for (Matrix& weight : stage.weights) weight = stored(std::move(weight), stage.shape.precision);
+  return stage;
+}
+
 std::vector<Matrix> zeros_like(const std::vector<Matrix>& weights) {
   std::vector<Matrix> zeros;
   for (const Matrix& weight : weights) zeros.emplace_back(weight.rows, weight.columns);

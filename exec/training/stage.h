@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/training/matrix.h"
+#include "exec/training/precision.h"
 
 namespace bubblescope {
 
@@ -15,7 +16,8 @@ struct TransformerShape {
   std::int32_t heads = 2;  ///< must divide the width
   std::int32_t vocabulary = 61;
   std::int32_t sequence = 16;
-  std::int32_t batch = 1;  ///< sequences per micro-batch
+  std::int32_t batch = 1;                     ///< sequences per micro-batch
+  Precision precision = Precision::kFloat32;  ///< of activations, their gradients, weights to read
 
   std::int32_t rows() const { return batch * sequence; }
   std::int32_t inner() const { return 4 * width; }  ///< width of the MLP
@@ -40,6 +42,9 @@ struct StagePlan {
 
 /// The same plan gives the same weights, bit for bit.
 Stage make_stage(const StagePlan& plan);
+
+/// With the weights as products read them.
+Stage as_read(const Stage& masters);
 
 /// Zero matrices in the shape of the weights.
 std::vector<Matrix> zeros_like(const std::vector<Matrix>& weights);

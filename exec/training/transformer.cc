@@ -1,6 +1,7 @@
 // The stages of a transformer, forward and backward.
 #include "exec/training/transformer.h"
 
+#include <optional>
 #include <utility>
 
 #include "exec/training/layers.h"
@@ -11,8 +12,26 @@ namespace {
 
 using namespace weight_order;
 
+/// A stage with the weights as products read them, without a copy where that is how they are.
+class ReadStage {
+ public:
+  explicit ReadStage(const Stage& masters)
+      : rounded_(masters.shape.precision == Precision::kFloat32 ? std::nullopt
+                                                                : std::optional(as_read(masters))),
+        stage_(rounded_ ? *rounded_ : masters) {}
+  ReadStage(const ReadStage&) = delete;
+  ReadStage& operator=(const ReadStage&) = delete;
+
+  const Stage& operator*() const { return stage_; }
+
+ private:
+  std::optional<Stage> rounded_;
+  const Stage& stage_;
+};
+
 AttentionShape attention_shape(const TransformerShape& shape, const Slice* slice) {
-  AttentionShape attention{shape.batch, shape.sequence, shape.heads, shape.width / shape.heads, {}};
+  AttentionShape attention{shape.batch, shape.sequence, shape.heads, shape.width / shape.heads,
+                           {},          shape.precision};
   if (slice != nullptr) attention.queries = slice->positions;
   return attention;
 }
@@ -42,7 +61,7 @@ Matrix embed(const Stage& stage, const Tokens& tokens, const Positions& position
     for (std::int32_t column = 0; column < output.columns; ++column)
       output.row(row)[column] = token[column] + position[column];
   }
-  return output;
+  return stored(std::move(output), shape.precision);
 }
 
 struct BlockOutput {
@@ -61,27 +80,24 @@ void run_attention(const Stage& stage, std::size_t block, BlockActivations& save
 
 BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input, const Slice* slice) {
   const Matrix* const weights = &stage.weights[block_begin(stage, block)];
+  const auto keep = [&](Matrix made) { return stored(std::move(made), stage.shape.precision); };
   BlockActivations saved;
-  saved.normed = apply_gain(normalize(input), weights[kGain]);
-  saved.qkv = product(whole(saved.normed), whole(weights[kQkv]));
+  saved.normed = keep(apply_gain(normalize(input), weights[kGain]));
+  saved.qkv = keep(product(whole(saved.normed), whole(weights[kQkv])));
   if (slice != nullptr)
     put_rows(slice->context.qkv[block], stage.shape.sequence, slice->positions,
              std::exchange(saved.qkv, Matrix()));
   run_attention(stage, block, saved, slice);
   saved.middle = input;
   multiply(whole(saved.mixed), whole(weights[kOut]), onto(saved.middle), {1, true});
-  saved.middle_normed = apply_gain(normalize(saved.middle), weights[kMiddleGain]);
-  saved.before_gelu = product(whole(saved.middle_normed), whole(weights[kUp]));
-  saved.after_gelu = gelu(saved.before_gelu);
+  saved.middle = keep(std::move(saved.middle));
+  saved.middle_normed = keep(apply_gain(normalize(saved.middle), weights[kMiddleGain]));
+  saved.before_gelu = keep(product(whole(saved.middle_normed), whole(weights[kUp])));
+  saved.after_gelu = keep(gelu(saved.before_gelu));
   Matrix output = saved.middle;
   multiply(whole(saved.after_gelu), whole(weights[kDown]), onto(output), {1, true});
   saved.input = std::move(input);
-  return {std::move(output), std::move(saved)};
-}
-
-/// grad * weight^T: the gradient of what a weight multiplied.
-Matrix pull_back(const Matrix& grad, const Matrix& weight) {
-  return product(whole(grad), transposed(whole(weight)));
+  return {keep(std::move(output)), std::move(saved)};
 }
 
 /// Goes back through a stage, and notes what its weight gradients will need.
@@ -94,15 +110,17 @@ class StageBack {
   Matrix run_block(std::size_t block, BlockActivations saved, Matrix grad) {
     const std::size_t begin = block_begin(stage_, block);
     const Matrix* const weights = &stage_.weights[begin];
-    Matrix up_grad = gelu_grad(saved.before_gelu, pull_back(grad, weights[kDown]));
+    Matrix up_grad = keep(gelu_grad(saved.before_gelu, pull_back(grad, weights[kDown])));
     Matrix middle_grad =
         pull_back_norm(begin + kMiddleGain, saved.middle, pull_back(up_grad, weights[kUp]));
     add(middle_grad, grad);
+    middle_grad = keep(std::move(middle_grad));
     work_.products.push_back({begin + kDown, std::move(saved.after_gelu), std::move(grad)});
     work_.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
     Matrix qkv_grad = pull_back_attention(block, saved, pull_back(middle_grad, weights[kOut]));
     Matrix result = pull_back_norm(begin + kGain, saved.input, pull_back(qkv_grad, weights[kQkv]));
     add(result, middle_grad);
+    result = keep(std::move(result));
     work_.products.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
     work_.products.push_back({begin + kOut, std::move(saved.mixed), std::move(middle_grad)});
     return result;
@@ -113,14 +131,21 @@ class StageBack {
     const std::size_t begin = head_begin(stage_);
     const auto share = static_cast<float>(share_of(stage_, slice_));
     Matrix logits_grad =
-        cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale * share);
-    Matrix grad = pull_back_norm(begin + kHeadGain, saved.head_input,
-                                 pull_back(logits_grad, stage_.weights[begin + kHead]));
+        keep(cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale * share));
+    Matrix grad = keep(pull_back_norm(begin + kHeadGain, saved.head_input,
+                                      pull_back(logits_grad, stage_.weights[begin + kHead])));
     work_.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
     return grad;
   }
 
  private:
+  Matrix keep(Matrix made) const { return stored(std::move(made), stage_.shape.precision); }
+
+  /// grad * weight^T: the gradient of what a weight multiplied.
+  Matrix pull_back(const Matrix& grad, const Matrix& weight) const {
+    return keep(product(whole(grad), transposed(whole(weight))));
+  }
+
   /// Of a slice, what later ones have added to its keys and values counts too.
   Matrix pull_back_attention(std::size_t block, const BlockActivations& saved,
                              const Matrix& mixed_grad) {
@@ -129,6 +154,7 @@ class StageBack {
     if (slice_ == nullptr) return grad;
     Matrix& known = slice_->context.qkv_grad[block];
     add(known, grad);
+    known = keep(std::move(known));
     return take_rows(known, stage_.shape.sequence, slice_->positions);
   }
 
@@ -158,8 +184,10 @@ void add_embedding_grad(const WeightWork& work, std::vector<Matrix>& gradients) 
 
 }  // namespace
 
-StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens,
+StageOutput run_forward(const Stage& masters, Matrix input, const Tokens& tokens,
                         const Slice* slice) {
+  const ReadStage read(masters);
+  const Stage& stage = *read;
   StageOutput result;
   result.saved.tokens = tokens;
   if (stage.first) input = embed(stage, tokens, positions_of(stage, slice));
@@ -174,11 +202,13 @@ StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens,
   }
   const std::size_t begin = head_begin(stage);
   Activations& saved = result.saved;
-  saved.head_normed = apply_gain(normalize(input), stage.weights[begin + kHeadGain]);
+  const auto keep = [&](Matrix made) { return stored(std::move(made), stage.shape.precision); };
+  saved.head_normed = keep(apply_gain(normalize(input), stage.weights[begin + kHeadGain]));
   saved.head_input = std::move(input);
   saved.probabilities =
-      softmax(product(whole(saved.head_normed), whole(stage.weights[begin + kHead])));
+      softmax(keep(product(whole(saved.head_normed), whole(stage.weights[begin + kHead]))));
   result.loss = cross_entropy(saved.probabilities, tokens.targets) * share_of(stage, slice);
+  saved.probabilities = keep(std::move(saved.probabilities));
   return result;
 }
 
@@ -194,8 +224,10 @@ void recompute_attention(const Stage& stage, Activations& saved, const Slice* sl
     run_attention(stage, block, saved.blocks[block], slice);
 }
 
-StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale,
+StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_grad, float scale,
                          const Slice* slice) {
+  const ReadStage read(masters);
+  const Stage& stage = *read;
   StageGrad result;
   StageBack back(stage, slice, result.work);
   Matrix grad = stage.last ? back.run_head(saved, scale) : std::move(output_grad);

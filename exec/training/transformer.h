@@ -1,7 +1,8 @@
-// One stage of a small transformer: pre-norm blocks of causal attention and MLP, in float32. The
-// first stage embeds tokens, the last one ends in a head and the cross-entropy of the next token.
-// The backward pass comes in two halves, as zero-bubble schedules want it: run_input_grad() is all
-// that the previous stage waits for, run_weight_grad() does the rest.
+// One stage of a small transformer: pre-norm blocks of causal attention and MLP, in float32 or with
+// all that is made on the way rounded to bfloat16. The first stage embeds tokens, the last one ends
+// in a head and the cross-entropy of the next token. The backward pass comes in two halves, as
+// zero-bubble schedules want it: run_input_grad() is all that the previous stage waits for,
+// run_weight_grad() does the rest.
 //
 //   x = embedding[token] + position                            first stage only
 //   x = x + attention(norm(x) W_qkv) W_o                       in every block
@@ -81,7 +82,7 @@ struct StageGrad {
 
 /// `input` is what the stage before made; the first stage reads the tokens alone. Both are those of
 /// the slice; null: of whole sequences.
-StageOutput run_forward(const Stage& stage, Matrix input, const Tokens& tokens,
+StageOutput run_forward(const Stage& masters, Matrix input, const Tokens& tokens,
                         const Slice* slice = nullptr);
 
 /// Forgets the core of attention, which is large and quick to make again: the softmax rows and what
@@ -92,7 +93,7 @@ void drop_attention(Activations& saved);
 void recompute_attention(const Stage& stage, Activations& saved, const Slice* slice = nullptr);
 
 /// `output_grad` comes from the next stage; the last stage starts from its loss, times `scale`.
-StageGrad run_input_grad(const Stage& stage, Activations saved, Matrix output_grad, float scale,
+StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_grad, float scale,
                          const Slice* slice = nullptr);
 
 /// Adds one micro-batch's part to the gradients.

@@ -85,6 +85,14 @@ addEventListener('load', () => {
     send('pointermove', 200, 60);
     send('pointerup', 200, 60);
     seen.panned = view.from > from;
+    page.fit();
+    const touch = (name, finger, x) => send(name, x, 60, { pointerId: finger, pointerType: 'touch' });
+    touch('pointerdown', 1, 300);
+    touch('pointerdown', 2, 400);
+    touch('pointermove', 2, 600);
+    seen.pinched = view.to - view.from < shown * 0.6;
+    touch('pointerup', 1, 300);
+    touch('pointerup', 2, 600);
     for (const choice of ['microbatch', 'chunk', 'kind']) { page.colourBy(choice); page.drawNow(); }
     for (const toggle of ['critical', 'links', 'memory']) { page.toggle(toggle); page.toggle(toggle); }
     page.fit();
@@ -123,7 +131,7 @@ def ask(browser, folder, page):
 
 def check(name, seen, complaints):
     assert not seen["errors"] and not complaints, f"{name}: {seen['errors']} {complaints}"
-    for fact in ("painted", "selected", "moved", "let_go", "zoomed", "panned"):
+    for fact in ("painted", "selected", "moved", "let_go", "zoomed", "panned", "pinched"):
         assert seen.get(fact), f"{name}: not {fact}: {seen}"
     assert seen["drawn"] > 0 and seen["panel"] > 50 and seen["unnamed"] == 0, f"{name}: {seen}"
     assert seen["tip"] and "duration" in seen["tip"], f"{name}: no tooltip: {seen['tip']}"

@@ -82,13 +82,12 @@ Proof train(const Schedule& schedule, const DeviceOptions& device, const Transfo
   const Program program = std::get<Program>(lower(schedule));
   TrainingOptions options;
   options.model = model;
+  options.model.precision = device.precision;
   const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
   const Job job = start_gpu_job(*find_real_gpu(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(Fault::kMachine, execution.breakdown->message);
-  const double tolerance =
-      device.precision == Precision::kBfloat16 ? kBfloat16Tolerance : kProofTolerance;
-  return prove(job.result(), train_serially(schedule, options, 3), tolerance);
+  return prove(job.result(), train_serially(schedule, options, 3));
 }
 
 Proof train(const std::string& name, const DeviceOptions& device, const TransformerShape& model) {

@@ -349,7 +349,7 @@ BubblescopeGpu make_calls() {
 
 FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors) {
   state() = State{};
-  BubblescopeDevice device{"Fake GPU", multiprocessors, 90, 13000, std::int64_t{1} << 36};
+  BubblescopeDevice device{"Fake GPU", multiprocessors, 90, 13000, std::int64_t{1} << 36, ""};
   state().gpu.devices.assign(static_cast<std::size_t>(devices), device);
   return state().gpu;
 }

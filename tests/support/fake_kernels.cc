@@ -158,11 +158,12 @@ void scale(const BubblescopeLaunch& launch, const HostLaunch& host) {
 void apply_epilogue(const BubblescopeProduct& p) {
   for (std::int32_t row = 0; row < p.rows; ++row) {
     float* const target = static_cast<float*>(p.target) + row * p.target_stride;
-    float* const aux = static_cast<float*>(p.aux) + row * p.target_stride;
+    float* const aux =
+        p.aux == nullptr ? nullptr : static_cast<float*>(p.aux) + row * p.target_stride;
     Matrix sums(1, p.columns);
     std::copy_n(target, p.columns, sums.values.begin());
     if (p.epilogue == kBubblescopeGelu) {
-      std::copy_n(target, p.columns, aux);
+      if (aux != nullptr) std::copy_n(target, p.columns, aux);
       sums = gelu(sums);
     } else {
       Matrix before(1, p.columns);

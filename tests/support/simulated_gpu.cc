@@ -3,6 +3,8 @@
 //
 // Its times are those of no real device; what counts is that ops of different work differ, and that
 // ranks slow each other, products less than other kernels.
+#include <string_view>
+
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope {
@@ -11,6 +13,8 @@ namespace {
 
 const BubblescopeGpu& start_simulated_gpu() {
   FakeGpu& gpu = reset_fake_gpu(1);
+  const std::string_view bus = "0000:01:00.0";
+  bus.copy(gpu.devices[0].bus, bus.size());
   gpu.times.nanos_per_product = 0.05;
   gpu.times.nanos_per_entry = 20;
   gpu.times.nanos_per_copy = 2000;

@@ -55,7 +55,7 @@ TEST_F(Exports, AreOfTheseFormats) {
 }
 
 TEST_F(Exports, AreFlagsOfEveryCommandThatHasATimeline) {
-  for (const char* command : {"simulate", "compare", "search", "run", "analyze"}) {
+  for (const char* command : {"simulate", "compare", "search", "run", "analyze", "diff"}) {
     const std::string help = run_command(std::string(command) + " --help").output;
     for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
       EXPECT_NE(help.find("--" + format.name + " FILE"), help.npos) << command << format.name;
@@ -86,7 +86,23 @@ TEST_F(Exports, ShowAMeasuredStepBesideItsPrediction) {
                              "--html", path("a.html"), "--timeline", path("a.csv")}),
             0);
   EXPECT_EQ(files(), (Names{"a-1f1b-measured.csv", "a-1f1b-predicted.csv", "a.html"}));
-  EXPECT_NE(read_file(path("a.html")).find("\"predictedBy\":0"), std::string::npos);
+  EXPECT_NE(read_file(path("a.html")).find("\"against\":0"), std::string::npos);
+}
+
+TEST_F(Exports, ShowBothSidesOfADiff) {
+  ASSERT_EQ(compare("gpipe,1f1b", {"--save", path("s.json")}), 0);
+  const auto diff = [&](const std::string& b) {
+    return run_with_messages("diff " + path("s-gpipe.json") + " " + b + " --html " +
+                             path("d.html"));
+  };
+  EXPECT_EQ(diff(path("s-1f1b.json")).status, 0);
+  const std::string page = read_file(path("d.html"));
+  EXPECT_NE(page.find("\"label\":\"A\",\"against\":null"), page.npos);
+  EXPECT_NE(page.find("\"label\":\"B\",\"against\":0"), page.npos);
+  run_command("simulate 1f1b --pp 2 -m 4 --format json > " + path("report.json"));
+  const CommandOutcome outcome = diff(path("report.json"));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("give two files of --save"), std::string::npos) << outcome.output;
 }
 
 TEST_F(Exports, OfSeveralStepsDoNotGoToStdoutTogether) {

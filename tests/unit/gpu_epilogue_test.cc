@@ -2,11 +2,14 @@
 // its own where the library has no such product.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <variant>
 
 #include "exec/execute.h"
 #include "exec/gpu/gpu_job.h"
+#include "exec/gpu/gpu_layers.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/recompute.h"
@@ -74,6 +77,27 @@ TEST(GpuEpilogues, AreMadeAgainWithForwards) {
   const Trained trained = train(schedule, with(Epilogue::kFused));
   EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
   EXPECT_EQ(trained.pools, trained.predicted_pools);
+}
+
+// What the first forward does not write, the second one does: memory that nobody wrote is no number
+// on this device.
+TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
+  reset_fake_gpu(1);
+  const GpuMachine machine(fake_gpu_calls(), 1, Share::kStreams);
+  LayerStyle style;
+  style.epilogue = Epilogue::kFused;
+  GpuLayers layers(machine, 0, style);
+  const GpuHandle stream = machine.gpu().create_stream(0, nullptr);
+  layers.set_stream(stream.get());
+  const GpuMatrix one = layers.make(8, 8);
+  std::fill_n(static_cast<float*>(one.data), 64, 1.0F);
+  const auto first = [](const GpuMatrix& matrix) { return *static_cast<float*>(matrix.data); };
+  const Activated dropped = layers.product_gelu({one}, {one}, false);
+  EXPECT_TRUE(std::isnan(first(dropped.before)));
+  EXPECT_NEAR(first(dropped.after), 8, 1e-6);  // gelu(8 * 1 * 1) is 8 to that
+  const Activated kept = layers.product_gelu({one}, {one});
+  EXPECT_EQ(first(kept.before), 8);
+  EXPECT_EQ(first(kept.after), first(dropped.after));
 }
 
 // One launch less forward and one less back, for 4 micro-batches on 2 stages of a block in 3

@@ -267,8 +267,8 @@ TEST(Html, HasEveryPartInItsPlace) {
   EXPECT_NE(page.find(html_script()), page.npos);
   const Json data = data_of(page);
   EXPECT_EQ(data["command"], "bubblescope compare");
-  EXPECT_TRUE(data["steps"][0]["predictedBy"].is_null());
-  EXPECT_EQ(data["steps"][1]["predictedBy"], 0);
+  EXPECT_TRUE(data["steps"][0]["against"].is_null());
+  EXPECT_EQ(data["steps"][1]["against"], 0);
 }
 
 // Ten thousand instructions; most of their numbers are told from those before.

@@ -31,7 +31,8 @@ const kRamp = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 
 function rampColour(share) {
   const place = Math.min(Math.max(share, 0), 1) * (kRamp.length - 1);
   const from = Math.min(Math.floor(place), kRamp.length - 2);
-  const mix = (channel) => Math.round(kRamp[from][channel] + (place - from) * (kRamp[from + 1][channel] - kRamp[from][channel]));
+  const [low, high] = [kRamp[from], kRamp[from + 1]];
+  const mix = (channel) => Math.round(low[channel] + (place - from) * (high[channel] - low[channel]));
   return `rgb(${mix(0)},${mix(1)},${mix(2)})`;
 }
 
@@ -68,13 +69,14 @@ function makePainters(data) {
     return shades.get(key);
   };
   const byRamp = Array.from({ length: 257 }, (_, at) => rampColour(at / 256));
-  const mostMicrobatches = (step) => Math.max(step.microbatches - 1, 1);
+  const rampPlace = (step, id) => Math.round((256 * step.op.microbatch[id]) / Math.max(step.microbatches - 1, 1));
+  const chunkOf = (step, id) => step.chunks[step.op.stage[id]] || 0;
   const isOp = (step, id) => step.op.kind[id] < data.computeKinds;
-  const kind = (step, id) => shadeOf(step.op.kind[id], step.chunks[step.op.stage[id]] || 0, step.chunkCount);
+  const kind = (step, id) => shadeOf(step.op.kind[id], chunkOf(step, id), step.chunkCount);
   return {
     kind,
-    microbatch: (step, id) => (isOp(step, id) ? byRamp[Math.round((256 * step.op.microbatch[id]) / mostMicrobatches(step))] : kind(step, id)),
-    chunk: (step, id) => (isOp(step, id) ? kChunkColours[(step.chunks[step.op.stage[id]] || 0) % kChunkColours.length] : kind(step, id)),
+    microbatch: (step, id) => (isOp(step, id) ? byRamp[rampPlace(step, id)] : kind(step, id)),
+    chunk: (step, id) => (isOp(step, id) ? kChunkColours[chunkOf(step, id) % kChunkColours.length] : kind(step, id)),
   };
 }
 

@@ -88,8 +88,8 @@ class Painter {
     const width = context.measureText(title).width;
     context.fillStyle = theme.faint;
     context.font = '12px system-ui, sans-serif';
-    const facts = `${step.shape} \u00b7 ${step.source} \u00b7 ${shortTimeText(step.makespan)} \u00b7 bubble ${percentText(step.ratio)}`;
-    context.fillText(facts, 10 + width + 12, y + 15);
+    const facts = [step.shape, step.source, shortTimeText(step.makespan), `bubble ${percentText(step.ratio)}`];
+    context.fillText(facts.join(' \u00b7 '), 10 + width + 12, y + 15);
   }
 
   drawRow(row) {
@@ -127,7 +127,8 @@ class Painter {
       const cause = page.data.causes[gaps.cause[at]];
       context.fillStyle = theme.causes[cause];
       context.fillRect(x, lane.y, Math.max(width, 0.5), lane.height);
-      if (width > 8 * cause.length && lane.height >= 14) this.writeIn(cause, Math.max(x, kGutter), x + width, lane, theme.faint);
+      if (width > 8 * cause.length && lane.height >= 14)
+        this.writeIn(cause, Math.max(x, kGutter), x + width, lane, theme.faint);
     }
   }
 

@@ -68,10 +68,10 @@ function findOps(data, text) {
   return found;
 }
 
-// The same op of the step that predicted this one.
+// The same op of the step that this one is held against.
 function counterpartOf(data, step, id) {
-  if (step.predictedBy === null) return null;
-  const other = data.steps[step.predictedBy];
+  if (step.against === null) return null;
+  const other = data.steps[step.against];
   if (!other.idOfKey) {
     other.idOfKey = new Map();
     for (let each = 0; each < other.op.count; ++each) other.idOfKey.set(keyOf(other, each), each);

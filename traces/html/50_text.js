@@ -110,12 +110,12 @@ function describeOp(data, step, id) {
 }
 
 function describeError(data, step, id) {
-  const predicted = counterpartOf(data, step, id);
-  if (!predicted) return [];
-  const other = predicted.step.op;
-  const starts = step.op.start[id] - step.origin - (other.start[predicted.id] - predicted.step.origin);
-  const lasts = step.op.end[id] - step.op.start[id] - (other.end[predicted.id] - other.start[predicted.id]);
-  return [[`against ${predicted.step.label}`, `starts ${shiftText(starts)}, takes ${shiftText(lasts)}`]];
+  const found = counterpartOf(data, step, id);
+  if (!found) return [];
+  const other = found.step.op;
+  const starts = step.op.start[id] - step.origin - (other.start[found.id] - found.step.origin);
+  const lasts = step.op.end[id] - step.op.start[id] - (other.end[found.id] - other.start[found.id]);
+  return [[`against ${found.step.label}`, `starts ${shiftText(starts)}, takes ${shiftText(lasts)}`]];
 }
 
 function describeGap(data, step, rank, at) {
@@ -137,10 +137,16 @@ function describeGap(data, step, rank, at) {
 function describeFound(data, found) {
   if (found.id !== undefined) {
     const kind = data.kinds[found.step.op.kind[found.id]];
-    return { title: `${opText(data, found.step, found.id)} \u2013 ${kind.name}`, rows: describeOp(data, found.step, found.id) };
+    const title = `${opText(data, found.step, found.id)} \u2013 ${kind.name}`;
+    return { title, rows: describeOp(data, found.step, found.id) };
   }
   if (found.gap !== undefined) return describeGap(data, found.step, found.rank, found.gap);
-  const rows = [['rank', String(found.rank)], ['held', heldText(found.step, found.held)], ['at', timeText(found.time - found.step.origin)]];
-  rows.push(['peak', heldText(found.step, found.step.curves[found.rank].peak)]);
+  const { step, rank } = found;
+  const rows = [
+    ['rank', String(rank)],
+    ['held', heldText(step, found.held)],
+    ['at', timeText(found.time - step.origin)],
+    ['peak', heldText(step, step.curves[rank].peak)],
+  ];
   return { title: 'memory', rows };
 }

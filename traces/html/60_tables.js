@@ -12,14 +12,20 @@ const kNumbers = [
   ['makespan', 'makespan', shortTimeText, 'first start anywhere to last end anywhere'],
   ['bubble ratio', 'ratio', percentText, 'idle share of all ranks\u2019 time'],
   ['overhead', 'overhead', percentText, 'how much longer than the busiest rank\u2019s work the step is'],
-  ['span rate', 'spanRate', percentText, 'the zero-bubble papers\u2019 rate: of the longest rank\u2019s span, what exceeds the busiest\u2019s work'],
+  ['span rate', 'spanRate', percentText,
+    'the zero-bubble papers\u2019 rate: of the longest rank\u2019s span, what exceeds the busiest\u2019s work'],
   ['lower bound', 'lowerBound', shortTimeText, 'no order of these ops on these ranks is faster'],
 ];
 
 function makeNumbers(step) {
   const list = make('dl', { class: 'numbers' });
-  for (const [name, key, text, meaning] of kNumbers)
-    list.append(make('div', {}, make('dt', {}, name), make('dd', { class: 'value', title: text === shortTimeText ? timeText(step[key]) : '' }, text(step[key])), make('dd', { class: 'meaning' }, meaning)));
+  for (const [name, key, text, meaning] of kNumbers) {
+    const exact = text === shortTimeText ? timeText(step[key]) : '';
+    list.append(make('div', {},
+      make('dt', {}, name),
+      make('dd', { class: 'value', title: exact }, text(step[key])),
+      make('dd', { class: 'meaning' }, meaning)));
+  }
   return list;
 }
 
@@ -45,16 +51,19 @@ function makeRankTable(data, step) {
   const heads = (columns) => columns.map(({ name }) => make('th', { scope: 'col' }, name));
   const [unit] = unitFor(step.makespan);
   const table = make('table', { class: 'ranks' });
-  table.append(make('caption', {}, `Where the time of each rank went, in ${unit}: busy by kind and idle by cause add up to the step`));
+  const caption = `Where the time of each rank went, in ${unit}: busy by kind and idle by cause add up to the step`;
+  table.append(make('caption', {}, caption));
   table.append(make('thead', {}, make('tr', {},
     make('th', { scope: 'col' }, 'rank'), make('th', { scope: 'col', class: 'bar' }, 'busy and idle'),
     ...heads(busy), make('th', { scope: 'col', class: 'sum' }, 'busy'),
     ...heads(idle), make('th', { scope: 'col', class: 'sum' }, 'idle'),
-    make('th', { scope: 'col', class: 'sum' }, 'sum'), make('th', { scope: 'col' }, 'idle share'), make('th', { scope: 'col' }, 'peak held'))));
+    make('th', { scope: 'col', class: 'sum' }, 'sum'),
+    make('th', { scope: 'col' }, 'idle share'), make('th', { scope: 'col' }, 'peak held'))));
   const body = make('tbody');
   step.ranks.forEach((rank, at) => body.append(makeRankRow(data, step, rank, { at, busy, idle })));
   table.append(body);
-  return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `times of the ranks of ${step.label}` }, table);
+  const label = `times of the ranks of ${step.label}`;
+  return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, table);
 }
 
 function makeRankRow(data, step, rank, { at, busy, idle }) {
@@ -77,7 +86,8 @@ function makeBar(data, step, rank) {
     return piece;
   };
   data.busyKinds.forEach((name, at) => {
-    const kind = data.kinds.find((each) => each.code === name) || data.kinds.find((each) => each.code === (name === 'send' ? 'SEND_F' : 'OPT'));
+    const code = { send: 'SEND_F', opt: 'OPT' }[name] || name;
+    const kind = data.kinds.find((each) => each.code === code);
     const piece = add(rank.busyBy[at], 'busy', name);
     if (piece) piece.style.background = kind.colour;
   });
@@ -109,17 +119,21 @@ function makeErrorTables(data, step, select) {
   const errors = findErrors(data, step);
   if (errors.length === 0) return make('div');
   const sizes = errors.map((error) => Math.abs(error.start)).sort((left, right) => left - right);
+  const off = (fraction) => timeText(quantile(sizes, fraction));
   const worst = [...errors].sort((left, right) => Math.abs(right.start) - Math.abs(left.start)).slice(0, 12);
   return make('div', { class: 'errors' },
-    make('h3', {}, `Against ${data.steps[step.predictedBy].label}, op by op`),
-    make('p', {}, `Starts are off by ${timeText(quantile(sizes, 0.5))} (half of the ops are off by less), ${timeText(quantile(sizes, 0.95))} (19 of 20), at most ${timeText(quantile(sizes, 1))}.`),
+    make('h3', {}, `Against ${data.steps[step.against].label}, op by op`),
+    make('p', {}, `Starts are off by ${off(0.5)} (half of the ops are off by less), ${off(0.95)} (19 of 20), at most ${off(1)}.`),
     make('div', { class: 'pair' }, makeKindErrors(data, step, errors), makeWorstErrors(data, step, worst, select)));
 }
 
 function makeTable(caption, heads, rows) {
-  const table = make('table', {}, make('caption', {}, caption), make('thead', {}, make('tr', {}, ...heads.map((head) => make('th', { scope: 'col' }, head)))));
-  table.append(make('tbody', {}, ...rows.map((cells) => make('tr', {}, ...cells.map((cell, at) => (at === 0 ? make('th', { scope: 'row' }, cell) : make('td', {}, cell)))))));
-  return table;
+  const head = heads.map((each) => make('th', { scope: 'col' }, each));
+  const makeCell = (cell, at) => (at === 0 ? make('th', { scope: 'row' }, cell) : make('td', {}, cell));
+  return make('table', {},
+    make('caption', {}, caption),
+    make('thead', {}, make('tr', {}, ...head)),
+    make('tbody', {}, ...rows.map((cells) => make('tr', {}, ...cells.map(makeCell)))));
 }
 
 function makeKindErrors(data, step, errors) {
@@ -128,9 +142,10 @@ function makeKindErrors(data, step, errors) {
     const mine = errors.filter((error) => error.kind === at);
     if (mine.length === 0) return;
     const mean = (key) => mine.reduce((sum, error) => sum + error[key], 0) / mine.length;
-    rows.push([kind.name, String(mine.length), timeText(Math.round(mean('was'))), timeText(Math.round(mean('is'))), share(mean('is') - mean('was'), mean('was'))]);
+    const [was, is] = [mean('was'), mean('is')];
+    rows.push([kind.name, String(mine.length), timeText(Math.round(was)), timeText(Math.round(is)), share(is - was, was)]);
   });
-  return makeTable('Mean durations by kind', ['kind', 'ops', data.steps[step.predictedBy].label, step.label, 'off by'], rows);
+  return makeTable('Mean durations by kind', ['kind', 'ops', data.steps[step.against].label, step.label, 'off by'], rows);
 }
 
 function makeWorstErrors(data, step, worst, select) {
@@ -139,7 +154,8 @@ function makeWorstErrors(data, step, worst, select) {
     button.addEventListener('click', () => select(step, error.id));
     return [button, String(rankOf(step, error.id)), shiftText(error.start), timeText(error.was), timeText(error.is)];
   });
-  return makeTable('The ops whose starts are farthest apart', ['op', 'rank', 'starts', `took in ${data.steps[step.predictedBy].label}`, `in ${step.label}`], rows);
+  const heads = ['op', 'rank', 'starts', `took in ${data.steps[step.against].label}`, `in ${step.label}`];
+  return makeTable('The ops whose starts are farthest apart', heads, rows);
 }
 
 // Several steps side by side, the shortest marked by what the others take more.
@@ -150,13 +166,14 @@ function makeSummary(data) {
     percentText(step.ratio), percentText(step.overhead), percentText(step.spanRate),
     heldText(step, step.highestHeld),
   ]);
-  const table = makeTable('Side by side', ['', 'makespan', 'than the shortest', 'bubble ratio', 'overhead', 'span rate', 'most held'], rows);
-  return make('section', { 'aria-label': 'side by side' }, table);
+  const heads = ['', 'makespan', 'than the shortest', 'bubble ratio', 'overhead', 'span rate', 'most held'];
+  return make('section', { 'aria-label': 'side by side' }, makeTable('Side by side', heads, rows));
 }
 
 function makeAssumptions(step) {
   const list = make('dl', { class: 'made' });
-  for (const [name, value] of step.made) list.append(make('div', {}, make('dt', {}, name.replace(/_/g, ' ')), make('dd', {}, value)));
+  for (const [name, value] of step.made)
+    list.append(make('div', {}, make('dt', {}, name.replace(/_/g, ' ')), make('dd', {}, value)));
   return list;
 }
 
@@ -164,7 +181,8 @@ function makeStepSection(data, step, select) {
   const section = make('section', { 'aria-label': step.label }, make('h2', {}, step.label));
   if (step.breakdown) section.append(make('p', { class: 'breakdown', role: 'alert' }, `This step broke off: ${step.breakdown}`));
   section.append(makeNumbers(step), makeRankTable(data, step));
-  if (step.predictedBy !== null) section.append(makeErrorTables(data, step, select));
-  if (step.made.length > 0) section.append(make('details', {}, make('summary', {}, 'What it was made with'), makeAssumptions(step)));
+  if (step.against !== null) section.append(makeErrorTables(data, step, select));
+  if (step.made.length > 0)
+    section.append(make('details', {}, make('summary', {}, 'What it was made with'), makeAssumptions(step)));
   return section;
 }

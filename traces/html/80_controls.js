@@ -23,7 +23,9 @@ function makeColourChoice(page) {
 }
 
 function makeSearch(page) {
-  const input = make('input', { type: 'search', placeholder: 'find an op: 2F7', 'aria-label': 'find an op, such as 2F7', spellcheck: 'false', autocomplete: 'off' });
+  const input = make('input', {
+    type: 'search', placeholder: 'find an op: 2F7', 'aria-label': 'find an op, such as 2F7', spellcheck: 'false', autocomplete: 'off',
+  });
   const answer = make('span', { class: 'answer', role: 'status' });
   const form = make('form', { role: 'search' }, input, answer);
   form.addEventListener('submit', (event) => {
@@ -69,14 +71,21 @@ function fillLegend(page, legend) {
     for (const gaps of step.gaps) for (const cause of gaps.cause) causes.add(cause);
   }
   const names = new Map();
-  data.kinds.forEach((kind, at) => used.has(at) && (page.painting === 'kind' || at >= data.computeKinds) && names.set(kind.name, kind.colour));
+  data.kinds.forEach((kind, at) => {
+    const isPaintedSo = page.painting === 'kind' || at >= data.computeKinds;
+    if (used.has(at) && isPaintedSo) names.set(kind.name, kind.colour);
+  });
   for (const [name, colour] of names) legend.append(legendEntry([colour], name));
-  if (page.painting === 'microbatch') legend.append(legendEntry([0, 0.25, 0.5, 0.75, 1].map(rampColour), 'first to last micro-batch'));
+  if (page.painting === 'microbatch')
+    legend.append(legendEntry([0, 0.25, 0.5, 0.75, 1].map(rampColour), 'first to last micro-batch'));
   if (page.painting === 'chunk') {
     const chunks = largest(data.steps, (step) => step.chunkCount);
-    for (let chunk = 0; chunk < Math.min(chunks, kChunkColours.length); ++chunk) legend.append(legendEntry([kChunkColours[chunk]], `chunk ${chunk}`));
+    for (let chunk = 0; chunk < Math.min(chunks, kChunkColours.length); ++chunk)
+      legend.append(legendEntry([kChunkColours[chunk]], `chunk ${chunk}`));
   }
-  data.causes.forEach((cause, at) => causes.has(at) && legend.append(legendEntry([theme.causes[cause]], `idle: ${cause}`)));
+  data.causes.forEach((cause, at) => {
+    if (causes.has(at)) legend.append(legendEntry([theme.causes[cause]], `idle: ${cause}`));
+  });
   if (page.shows.critical) legend.append(make('li', {}, make('i', { class: 'frame', 'aria-hidden': 'true' }), 'critical path'));
 }
 

@@ -1,5 +1,7 @@
 // The page: what is shown of the data, and who is told when that changes.
 
+const kHighestPaper = 6000;
+
 class Page {
   constructor(data) {
     this.data = data;
@@ -10,7 +12,8 @@ class Page {
     this.painters = makePainters(data);
     this.selected = null;
     this.links = null;
-    for (const name of ['canvas', 'scroller', 'frame', 'spacer', 'tip', 'panel', 'legend']) this[name] = document.getElementById(name);
+    for (const name of ['canvas', 'scroller', 'frame', 'spacer', 'tip', 'panel', 'legend'])
+      this[name] = document.getElementById(name);
     this.context = this.canvas.getContext('2d');
     this.view = new View(largest(data.steps, (step) => step.makespan));
     this.dark = matchMedia('(prefers-color-scheme: dark)');
@@ -27,8 +30,15 @@ class Page {
     this.dark.addEventListener('change', () => this.retheme(this.dark.matches));
     this.scroller.addEventListener('scroll', () => this.redraw());
     addEventListener('resize', () => this.resize());
-    addEventListener('beforeprint', () => this.retheme(false));
-    addEventListener('afterprint', () => this.retheme(this.dark.matches));
+    addEventListener('beforeprint', () => this.print(true));
+    addEventListener('afterprint', () => this.print(false));
+  }
+
+  // On paper all ranks are in view, as far as a canvas can be high.
+  print(isPaper) {
+    this.isPaper = isPaper;
+    this.retheme(!isPaper && this.dark.matches);
+    this.resize();
   }
 
   retheme(isDark) {
@@ -39,7 +49,7 @@ class Page {
 
   // The canvas is as high as what is in view, and as sharp as the screen.
   resize() {
-    const most = Math.max(220, Math.round(innerHeight * 0.72));
+    const most = this.isPaper ? kHighestPaper : Math.max(220, Math.round(innerHeight * 0.72));
     this.height = Math.min(this.layout.height + kAxisHeight, most);
     this.scroller.style.height = `${this.height}px`;
     this.spacer.style.height = `${Math.max(this.layout.height + kAxisHeight - this.height, 0)}px`;

@@ -1,0 +1,59 @@
+// NVML for tests, as a library to be opened: one device, whose clock falls while it is looked at.
+//
+// It knows "0000:01:00.0". A look reads its SM clock first; the clock is 1980 MHz at the first look
+// and 30 MHz less at every later one. It draws 650 W of 700 W, and is slowed by its power cap from
+// the second look on. It does not tell its memory's clock.
+#include <atomic>
+#include <cstring>
+
+namespace {
+
+std::atomic<unsigned int> looks = 0;
+char device = 0;
+
+constexpr int kNotSupported = 3;
+constexpr int kNotFound = 6;
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  looks = 0;
+  return 0;
+}
+
+int nvmlShutdown() { return 0; }
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, void** found) {
+  *found = &device;
+  return std::strcmp(bus, "0000:01:00.0") == 0 ? 0 : kNotFound;
+}
+
+int nvmlDeviceGetClockInfo(void*, int kind, unsigned int* mhz) {
+  if (kind != 1) return kNotSupported;
+  *mhz = 1980 - 30 * looks++;
+  return 0;
+}
+
+int nvmlDeviceGetPowerUsage(void*, unsigned int* milliwatts) {
+  *milliwatts = 650'000;
+  return 0;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned int* milliwatts) {
+  *milliwatts = 700'000;
+  return 0;
+}
+
+int nvmlDeviceGetTemperature(void*, int, unsigned int* celsius) {
+  *celsius = 40 + looks;
+  return 0;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
+  *reasons = looks > 1 ? 0x4 : 0x1;
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,84 @@
+// Numbers of 16 bits: how they are rounded, and what a training may differ by that stores them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "exec/training/precision.h"
+#include "exec/training/proof.h"
+#include "tests/support/proven_training.h"
+
+namespace bubblescope {
+namespace {
+
+TEST(Precision, Bfloat16IsTheNearestWithTiesToEven) {
+  // 8 bits of mantissa with the leading one: numbers from 1 to 2 lie 1/128 apart.
+  const float apart = 1.0F / 128;
+  EXPECT_EQ(stored(1 + 0.4F * apart, Precision::kBfloat16), 1);
+  EXPECT_EQ(stored(1 + 0.6F * apart, Precision::kBfloat16), 1 + apart);
+  EXPECT_EQ(stored(1 + 0.5F * apart, Precision::kBfloat16), 1);
+  EXPECT_EQ(stored(1 + 1.5F * apart, Precision::kBfloat16), 1 + 2 * apart);
+  EXPECT_EQ(stored(-3.0F, Precision::kBfloat16), -3);
+  EXPECT_TRUE(std::isnan(stored(std::numeric_limits<float>::quiet_NaN(), Precision::kBfloat16)));
+  const float infinite = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(stored(infinite, Precision::kBfloat16), infinite);
+  EXPECT_EQ(stored(std::numeric_limits<float>::max(), Precision::kBfloat16), infinite);
+  EXPECT_EQ(stored(1 + 0.6F * apart, Precision::kFloat32), 1 + 0.6F * apart);
+}
+
+TrainingOptions small_bfloat16() {
+  TrainingOptions options = small_model();
+  options.model.precision = Precision::kBfloat16;
+  return options;
+}
+
+Schedule four_microbatches() {
+  ScheduleRequest request;
+  request.shape.ranks = 2;
+  request.shape.microbatches = 4;
+  return build_schedule(find_schedule("1f1b"), request);
+}
+
+TEST(Precision, APipelineInBfloat16TrainsAsOneRankDoes) {
+  const Schedule schedule = four_microbatches();
+  EXPECT_TRUE(train(schedule, lowered(schedule), small_bfloat16()).exact);
+}
+
+TEST(Precision, TrainingInBfloat16DiffersFromFloat32ByItsRounding) {
+  const TrainingResult rounded = train_serially(four_microbatches(), small_bfloat16(), 1);
+  const TrainingResult exact = train_serially(four_microbatches(), small_model(), 1);
+  const Proof proof = prove(rounded, exact);  // within the tolerance of float32
+  EXPECT_FALSE(proof.matches);
+  EXPECT_LT(proof.worst, 0.1);  // some roundings of one part in 256
+}
+
+TEST(Precision, ALostGradientIsNoRounding) {
+  const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
+  EXPECT_TRUE(prove(whole, whole).exact);
+  // The gains have few entries, which count little among a stage's: they are looked at by
+  // themselves.
+  for (std::size_t at = 0; at < whole.gradients[0].size(); ++at) {
+    TrainingResult lost = whole;
+    for (float& value : lost.gradients[0][at].values) value *= 0.75F;  // one of four micro-batches
+    const Proof proof = prove(lost, whole);
+    EXPECT_FALSE(proof.matches) << whole.stages[0].names[at];
+    EXPECT_NE(proof.where.find("stage 0"), std::string::npos) << proof.where;
+  }
+}
+
+TEST(Precision, ASmallNoiseEverywhereIsARounding) {
+  const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
+  for (const float noise : {0.01F, 0.03F}) {
+    TrainingResult noisy = whole;
+    float sign = noise;
+    for (Matrix& gradient : noisy.gradients[1])
+      for (float& value : gradient.values) value *= 1 + (sign = -sign);
+    // Relative to a stage's, the root mean square is the noise.
+    const Proof proof = prove(noisy, whole);
+    EXPECT_EQ(proof.matches, noise < 0.02F);
+    EXPECT_NEAR(proof.worst, noise, 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

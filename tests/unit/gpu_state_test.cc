@@ -1,0 +1,122 @@
+// The state of devices beside a run: a library of the tests in place of NVML.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "exec/gpu/device_state.h"
+#include "exec/gpu/gpu_machine.h"
+#include "exec/gpu/nvml.h"
+#include "tests/support/fake_gpu.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr const char* kBus = "0000:01:00.0";
+
+Nvml open_fake() { return open_nvml(BUBBLESCOPE_FAKE_NVML); }
+
+TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
+  const Nvml nvml = open_fake();
+  ASSERT_EQ(nvml.obstacle, "");
+  DeviceWatch watch(nvml, {kBus}, std::chrono::hours(1));
+  watch.begin();
+  const WatchedDevices seen = watch.finish();
+  ASSERT_EQ(seen.devices.size(), 1u);
+  // The first look, the second, since nobody looked meanwhile, and the third.
+  const auto sm = [](const DeviceState& state) { return *state.sm_mhz; };
+  EXPECT_EQ(sm(seen.devices[0].before), (StateRange{1980, 1980}));
+  EXPECT_EQ(sm(seen.devices[0].during), (StateRange{1950, 1950}));
+  EXPECT_EQ(sm(seen.devices[0].after), (StateRange{1920, 1920}));
+  EXPECT_FALSE(seen.devices[0].during.memory_mhz);
+  EXPECT_EQ(seen.devices[0].before.slowed_by, 1u);
+  EXPECT_EQ(to_string(seen),
+            "0000:01:00.0 while measured: SM 1950 MHz, 650.0 W of 700.0 W, 42 C, "
+            "slowed by power cap");
+  const std::string all =
+      "\"power_milliwatts\":[650000,650000],\"power_limit_milliwatts\":"
+      "[700000,700000],\"celsius\":";
+  EXPECT_EQ(device_state_json(seen),
+            "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"looks\":1,\"sm_mhz\":"
+            "[1980,1980]," +
+                all +
+                "[41,41],\"slowed_by\":\"\"},\"during\":{\"looks\":1,\"sm_mhz\":"
+                "[1950,1950]," +
+                all +
+                "[42,42],\"slowed_by\":\"power cap\"},\"after\":{\"looks\":1,"
+                "\"sm_mhz\":[1920,1920]," +
+                all + "[43,43],\"slowed_by\":\"power cap\"}}]");
+}
+
+TEST(DeviceState, IsLookedAtWhileStepsRun) {
+  const Nvml nvml = open_fake();
+  DeviceWatch watch(nvml, {kBus}, std::chrono::milliseconds(1));
+  watch.begin();
+  watch.begin();  // as after every step
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const WatchedDevices seen = watch.finish();
+  const DeviceState& during = seen.devices[0].during;
+  ASSERT_GE(during.looks, 2);
+  // 30 MHz less at every look, from the second on.
+  EXPECT_EQ(during.sm_mhz, (StateRange{1950 - 30 * (during.looks - 1), 1950}));
+  EXPECT_EQ(during.celsius, (StateRange{42, 42 + during.looks - 1}));
+}
+
+TEST(DeviceState, OfARunThatNeverGotToItsStepsIsKnown) {
+  const Nvml nvml = open_fake();
+  DeviceWatch watch(nvml, {kBus});
+  EXPECT_EQ(watch.finish().devices[0].during.looks, 1);
+}
+
+TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
+  const Nvml nvml = open_nvml("libnone.so.1");
+  DeviceWatch watch(nvml, {kBus});
+  watch.begin();
+  const WatchedDevices seen = watch.finish();
+  EXPECT_EQ(to_string(seen),
+            "clocks, power and temperature were not noted: libnone.so.1 is not found");
+  EXPECT_EQ(device_state_json(seen), "\"device_state\":\"libnone.so.1 is not found\"");
+}
+
+TEST(DeviceState, OfADeviceThatIsNotKnownIsNotMadeUp) {
+  const Nvml nvml = open_fake();
+  DeviceWatch watch(nvml, {kBus, "0000:02:00.0"});
+  EXPECT_EQ(to_string(watch.finish()),
+            "clocks, power and temperature were not noted: NVML does not know the device at "
+            "0000:02:00.0 (status 6)");
+}
+
+// A library that is no NVML.
+TEST(DeviceState, ALibraryWithoutItsCallsIsNotCalled) {
+  EXPECT_EQ(open_nvml("libdl.so.2").obstacle, "libdl.so.2 lacks a call that is needed");
+}
+
+TEST(DeviceState, IsSilentWhereNoDeviceHasAnAddress) {
+  const Nvml nvml = open_nvml("libnone.so.1");
+  DeviceWatch watch(nvml, {});
+  watch.begin();
+  EXPECT_EQ(to_string(watch.finish()), "");
+}
+
+// Two ranks on the first of two devices and two on the second, which alone has an address.
+TEST(DeviceState, IsAskedAtTheAddressesThatDevicesHave) {
+  FakeGpu& gpu = reset_fake_gpu(2);
+  const std::string_view bus = kBus;
+  bus.copy(gpu.devices[1].bus, bus.size());
+  const GpuMachine machine(fake_gpu_calls(), 4, Share::kGreen);
+  EXPECT_EQ(machine.buses(), std::vector<std::string>{kBus});
+}
+
+// The bits of nvml.h: idle and set clocks are no slowdown.
+TEST(DeviceState, NamesWhatSlowsADevice) {
+  EXPECT_EQ(describe_slowdown(0x1 | 0x2), "");
+  EXPECT_EQ(describe_slowdown(0x4 | 0x20 | 0x80), "power cap, heat, power brake");
+  EXPECT_EQ(describe_slowdown(0x8 | 0x10 | 0x40 | 0x100),
+            "hardware slowdown, sync boost, heat, in hardware, display clocks");
+}
+
+}  // namespace
+}  // namespace bubblescope

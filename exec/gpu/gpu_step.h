@@ -42,6 +42,7 @@ struct GpuStepWork {
   GpuWork enqueue;
   std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
   bool uses_graph = false;
+  bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that stands
   GpuStepOutside outside = {};
 };
 
@@ -73,6 +74,7 @@ class GpuStep {
   void launch();
   void begin_together();
   void open_gate();
+  bool stands(InstructionId id) const;
   void do_work(InstructionId id, void* stream);
   void watch();
   bool hears();

@@ -52,6 +52,8 @@ BREAKDOWNS = [
     ("a death", ["1f1b", "--pp", "2", "-m", "4", "--inject", "rank=1,op=1F1,die", *SPIN], "rank 1 died at 1F1"),
     ("a hang", ["1f1b", "--pp", "2", "-m", "4", "--inject", "rank=1,op=1F1,hang", "--timeout", "1s", *SPIN],
      "no progress within --timeout: rank 1 at 1F1"),
+    ("a death in training", ["1f1b", "--pp", "2", "-m", "4", "--inject", "rank=1,op=1F1,die", *MODEL],
+     "rank 1 died at 1F1"),
 ]
 SEEDS = ("1", "2")  # orders in which the device takes what nothing holds back
 

@@ -54,7 +54,7 @@ class GpuBackend : public Backend {
       return {play_on_gpu(machine_, program_, job.durations, job.pass), {}, job.device.graph};
     GpuTraining& training = *training_;
     return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
-            [&training] { training.begin_step(); }, job.device.graph, true};
+            [&training] { training.begin_step(); }, job.device.graph, /*loads_kernels=*/true};
   }
 
   const Program& program_;

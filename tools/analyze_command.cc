@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -69,7 +70,17 @@ ReadSteps set_broken_apart(ReadSteps read) {
   return read;
 }
 
+void expect_different(const std::vector<std::string>& paths) {
+  std::error_code ignored;
+  for (std::size_t at = 0; at < paths.size(); ++at)
+    for (std::size_t before = 0; before < at; ++before)
+      if (paths[at] == paths[before] ||
+          std::filesystem::equivalent(paths[at], paths[before], ignored))
+        throw Error(paths[at] + " is given twice; give every trace once");
+}
+
 ReadSteps read_steps(const std::vector<std::string>& paths) {
+  expect_different(paths);
   ObservedTrace trace;
   for (const std::string& path : paths) {
     ObservedTrace further = read_trace(path);

@@ -185,6 +185,9 @@ int run_check(const Arguments& arguments) {
   add_format_option(app, format, {"text", "json"});
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
+  if (!options.injections.empty())
+    throw Error(
+        "check is about orders, which --inject does not change; try it with simulate or run");
   bool sound = true;
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
   for (const std::string& name : names) {

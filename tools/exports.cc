@@ -46,6 +46,18 @@ void expect_folder(const std::string& path) {
     throw Error("cannot create " + path + ": no such folder; make its folder first");
 }
 
+namespace {
+
+/// However it is spelled.
+std::string place_of(const std::string& path) {
+  if (path == "-" || path == "/dev/stdout") return "-";
+  std::error_code ignored;
+  const std::filesystem::path place = std::filesystem::weakly_canonical(path, ignored);
+  return ignored ? path : place.string();
+}
+
+}  // namespace
+
 void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps steps) {
   std::map<std::string, std::string> format_of_path;
   if (stdout_is_taken) format_of_path["-"] = "format";
@@ -60,7 +72,7 @@ void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps step
             "--{0} holds one step, and several cannot all go to stdout; give --{0} a file name",
             name));
     }
-    const auto [taken, is_new] = format_of_path.emplace(*path, name);
+    const auto [taken, is_new] = format_of_path.emplace(place_of(*path), name);
     if (!is_new)
       throw Error(fmt::format("--{} and --{} both write {}; give each its own file", taken->second,
                               name, *path));

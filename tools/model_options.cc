@@ -61,7 +61,8 @@ Bytes parse_part(const std::string& text, Bytes memory) {
   } else {
     part = parse_bytes(text);
   }
-  if (part >= 0 && part < memory) return part;
+  if (part < 0) throw Error("--keep-free " + text + " is below zero; give 0 or more");
+  if (part < memory) return part;
   throw Error(fmt::format("--keep-free {} leaves nothing of the device's {:.1f} GiB; give less",
                           text, static_cast<double>(memory) / (1 << 30)));
 }

@@ -108,6 +108,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
                "gradients are timed as if each had it alone, because sharing it needs time order, "
                "which takes ten times as long per plan ('simulate --network' has it for one)\n");
   }
+  if (!options.varies_context)
+    fmt::print(stderr,
+               "bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error(

@@ -44,6 +44,14 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
   return splits;
 }
 
+/// As many as one schedule may have.
+void expect_ranks(const std::vector<std::int32_t>& ranks) {
+  constexpr std::int32_t kMostRanks = 65'536;
+  if (!ranks.empty() && ranks.back() > kMostRanks)
+    throw Error(fmt::format("--pp {} is more than the {} ranks that a pipeline may have",
+                            ranks.back(), kMostRanks));
+}
+
 void add_axes(CLI::App& app, PlanOptions& options) {
   add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
               options.axes.ranks);
@@ -186,6 +194,8 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   expect_one_kind_of_cost(app, options);
   expect_costs_of_one_source(app, options);
   expect_sound_files(options);
+  expect_ranks(options.axes.ranks);
+  options.varies_context = app.get_option("--cp")->count() > 0;
   return options;
 }
 

@@ -16,6 +16,7 @@ namespace bubblescope {
 struct PlanOptions {
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
+  bool varies_context = false;  ///< --cp was given
   std::string schedules = "all";
   PredictOptions predict;
   bool whole_model = false;

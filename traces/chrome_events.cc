@@ -170,7 +170,9 @@ class EventReader : public nlohmann::json_sax<Json> {
     const Nanos start = time(event_.start, "ts");
     event_.slice.start = start;
     // Profilers write -1 for what had not ended; the end of such a slice is not known.
-    event_.slice.end = start + std::max<Nanos>(0, time(event_.duration, "dur"));
+    const Nanos duration = time(event_.duration, "dur");
+    if (duration < 0) ++found_.endless;
+    event_.slice.end = start + std::max<Nanos>(0, duration);
     keep(std::move(event_.slice));
   }
 

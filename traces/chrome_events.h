@@ -43,6 +43,7 @@ struct ChromeEvents {
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
   std::map<std::string, std::int64_t> left_out;   ///< category -> slices that are no ops
+  std::int64_t endless = 0;  ///< slices of a duration below zero, which are taken as of none
 };
 
 /// Whether a text looks like such a file, from its first bytes.

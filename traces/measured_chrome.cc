@@ -81,6 +81,11 @@ class Reader {
     for (const ChromeSlice& slice : events_.slices) add(slice);
     if (trace_.ops.empty()) refuse();
     note_tensor_ranks();
+    if (events_.endless > 0)
+      trace_.notes.push_back(fmt::format(
+          "{} slice(s) have a duration below zero, as what had not ended when the trace did: they "
+          "are taken to have none, and what they did is missing from busy times",
+          events_.endless));
     return std::move(trace_);
   }
 

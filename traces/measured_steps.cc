@@ -280,10 +280,32 @@ std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
       to_string(found->op), last + 1);
 }
 
+/// Whole steps are taken as they are; what cannot have been so is told. Clocks of one host are no
+/// better than this.
+std::optional<std::string> tell_disorder(const MeasuredStep& step) {
+  constexpr Nanos kExact = 10'000;
+  const Program& program = step.program;
+  if (!step.timeline.breakdown.empty()) return {};
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId awaited : program.dependencies_of(id)) {
+      const Nanos early = step.timeline.end[awaited] - step.timeline.start[id];
+      if (early <= kExact) continue;
+      return fmt::format(
+          "{} on rank {} begins {} before {} on rank {}, which it needs, has ended: clocks that "
+          "are apart, or a file that was changed; times are taken as they are",
+          to_string(program.instructions[id].op), program.instructions[id].rank, to_text(early),
+          to_string(program.instructions[awaited].op), program.instructions[awaited].rank);
+    }
+  return {};
+}
+
 }  // namespace
 
 std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
   std::vector<MeasuredStep> built = std::move(trace.steps);
+  for (const MeasuredStep& step : built)
+    if (std::optional<std::string> disorder = tell_disorder(step))
+      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *disorder);
   if (trace.ops.empty()) return built;
   const std::vector<std::int32_t> rank_of_recorder = rank_recorders(trace);
   const std::int32_t ranks =

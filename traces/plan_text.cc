@@ -149,6 +149,8 @@ std::string short_words(const Configuration& which) {
   text += fmt::format(" m {}", which.shape.microbatches);
   add("mbs", which.micro_batch_size);
   if (which.recompute != Recompute::kNone) text += fmt::format(" {}", name(which.recompute));
+  if (which.split != LayerSplit::kBalanced)
+    text += fmt::format(" {}", name_of(kLayerSplits, which.split));
   return text;
 }
 

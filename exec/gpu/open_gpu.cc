@@ -14,7 +14,8 @@ namespace {
 
 /// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals.
 std::string find_module() {
-  if (const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE")) return file;
+  const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE");
+  if (file != nullptr && *file != '\0') return file;
   return find_module_file(BUBBLESCOPE_CUDA_MODULE);
 }
 

@@ -98,18 +98,24 @@ class Judge {
   Proof proof_;
 };
 
-ProofTolerance tolerance_of(Precision precision) {
-  return precision == Precision::kBfloat16 ? kBfloat16Tolerance : kFloat32Tolerance;
+ProofTolerance tolerance_of(const TrainingResult& reference) {
+  if (reference.stages.front().shape.precision == Precision::kFloat32) return kFloat32Tolerance;
+  return kBfloat16Tolerance.after(reference.losses.size());
 }
 
 }  // namespace
+
+ProofTolerance ProofTolerance::after(std::size_t steps) const {
+  const double growth = std::sqrt(static_cast<double>(std::max<std::size_t>(steps, 1)));
+  return {entry * growth, together * growth, change};
+}
 
 Proof prove(const TrainingResult& trained, const TrainingResult& reference) {
   if (trained.losses.size() != reference.losses.size() ||
       trained.stages.size() != reference.stages.size() ||
       reference.initial.size() != reference.stages.size())
     return {false, false, kInfinite, "number of steps or stages"};
-  const ProofTolerance tolerance = tolerance_of(reference.stages.front().shape.precision);
+  const ProofTolerance tolerance = tolerance_of(reference);
   Judge judge(tolerance);
   for (std::size_t step = 0; step < reference.losses.size(); ++step) {
     const double apart = std::abs(trained.losses[step] - reference.losses[step]);

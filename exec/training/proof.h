@@ -15,6 +15,9 @@ struct ProofTolerance {
   double entry = 0;     ///< largest difference in a matrix, relative to its largest entry
   double together = 0;  ///< root mean square difference of a stage's gradients, relative to theirs
   double change = 0;    ///< of its weights, relative to what all updates changed
+
+  /// After so many steps: the roundings of one lead to others in the next.
+  ProofTolerance after(std::size_t steps) const;
 };
 inline constexpr ProofTolerance kFloat32Tolerance{1e-4, 1e-4, 1e-2};
 inline constexpr ProofTolerance kBfloat16Tolerance{1e-1, 2e-2, 1e-1};

@@ -137,6 +137,17 @@ TEST(MeasuredTrace, CutsOpsThatOverlapByTheClock) {
   EXPECT_NE(notes[0].find("up to 2 us"), std::string::npos) << notes[0];
 }
 
+TEST(MeasuredTrace, TellsSlicesWithoutAnEnd) {
+  Events events;
+  name_threads(events, 0);
+  events.slice("forward-compute", 0, 0, 0, 12, step_args(1, 0))
+      .slice("forward-compute", 0, 0, 20, -9, step_args(1, 1));
+  std::vector<std::string> notes;
+  ASSERT_EQ(read(events.list(), &notes).size(), 1u);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].find("1 slice(s) have a duration below zero"), 0u) << notes[0];
+}
+
 TEST(MeasuredTrace, ShowsTheFirstTensorParallelRank) {
   Events events;
   for (const int tp : {0, 1})
@@ -283,6 +294,26 @@ TEST(AlignClocks, FollowsTheLinksThatShowADifferenceFirst) {
   const ClockCorrection correction = align_clocks(gaps);
   EXPECT_EQ(correction.shift, (std::vector<Nanos>{0, 0, 0, 50 * kMicro}));
   EXPECT_EQ(correction.notes.size(), 1u);
+}
+
+TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
+  const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 0)});
+  for (const Nanos early : {Nanos{0}, Nanos{30'000}}) {
+    ObservedTrace trace;
+    trace.steps.push_back(read.steps[0]);
+    Timeline& timeline = trace.steps[0].timeline;
+    for (InstructionId id = 0; id < timeline.start.size(); ++id)
+      if (trace.steps[0].program.instructions[id].rank == 1) {
+        timeline.start[id] -= early;
+        timeline.end[id] -= early;
+      }
+    measured_steps(trace);
+    ASSERT_EQ(trace.notes.size(), early == 0 ? 0u : 1u);
+    if (early > 0)
+      EXPECT_NE(trace.notes[0].find("before 0SEND_F0 on rank 0, which it needs, has ended"),
+                std::string::npos)
+          << trace.notes[0];
+  }
 }
 
 TEST(MeasuredTrace, LeavesClocksThatFitAlone) {

@@ -38,11 +38,10 @@ function share(part, whole) {
   return whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : '';
 }
 
-// Times in the unit of the makespan, so that columns can be compared; with all digits, so that they add
-// up.
+// Times in the unit of the makespan, so that columns can be compared; to three digits behind the point.
 function cellText(nanos, makespan) {
   const [, size] = unitFor(makespan);
-  return nanos === 0 ? '\u2013' : trimZeros((nanos / size).toFixed(Math.log10(size)));
+  return nanos === 0 ? '\u2013' : trimZeros((nanos / size).toFixed(Math.min(3, Math.log10(size))));
 }
 
 function makeRankTable(data, step) {
@@ -164,7 +163,8 @@ function makeSummary(data) {
   const rows = data.steps.map((step) => [
     step.label, shortTimeText(step.makespan), step.makespan === best ? '\u2013' : `+${share(step.makespan - best, best)}`,
     percentText(step.ratio), percentText(step.overhead), percentText(step.spanRate),
-    heldText(step, step.highestHeld),
+    step.memoryInBytes ? heldText(step, step.highestHeld)
+      : countText(Math.max(...step.ranks.map((rank) => rank.peakActivations)), 'micro-batch'),
   ]);
   const heads = ['', 'makespan', 'than the shortest', 'bubble ratio', 'overhead', 'span rate', 'most held'];
   return make('section', { 'aria-label': 'side by side' }, makeTable('Side by side', heads, rows));

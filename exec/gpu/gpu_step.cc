@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/find_awaited.h"
+#include "exec/gpu/gpu_activity.h"
 #include "exec/step_clock.h"
 #include "sim/ir/error.h"
 
@@ -170,8 +171,14 @@ void GpuStep::launch() {
   gpu.record(graph_end_, lanes_.launch_stream());
 }
 
-/// A rank that dies or hangs stands in its op until the step is stopped; a delay follows the work.
 void GpuStep::do_work(InstructionId id, void* stream) {
+  if (!work_.has_tags) return do_injected_work(id, stream);
+  tag_activity(machine_.gpu().calls(), activity_tag(steps_, id, program_.size()),
+               [&] { do_injected_work(id, stream); });
+}
+
+/// A rank that dies or hangs stands in its op until the step is stopped; a delay follows the work.
+void GpuStep::do_injected_work(InstructionId id, void* stream) {
   const Injection* const injection = injections_.find(id);
   const bool stands = injection != nullptr && (injection->kind == Injection::Kind::kDie ||
                                                injection->kind == Injection::Kind::kHang);

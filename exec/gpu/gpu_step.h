@@ -42,6 +42,7 @@ struct GpuStepWork {
   GpuWork enqueue;
   std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
   bool uses_graph = false;
+  bool has_tags = false;  ///< activity_tag() on what instructions launch outside of graphs
   GpuStepOutside outside = {};
 };
 
@@ -74,6 +75,7 @@ class GpuStep {
   void begin_together();
   void open_gate();
   void do_work(InstructionId id, void* stream);
+  void do_injected_work(InstructionId id, void* stream);
   void watch();
   bool hears();
   bool look();

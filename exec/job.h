@@ -11,6 +11,7 @@
 #include "exec/backend.h"
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/epilogue.h"
+#include "exec/gpu/gpu_activity.h"
 #include "exec/gpu/place_ranks.h"
 #include "exec/gpu/precision.h"
 #include "exec/training/training.h"
@@ -24,6 +25,7 @@ struct DeviceOptions {
   Precision precision = Precision::kFloat32;
   Attention attention = Attention::kSoftmax;
   std::optional<Epilogue> epilogue = {};  ///< empty: fused in bfloat16, separate in float32
+  bool activity = false;                  ///< a profiler records what devices really do
 };
 
 /// Nothing is copied but the durations.
@@ -56,6 +58,9 @@ struct Job {
   std::function<std::vector<Bytes>()> peak_bytes;       ///< of activations, per rank
   std::function<std::vector<PoolUse>()> pools;          ///< per rank; empty where there are none
   std::function<std::vector<EpilogueUse>()> epilogues;  ///< that were asked for; may be empty
+  /// Of a step that has run, from 0, warm-up steps among them; once. Empty where none was asked
+  /// for.
+  std::function<StepActivity(std::int64_t step, const Timeline& timeline)> activity;
 };
 
 /// What a message of a size takes from one rank to its neighbour, while nothing else runs.

@@ -16,7 +16,7 @@ if [ "${1:-}" = --rehearse ]; then
   rehearses=true
   shift
 fi
-out=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
+out=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd) || exit 2
 work=$(mktemp -d)
 sampler=""
 trap '[ -z "$sampler" ] || kill "$sampler" 2> /dev/null; rm -rf "$work"' EXIT
@@ -65,13 +65,13 @@ step() {  # NAME LIMIT COMMAND...: runs within the limit and the time that is le
   fi
 }
 
-find_libraries() {  # folders with cuBLASLt and NCCL
+find_libraries() {  # folders with cuBLASLt, NCCL and CUPTI
   python3 - 2> /dev/null <<'PYTHON'
 import glob, sys
 places = sys.path + ["/usr/local/cuda"]
 for place in places:
-    for name in ("libcublasLt.so.*", "libnccl.so.2"):
-        for pattern in (f"{place}/nvidia/*/lib/{name}", f"{place}/lib64/{name}"):
+    for name in ("libcublasLt.so.*", "libnccl.so.2", "libcupti.so.13"):
+        for pattern in (f"{place}/nvidia/*/lib/{name}", f"{place}/lib64/{name}", f"{place}/extras/CUPTI/lib64/{name}"):
             for found in glob.glob(pattern):
                 print(found.rsplit("/", 1)[0])
 PYTHON
@@ -202,6 +202,10 @@ for name in 1f1b zb-v; do
   step "timeline of $name" 40 "$program" run "$name" --pp 4 -m 8 --backend cuda "${model[@]}" \
     --layers-per-stage $((blocks / 2)) --steps 3 --trace "$out/$name.json.gz"
 done
+
+# Without a graph, from which no op could be told.
+step "kernels of 1f1b" 40 "$program" run 1f1b --pp 4 -m 8 --backend cuda "${model[@]/--graph/--share=green}" \
+  --layers-per-stage $((blocks / 2)) --steps 2 --activity "$out/1f1b-kernels.json.gz"
 
 say "== what is fast"
 step "products next to plain cuBLAS" 60 bash -c 'tests "*GpuSpeed*"'

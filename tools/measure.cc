@@ -106,6 +106,14 @@ Execution execute_watched(Measurement& measurement, const Job& job, const RunOpt
   return execution;
 }
 
+/// Of the step that is shown.
+void keep_activity(Measurement& measurement, const Job& job, const Execution& execution,
+                   const RunOptions& run) {
+  if (!job.activity || execution.breakdown) return;
+  const Timeline& shown = median_step(execution.steps);
+  measurement.activity = job.activity(run.warmup + (&shown - execution.steps.data()), shown);
+}
+
 /// The same for backends that make the work themselves.
 void start(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
@@ -113,7 +121,9 @@ void start(Measurement& measurement, const Bench& bench) {
   const Job job = start_job(step.schedule, step.program, step.models.costs, bench);
   measurement.device = job.device;
   measurement.ranks_per_device = job.ranks_per_device;
-  keep(measurement, execute_watched(measurement, job, run));
+  Execution execution = execute_watched(measurement, job, run);
+  keep_activity(measurement, job, execution, run);
+  keep(measurement, std::move(execution));
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
   if (job.pools) measurement.pools = job.pools();
@@ -201,13 +211,14 @@ std::string json_members(const Measurement& measurement) {
   const bool knows_devices = !to_string(measurement.devices).empty();
   const char* match = !measurement.proof ? "null" : measurement.proof->matches ? "true" : "false";
   return fmt::format(
-      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}",
+      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}{}",
       json_string(measurement.work), json_string(measurement.device), match,
       fmt::join(measurement.makespans, ","),
       measurement.proof ? ",\"proof\":" + json_string(to_string(*measurement.proof)) : "",
       pools_json(measurement.pools),
       measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues),
-      knows_devices ? "," + device_state_json(measurement.devices) : "");
+      knows_devices ? "," + device_state_json(measurement.devices) : "",
+      measurement.activity ? "," + activity_json(*measurement.activity) : "");
 }
 
 std::string with_members(const std::string& report_json, const std::string& members) {

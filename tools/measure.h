@@ -24,13 +24,14 @@ struct Measurement {
   std::string work;
   std::string device;
   std::int32_t ranks_per_device = 1;
-  std::vector<Timeline> steps;         ///< every measured step
-  std::vector<Nanos> makespans;        ///< of every measured step
-  std::vector<Bytes> peak_bytes;       ///< of activations, per rank; empty where nothing was held
-  std::vector<PoolUse> pools;          ///< per rank; empty where activations have no pools
-  std::vector<EpilogueUse> epilogues;  ///< that were asked for, as far as the library has them
-  WatchedDevices devices;              ///< clocks, power and temperature
-  std::optional<Proof> proof;          ///< of what was trained; empty where nothing was
+  std::vector<Timeline> steps;           ///< every measured step
+  std::vector<Nanos> makespans;          ///< of every measured step
+  std::vector<Bytes> peak_bytes;         ///< of activations, per rank; empty where nothing was held
+  std::vector<PoolUse> pools;            ///< per rank; empty where activations have no pools
+  std::vector<EpilogueUse> epilogues;    ///< that were asked for, as far as the library has them
+  WatchedDevices devices;                ///< clocks, power and temperature
+  std::optional<StepActivity> activity;  ///< of the step that is shown, where it was asked for
+  std::optional<Proof> proof;            ///< of what was trained; empty where nothing was
   TrainingResult trained;
   std::optional<Breakdown> breakdown;
 };

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "tools/activity_file.h"
 #include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
@@ -33,6 +34,7 @@ std::string describe(const Measurement& measurement) {
                       static_cast<double>(sorted.back()) / 1e6);
   const std::string devices = to_string(measurement.devices);
   if (!devices.empty()) text += devices + "\n";
+  if (measurement.activity) text += to_string(*measurement.activity) + "\n";
   if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
   if (measurement.proof) text += to_string(*measurement.proof) + "\n";
   return text;
@@ -63,6 +65,7 @@ int run_run(const Arguments& arguments) {
   std::string training_file;
   PredictOptions options;
   RunOptions run;
+  std::string activity_file;
   ExportOptions exports;
   std::vector<std::string> conditions;
   run.backend = "cpu";
@@ -73,6 +76,9 @@ int run_run(const Arguments& arguments) {
   app.add_option("--save-training", training_file,
                  "transformer: weights before and after, data and losses, as json")
       ->type_name("FILE");
+  app.add_option("--activity", activity_file,
+                 "GPUs: kernels and copies within each op of the step, by CUPTI, as .csv or .json")
+      ->type_name("FILE");
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
@@ -80,6 +86,8 @@ int run_run(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   if (!training_file.empty() && run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
+  run.device.activity = !activity_file.empty();
+  if (run.device.activity) expect_activity(activity_file, run.backend);
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   expect_folder(training_file);
@@ -94,6 +102,9 @@ int run_run(const Arguments& arguments) {
   write_exports(measurement.step, exports, command_line("run", arguments));
   if (!training_file.empty() && !measurement.breakdown)
     write_and_say(training_file, write_training(run.training, schedule, measurement.trained));
+  if (measurement.activity)
+    write_and_say(activity_file,
+                  write_activity(*measurement.activity, measurement.step, activity_file));
   if (measurement.breakdown) return status_of(measurement);
   fmt::print("{}", print_report(measurement, format));
   const int status = status_of(measurement);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "exec/gpu/activity_record.h"
 #include "exec/gpu/orders.h"
 
 extern "C" {
@@ -62,6 +63,16 @@ struct BubblescopeGpu {
 
   /// Names what this thread enqueues from now on, for profilers; null: nothing more. No errors.
   void (*label)(const char* text);
+
+  // Records of what devices really do. No profiler is touched before start_activity(), after which
+  // it stays on.
+  const char* (*start_activity)();
+  /// What this thread enqueues from now on has this tag, which is not 0; 0: it has none any more.
+  const char* (*tag)(std::uint64_t tag);
+  /// Gives all records of what has ended and was not read before, in any order, and how many were
+  /// lost.
+  const char* (*read_activity)(BubblescopeTakeActivity take, void* to, std::int64_t* lost);
+
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);
   const char* (*clear)(void* memory, std::size_t bytes, void* stream);
   const char* (*spin)(const BubblescopeSpin* spin, void* stream);

@@ -33,6 +33,7 @@ void add_partition_calls(BubblescopeGpu& calls);
 void add_kernel_calls(BubblescopeGpu& calls);
 void add_multiply_calls(BubblescopeGpu& calls);
 void add_label_call(BubblescopeGpu& calls);
+void add_activity_calls(BubblescopeGpu& calls);
 
 }  // namespace bubblescope
 

@@ -136,6 +136,7 @@ BubblescopeGpu make_table() {
   add_kernel_calls(calls);
   add_multiply_calls(calls);
   add_label_call(calls);
+  add_activity_calls(calls);
   return calls;
 }
 

@@ -26,12 +26,22 @@ class GpuWorker : public RankWorker {
   GpuStep& step_;
 };
 
+/// Before anything is made on a device.
+const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
+  if (!device.activity) return calls;
+  if (device.graph)
+    throw Error(
+        "--activity: CUPTI does not tell which op a graph's kernels belong to; leave --graph out");
+  start_activity(calls);
+  return calls;
+}
+
 class GpuBackend : public Backend {
  public:
   GpuBackend(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request)
       : program_(job.program),
         request_(std::move(request)),
-        machine_(calls, job.program.ranks, job.device.share) {
+        machine_(observe(calls, job.device), job.program.ranks, job.device.share) {
     if (job.training != nullptr) training_.emplace(machine_, job);
     step_.emplace(machine_, program_, request_, work_of(job));
   }
@@ -51,10 +61,15 @@ class GpuBackend : public Backend {
  private:
   GpuStepWork work_of(const JobRequest& job) {
     if (!training_)
-      return {play_on_gpu(machine_, program_, job.durations, job.pass), {}, job.device.graph};
+      return {play_on_gpu(machine_, program_, job.durations, job.pass),
+              {},
+              job.device.graph,
+              /*loads_kernels=*/false,
+              job.device.activity};
     GpuTraining& training = *training_;
     return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
-            [&training] { training.begin_step(); }, job.device.graph, /*loads_kernels=*/true};
+            [&training] { training.begin_step(); }, job.device.graph,
+            /*loads_kernels=*/true, job.device.activity};
   }
 
   const Program& program_;
@@ -72,6 +87,10 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
   started.device = backend->machine().describe();
   started.buses = backend->machine().buses();
   started.ranks_per_device = backend->machine().ranks_per_device();
+  if (job.device.activity)
+    started.activity = [&calls](std::int64_t step, const Timeline& timeline) {
+      return activity_of_step(read_activity(calls), step, timeline);
+    };
   if (GpuTraining* const training = backend->training()) {
     started.after_step = [on = backend.get()] { on->finish_step(); };
     started.result = [training] { return training->result(); };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/find_awaited.h"
+#include "exec/gpu/gpu_activity.h"
 #include "exec/step_clock.h"
 #include "sim/ir/error.h"
 
@@ -177,8 +178,14 @@ bool GpuStep::stands(InstructionId id) const {
          (injection->kind == Injection::Kind::kDie || injection->kind == Injection::Kind::kHang);
 }
 
-/// A rank that dies or hangs stands in its op until the step is stopped; a delay follows the work.
 void GpuStep::do_work(InstructionId id, void* stream) {
+  if (!work_.has_tags) return do_injected_work(id, stream);
+  tag_activity(machine_.gpu().calls(), activity_tag(steps_, id, program_.size()),
+               [&] { do_injected_work(id, stream); });
+}
+
+/// A rank that dies or hangs stands in its op until the step is stopped; a delay follows the work.
+void GpuStep::do_injected_work(InstructionId id, void* stream) {
   const Injection* const injection = injections_.find(id);
   if (stands(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
   work_.enqueue(id, stream);

@@ -43,6 +43,7 @@ struct GpuStepWork {
   std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
   bool uses_graph = false;
   bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that stands
+  bool has_tags = false;       ///< activity_tag() on what instructions launch outside of graphs
   GpuStepOutside outside = {};
 };
 
@@ -76,6 +77,7 @@ class GpuStep {
   void open_gate();
   bool stands(InstructionId id) const;
   void do_work(InstructionId id, void* stream);
+  void do_injected_work(InstructionId id, void* stream);
   void watch();
   bool hears();
   bool look();

@@ -53,6 +53,8 @@ void expect_same_program(const Program& program, StepLink& outside) {
 const DeviceOptions& expect_possible(const DeviceOptions& device) {
   if (device.graph)
     throw Error("--graph: steps over NCCL are not launched as graphs; leave it out");
+  if (device.activity)
+    throw Error("--activity: records of several processes are not gathered; use --backend cuda");
   return device;
 }
 
@@ -109,7 +111,11 @@ GpuStepWork NcclCrew::make_work(const JobRequest& job) {
                          [this](std::size_t ended) { return listen(ended); },
                          [this] { wires_->abort(); }};
   return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
-          begin, false, training_.has_value(), std::move(outside)};
+          begin,
+          false,
+          training_.has_value(),
+          false,
+          std::move(outside)};
 }
 
 /// Where time is only played, the sender lets the message's pass before it goes, and the rank that

@@ -19,6 +19,8 @@ class NcclCrew {
   NcclCrew& operator=(const NcclCrew&) = delete;
 
   std::string describe() const;
+  /// Of this process's own device.
+  std::vector<std::string> buses() const { return machine_.buses(); }
   std::int32_t copies() const { return part_.copies; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }
   StepLink& outside() { return outside_; }

@@ -53,10 +53,12 @@ Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest
   }
   Job started;
   started.device = backend->crew().describe();
+  started.buses = backend->crew().buses();
   started.copies = backend->crew().copies();
   if (NcclTraining* const training = backend->crew().training()) {
     started.after_step = [training] { training->finish_step(); };
     started.result = [training] { return training->result(); };
+    started.epilogues = [training] { return training->epilogues(); };
     started.peak_bytes = [training] { return training->peak_bytes(); };
   }
   started.backend = std::move(backend);

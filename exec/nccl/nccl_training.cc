@@ -165,4 +165,14 @@ std::vector<Bytes> NcclTraining::peak_bytes() const {
   return peaks;
 }
 
+std::vector<EpilogueUse> NcclTraining::epilogues() const {
+  BlobWriter writer;
+  writer.write_all(training_.epilogues());
+  std::vector<EpilogueUse> uses;
+  for (const Blob& blob : outside_.share(writer.take()))
+    for (const EpilogueUse& use : BlobReader(blob).read_all<EpilogueUse>())
+      if (std::find(uses.begin(), uses.end(), use) == uses.end()) uses.push_back(use);
+  return uses;
+}
+
 }  // namespace bubblescope

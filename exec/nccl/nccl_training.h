@@ -28,6 +28,8 @@ class NcclTraining {
   void finish_step() { training_.finish_step(); }
   TrainingResult result() const;
   std::vector<Bytes> peak_bytes() const;
+  /// Those of all ranks, each once.
+  std::vector<EpilogueUse> epilogues() const;
 
  private:
   GpuExchange make_exchange(const JobPart& part);

@@ -35,7 +35,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     if (kind != cudaMemcpyDefault) return spoil(on, cudaErrorInvalidMemcpyDirection);
     expect_inside(to, bytes, "cudaMemcpyAsync, to");
     expect_inside(from, bytes, "cudaMemcpyAsync, from");
-    put(on, {"cudaMemcpyAsync", [=] { std::memcpy(to, from, bytes); }});
+    put(on, {"cudaMemcpyAsync",
+             [=] { std::memcpy(to, from, bytes); },
+             {},
+             static_cast<std::int64_t>(bytes)});
     return cudaSuccess;
   });
 }
@@ -43,8 +46,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   return call("cudaMemsetAsync", [&] {
     expect_inside(memory, bytes, "cudaMemsetAsync");
-    put(stream_of(stream, "cudaMemsetAsync"),
-        {"cudaMemsetAsync", [=] { std::memset(memory, value, bytes); }});
+    put(stream_of(stream, "cudaMemsetAsync"), {"cudaMemsetAsync",
+                                               [=] { std::memset(memory, value, bytes); },
+                                               {},
+                                               static_cast<std::int64_t>(bytes)});
     return cudaSuccess;
   });
 }

@@ -56,6 +56,7 @@ void end(Engine& engine, const Ticket& ticket, Nanos time) {
   }
   ticket->dependents.clear();
   ticket->task.work = nullptr;
+  if (ticket->task.ended) ticket->task.ended(ticket->begin, time);
   engine.changed.notify_all();
 }
 

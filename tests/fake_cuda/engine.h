@@ -25,6 +25,8 @@ struct Task {
   std::string name;
   std::function<void()> work = {};  ///< may be empty
   std::optional<Spin> spin = {};
+  std::int64_t bytes = 0;                                  ///< of a copy, or that are cleared
+  std::function<void(Nanos begin, Nanos end)> ended = {};  ///< is told when it ran; may be empty
 };
 
 struct PendingTask;

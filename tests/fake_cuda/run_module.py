@@ -2,10 +2,12 @@
 """Runs the CUDA module, on a CUDA runtime made of threads, through the program.
 
   run_module.py PROGRAM MODULE work       schedules and options: they train as the host does, and leave nothing behind
+  run_module.py PROGRAM MODULE activity   CUPTI's records: what ran in every op, and nothing of CUPTI unless it is asked for
   run_module.py PROGRAM MODULE failures   every call fails in turn: the program ends with status 3 and names the call
 
 What CUDA forbids, the runtime refuses by ending the process; what is never released, by the exit status 98.
 """
+import csv
 import os
 import subprocess
 import sys
@@ -59,11 +61,13 @@ SEEDS = ("1", "2")  # orders in which the device takes what nothing holds back
 # Messages that do not name the call itself, but what was asked for. What breaks on the device is told by any call.
 WORDS = {"cudaMalloc": "no room", "cudaHostAlloc": "room", "cudaLaunchKernel": "the launch of",
          "cudaGetLastError": "the launch of", "task": "cuda"}
+ACTIVITY = os.path.join(tempfile.gettempdir(), f"activity-{os.getpid()}.csv")
 # Which run makes which calls; each of its calls fails once at its first and once at its last time.
 FAILING = [
     ("spinning in a graph", ["1f1b", "--pp", "2", "-m", "2", "--graph", *SPIN], {}),
     ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-proof", "--offload", "1", *MODEL], {}),
     ("two devices", ["1f1b", "--pp", "2", "-m", "2", *SPIN], {"DEVICES": "2"}),
+    ("activity records", ["1f1b", "--pp", "2", "-m", "2", *SPIN, "--activity", ACTIVITY], {}),
 ]
 RELEASES = ("Free", "Destroy")  # what fails then is tried, and nobody can do more
 
@@ -98,6 +102,55 @@ def try_work(program, module):
         if end.returncode != 3 or "fake CUDA" in end.stderr or message not in end.stderr:
             faults += report(name, arguments, {}, f"does not end as it should, with '{message}'", end)
     return faults
+
+
+def read_activity(program, module, arguments, settings):
+    """The lines of a run's file, and what the run said; exits where it fails."""
+    end = run(program, module, [*arguments, "--activity", ACTIVITY], settings)
+    if end.returncode != 0 or "fake CUDA" in end.stderr:
+        sys.exit(report("records of a run", arguments, settings, "fails", end))
+    with open(ACTIVITY, newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    os.remove(ACTIVITY)
+    return lines, end.stdout
+
+
+def expect(holds, what):
+    if not holds:
+        sys.exit(f"activity: {what}")
+
+
+def try_activity(program, module):
+    """Spinning, an op is one kernel of the length that is asked for; training, all of its launches."""
+    if not os.path.exists(os.path.join(os.path.dirname(module), "libcupti.so.13")):
+        print("skipped: this build has no CUPTI")
+        return 0
+    lines, text = read_activity(program, module, ["1f1b", "--pp", "2", "-m", "4", *SPIN], {})
+    ops = {line["op"]: line for line in lines}
+    expect(len(lines) == len(ops) == 16, f"{len(lines)} kernels of {len(ops)} ops, and not one of each of 16")
+    for op, line in ops.items():
+        length = int(line["end_ns"]) - int(line["start_ns"])
+        expect(line["name"] == "spin_kernel" and length == (200_000 if "F" in op else 400_000), line)
+        expect(abs(int(line["start_ns"]) - int(line["op_start_ns"])) < 1000, line)  # float32 milliseconds of events
+    expect("16 kernels, 0 copies, 0 clearings; their ops take 4.8 ms, 0.0 %" in text, text)
+
+    lines, text = read_activity(program, module, ["zb-h1", "--pp", "2", "-m", "4", *MODEL], {"DEVICES": "2"})
+    copies = [line for line in lines if line["kind"] == "copy"]
+    expect(len(copies) == 8, f"{len(copies)} copies, and not 4 forwards and 4 backwards")
+    # A micro-batch is 4 tokens of 16 float32 numbers.
+    expect(all(line["bytes"] == str(4 * 16 * 4) and "SEND" in line["op"] for line in copies), copies)
+    expect({line["device"] for line in lines} == {"0", "1"}, "ranks are on two devices")
+    expect(all(line["device"] == line["rank"] for line in lines if line["kind"] == "kernel"), "each on its own")
+    for op in ("0F0", "1F3", "0I2", "1W1"):
+        names = [line["name"] for line in lines if line["op"] == op]
+        expect("cublasLtMatmul" in names and len(names) > 5, f"{op}: {names}")
+    expect(len({line["op"] for line in lines}) == 2 * 4 * 3 + 8, "every op launches something")
+
+    _, text = read_activity(program, module, ["1f1b", "--pp", "2", "-m", "4", *SPIN], {"CUPTI_DROPS": "1"})
+    expect("not whole: records lost: 1" in text, text)
+    calls = count_calls(program, module, ["1f1b", "--pp", "2", "-m", "4", *SPIN], {})
+    expect(calls and not [name for name in calls if name.startswith("cupti")], "CUPTI is touched unasked")
+    return 0
 
 
 def count_calls(program, module, arguments, settings):
@@ -146,5 +199,5 @@ def try_failures(program, module):
 
 
 if __name__ == "__main__":
-    kinds = {"work": try_work, "failures": try_failures}
+    kinds = {"work": try_work, "activity": try_activity, "failures": try_failures}
     sys.exit(1 if kinds[sys.argv[3]](sys.argv[1], sys.argv[2]) else 0)

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "tests/fake_cuda/activity.h"
 #include "tests/fake_cuda/devices.h"
 
 namespace bubblescope::fake_cuda {
@@ -50,6 +51,7 @@ void put(Stream& stream, Task task, Event* records) {
     stream.standing.pop_front();
   if (stream.standing.size() >= kMostStanding)
     await({stream.standing.front()}, "a call on a stream that is full");
+  observe(task, stream);
   const Ticket ticket = start(std::move(task), stream.device, stream.after);
   stream.after = {ticket};
   stream.standing.push_back(ticket);

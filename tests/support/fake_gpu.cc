@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "tests/support/fake_activity.h"
 #include "tests/support/fake_kernels.h"
 
 namespace bubblescope {
@@ -33,6 +34,7 @@ using Graph = std::vector<std::function<void()>>;
 struct State {
   FakeGpu gpu;
   DeviceClock clock;
+  FakeActivity activity;
   std::map<void*, std::int64_t> memory;
   bool captures = false;
   Graph graph;
@@ -249,10 +251,18 @@ void add_graphs(BubblescopeGpu& calls) {
   calls.release_graph = release<Graph>;
 }
 
+/// Something on a stream, which a profiler sees.
+void perform_work(void* stream, const SeenWork& work, std::function<void()> action) {
+  perform([stream, seen = state().activity.see(work), action = std::move(action)] {
+    const std::size_t at = static_cast<Stream*>(stream)->at;
+    state().activity.run(seen, at, state().clock, action);
+  });
+}
+
 const char* spin(const BubblescopeSpin* order, void* stream) {
   if (const char* const error = use(stream)) return error;
   auto* const on = static_cast<Stream*>(stream);
-  perform([spin = *order, on] {
+  perform_work(stream, {kBubblescopeKernel, "spin_kernel", 0}, [spin = *order, on] {
     DeviceClock& clock = state().clock;
     if (spin.nanos == std::numeric_limits<Nanos>::max()) return clock.block(on->at, spin.stop);
     clock.run(on->at, static_cast<double>(spin.nanos),
@@ -274,7 +284,7 @@ void add_work(BubblescopeGpu& calls) {
   calls.spin = spin;
   calls.copy = [](void* to, const void* from, std::size_t bytes, void* stream) {
     if (const char* const error = use(stream)) return error;
-    perform([=] {
+    perform_work(stream, {kBubblescopeCopy, "", bytes}, [=] {
       std::memcpy(to, from, bytes);
       const FakeTimes& times = state().gpu.times;
       const double nanos = times.nanos_per_copy + times.nanos_per_byte * static_cast<double>(bytes);
@@ -285,13 +295,14 @@ void add_work(BubblescopeGpu& calls) {
   };
   calls.clear = [](void* memory, std::size_t bytes, void* stream) {
     if (const char* const error = use(stream)) return error;
-    perform([=] { std::memset(memory, 0, bytes); });
+    perform_work(stream, {kBubblescopeClear, "", bytes}, [=] { std::memset(memory, 0, bytes); });
     return answer("clear");
   };
   calls.launch = [](const BubblescopeLaunch* launch, void* stream) {
     if (const char* const error = use(stream)) return error;
     ++state().gpu.launches;
-    perform([order = *launch, stream] {
+    const std::string name = "kernel_" + std::to_string(launch->kernel);
+    perform_work(stream, {kBubblescopeKernel, name, 0}, [order = *launch, stream] {
       const FakeTimes& times = state().gpu.times;
       const double entries = static_cast<double>(order.rows) * static_cast<double>(order.columns);
       take_time(stream, share_out(stream, times.nanos_per_entry * entries), &times.kernels);
@@ -308,7 +319,7 @@ void add_work(BubblescopeGpu& calls) {
     if (product->epilogue != kBubblescopeNoEpilogue && !state().gpu.knows_epilogues)
       return "a product with an epilogue that is not known";
     ++state().gpu.launches;
-    perform([order = *product, stream] {
+    perform_work(stream, {kBubblescopeKernel, "product", 0}, [order = *product, stream] {
       const FakeTimes& times = state().gpu.times;
       const double count = static_cast<double>(order.rows) * order.columns *
                            static_cast<double>(order.inner) * order.batch;
@@ -332,6 +343,22 @@ void note_label(const char* text) {
   gpu.open_labels += text != nullptr ? 1 : -1;
 }
 
+void add_activity(BubblescopeGpu& calls) {
+  calls.start_activity = [] {
+    state().activity.start();
+    return answer("start_activity");
+  };
+  calls.tag = [](std::uint64_t tag) {
+    state().activity.tag(tag);
+    return answer("tag");
+  };
+  calls.read_activity = [](BubblescopeTakeActivity take, void* to, std::int64_t* lost) {
+    *lost = 0;
+    state().activity.read(state().clock, take, to);
+    return answer("read_activity");
+  };
+}
+
 BubblescopeGpu make_calls() {
   BubblescopeGpu calls{};
   calls.label = note_label;
@@ -342,6 +369,7 @@ BubblescopeGpu make_calls() {
   add_graphs(calls);
   add_work(calls);
   add_epilogues(calls);
+  add_activity(calls);
   return calls;
 }
 

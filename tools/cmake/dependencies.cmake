@@ -67,9 +67,13 @@ if(BUBBLESCOPE_CUDA)
       set(CMAKE_CUDA_ARCHITECTURES 90)  # the code of compute capability 9.0, and PTX for later ones
     endif()
     enable_language(CUDA)
+    # Without it the module cannot record what devices really do.
+    find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_TARGET_DIR}/extras/CUPTI/include
+              ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include ${CUDAToolkit_INCLUDE_DIRS})
   endif()
 endif()
 report_optional(CUDA "${BUBBLESCOPE_HAS_CUDA}" "toolkit ${CUDAToolkit_VERSION}" "no backend for GPUs")
+report_optional(CUPTI "${CUPTI_INCLUDE_DIR}" "${CUPTI_INCLUDE_DIR}" "no records of kernels")
 
 if(BUBBLESCOPE_NCCL)
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

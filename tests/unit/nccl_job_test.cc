@@ -1,0 +1,53 @@
+// What a job of several processes tells of its devices and of how its products were made.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "exec/execute.h"
+#include "exec/nccl/nccl_place.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_nccl.h"
+#include "tests/support/forked_ranks.h"
+#include "tests/support/proven_training.h"
+
+namespace bubblescope {
+namespace {
+
+/// "0000:01:00.0; GELU within ...", as every process knows it after two steps of 1F1B.
+std::string tell_of_job(ProcessLink& link) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  const std::string bus = "0000:0" + std::to_string(link.seat().rank + 1) + ":00.0";
+  bus.copy(gpu.devices[0].bus, bus.size());
+  gpu.knows_epilogues = link.seat().rank == 0;
+  const Schedule schedule =
+      build_schedule(find_schedule("1f1b"), {{link.seat().count, 1, 4, 1, {}}, {}, {}});
+  const Program program = std::get<Program>(lower(schedule, {}));
+  const TrainingOptions options = small_model(2);
+  DeviceOptions device;
+  device.epilogue = Epilogue::kFused;
+  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
+  execute(program, *job.backend, "nccl", {1, 1, job.after_step});
+  std::string told;
+  for (const std::string& one : job.buses) told += one + "; ";
+  return told + to_string(job.epilogues());
+}
+
+// Rank 1's device has no products with epilogues and rank 0's has: both kinds are told, and in both
+// processes. Each watches its own device.
+TEST(NcclJob, TellsItsDeviceAndTheEpiloguesOfAllRanks) {
+  const std::vector<RankEnd> ends = run_ranks(2, tell_of_job);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].said.rfind("0000:01:00.0; ", 0), 0u) << ends[0].said;
+  EXPECT_EQ(ends[1].said.rfind("0000:02:00.0; ", 0), 0u) << ends[1].said;
+  const std::string epilogues = ends[0].said.substr(14);
+  EXPECT_EQ(ends[1].said.substr(14), epilogues);
+  EXPECT_NE(epilogues.find("GELU within"), epilogues.npos) << epilogues;
+  EXPECT_NE(epilogues.find("has no epilogue"), epilogues.npos) << epilogues;
+}
+
+}  // namespace
+}  // namespace bubblescope

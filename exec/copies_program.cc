@@ -78,7 +78,7 @@ class CopyTurns {
 
   InstructionId add_backward(std::int32_t stage, std::int32_t microbatch, InstructionId behind) {
     bool waits = true;
-    if (recomputes(stage)) {
+    if (recomputes(schedule_, stage)) {
       add(stage, microbatch, OpKind::kRecompute);
       draft_.wait_for(behind);
       waits = false;
@@ -123,14 +123,6 @@ class CopyTurns {
     return std::nullopt;
   }
 
-  bool recomputes(std::int32_t stage) const {
-    return std::any_of(schedule_.order.begin(), schedule_.order.end(), [&](const RankOrder& order) {
-      return std::any_of(order.begin(), order.end(), [&](const Op& op) {
-        return op.stage == stage && op.kind == OpKind::kRecompute;
-      });
-    });
-  }
-
   const Schedule& schedule_;
   ProgramDraft draft_;
   std::vector<std::array<std::optional<std::uint32_t>, 2>> lanes_;  ///< [rank]: evict, load
@@ -138,6 +130,15 @@ class CopyTurns {
 };
 
 }  // namespace
+
+bool recomputes(const Schedule& schedule, std::int32_t stage) {
+  if (schedule.recompute(stage) == Recompute::kNone) return false;
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [&](const RankOrder& order) {
+    return std::any_of(order.begin(), order.end(), [&](const Op& op) {
+      return op.stage == stage && op.kind == OpKind::kRecompute;
+    });
+  });
+}
 
 Program copies_program(const Schedule& schedule, std::int32_t most_busy) {
   CopyTurns turns(schedule);

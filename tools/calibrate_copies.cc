@@ -62,8 +62,8 @@ CopyEvidence measure_copies(const Schedule& moved, const Measurement& measured,
   evidence.stages = find_copy_costs({program, steps}, {moved.stages(), measured.ranks_per_device});
   for (std::int32_t stage = 0; stage < moved.stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
-    evidence.kept.push_back(moved.recompute_of_stage.empty() ? memory.activation_bytes[at].forward
-                                                             : memory.checkpoint_bytes[at]);
+    evidence.kept.push_back(recomputes(moved, stage) ? memory.checkpoint_bytes[at]
+                                                     : memory.activation_bytes[at].forward);
     const std::int32_t rank = moved.rank_of_stage[at];
     if (!by_host && !has_other_keeper(moved, rank)) evidence.stages[at] = {};  // the middle one
   }

@@ -336,7 +336,8 @@ int run_compare(const Arguments& arguments) {
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   output.command = command_line("compare", arguments);
-  expect_sound(output.exports, output.format != "text");
+  const bool is_one = list.find(',') == std::string::npos && shapes.empty() && run.backend.empty();
+  expect_sound(output.exports, output.format != "text", is_one ? Steps::kOne : Steps::kSeveral);
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
   share_sizes(app, options.model, run.training.model);

@@ -189,7 +189,7 @@ int run_diff(const Arguments& arguments) {
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text");
+  expect_sound(exports, format != "text", Steps::kSeveral);
   const Side a = load_side(path_a);
   const Side b = load_side(path_b);
   Metrics metrics = comparable(a.metrics, b.metrics);

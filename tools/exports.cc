@@ -9,6 +9,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "sim/ir/error.h"
 #include "traces/format.h"
@@ -45,15 +46,20 @@ void expect_folder(const std::string& path) {
     throw Error("cannot create " + path + ": no such folder; make its folder first");
 }
 
-void expect_sound(const ExportOptions& exports, bool stdout_is_taken) {
+void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps steps) {
   std::map<std::string, std::string> format_of_path;
   if (stdout_is_taken) format_of_path["-"] = "format";
   for (const auto& [name, path] : exports) {
     if (!path) continue;
     if (path->empty()) throw Error("--" + name + " has an empty file name");
     expect_folder(*path);
-    if (const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name))
+    if (const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name)) {
       expect_ending(*format, *path);
+      if (*path == "-" && steps == Steps::kSeveral && !format->stream)
+        throw Error(fmt::format(
+            "--{0} holds one step, and several cannot all go to stdout; give --{0} a file name",
+            name));
+    }
     const auto [taken, is_new] = format_of_path.emplace(*path, name);
     if (!is_new)
       throw Error(fmt::format("--{} and --{} both write {}; give each its own file", taken->second,
@@ -100,11 +106,11 @@ void say_written(const std::string& path, bool has_noise) {
 
 void write_each(const TimelineFormat& format, const std::vector<NamedStep>& steps,
                 const std::string& path) {
-  if (path == "-")
-    throw Error(fmt::format("--{} holds one step, and {} cannot all go to stdout; give a file name",
-                            format.name, steps.size()));
+  std::set<std::string> written;
   for (const NamedStep& named : steps) {
-    const std::string own = path_of_step(path, named.name);
+    std::string own = path_of_step(path, named.name);
+    for (int copy = 2; !written.insert(own).second; ++copy)
+      own = path_of_step(path, fmt::format("{}-{}", named.name, copy));
     write_one(format, named, own);
     say_written(own, named.step.report.noise.has_value());
   }

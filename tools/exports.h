@@ -1,6 +1,7 @@
 // The files that a step is written to: --trace, --svg, --save and so on.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +15,12 @@ namespace bubblescope {
 /// work, not after it.
 void expect_folder(const std::string& path);
 
+enum class Steps : std::uint8_t { kOne, kSeveral };
+
 /// Throws Error for a file name that is empty, is given twice, is of no folder, or has another
-/// format's ending.
+/// format's ending, and for stdout where that cannot hold several steps.
 /// `stdout_is_taken`: the report itself goes there in a form that nothing else may stand in.
-void expect_sound(const ExportOptions& exports, bool stdout_is_taken);
+void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps steps = Steps::kOne);
 
 /// Writes a file and says so, on stderr; not of stdout, which is "-".
 void write_and_say(const std::string& path, const std::string& content,

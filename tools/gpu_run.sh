@@ -113,7 +113,9 @@ tests() { "$build/tests/gpu_tests" --gtest_filter="$1"; }
 prove() {  # PRECISION: the gradients of schedules of every kind against one thread of the host
   local schedule
   for schedule in 1f1b zb-h1 zb-v dualpipe pipedream pipedream-2bw bpipe "1f1b --offload 1" "1f1b --attention flash" "seq1f1b --slices 2" \
-    "terapipe --slices 4" "slimpipe --slices 4" "1f1b --epilogue separate"; do
+    "terapipe --slices 4" "slimpipe --slices 4" "1f1b --epilogue separate" \
+    "pipedream --replicas 2,1,1 --optimizer local" "zb-h1 --graph" \
+    "1f1b --graph --training-optimizer adam"; do
     # shellcheck disable=SC2086  # a name and its options
     "$program" run $schedule --pp 4 -m 8 --backend cuda --work transformer --hidden-size 32 --seq-length 16 \
       --precision "$1" --steps 2 --format csv || return

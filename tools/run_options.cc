@@ -42,7 +42,7 @@ void add_training_options(CLI::App& app, RunOptions& run) {
   using Kind = OptimizerOptions::Kind;
   add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
-                   [&options](Kind kind) { options.optimizer.kind = kind; });
+                   [&options](Kind kind) { options.optimizer = usual_optimizer(kind); });
   app.add_flag("!--no-proof", run.proof,
                "do not train again on one thread to compare, which takes its time");
 }

@@ -1,10 +1,10 @@
-// Walking from rank to rank with the difference of their clocks.
+// Joining ranks by the differences of their clocks, the surest first.
 #include "traces/align_clocks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
+#include <numeric>
 
 #include "sim/ir/units.h"
 
@@ -16,38 +16,56 @@ constexpr Nanos kExact = 10'000;  ///< clocks of one host, and ends of slices, a
 
 bool is_fault(const std::optional<Nanos>& gap) { return gap && *gap < -kExact; }
 
-/// How far the clock of `to` is ahead of that of `from`; nothing where a constant difference does
-/// not explain the gaps, or where nothing is wrong.
-std::optional<Nanos> difference(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
+/// Two ranks that need each other's ops.
+struct Link {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  Nanos ahead = 0;  ///< the clock of `to`; 0 where nothing is wrong
+  Nanos slack = 0;  ///< of a message there and one back: the less, the surer is the difference
+};
+
+/// Nothing for ranks of which one alone needs the other, and where no constant difference explains
+/// the gaps.
+std::optional<Link> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
   const std::optional<Nanos> there = gaps.least(from, to);
   const std::optional<Nanos> back = gaps.least(to, from);
-  if (!there || !back || !(is_fault(there) || is_fault(back))) return {};
-  if (*there + *back < 0) return {};
-  return (*there - *back) / 2;
+  if (!there || !back || *there + *back < 0) return {};
+  const bool is_wrong = is_fault(there) || is_fault(back);
+  return Link{from, to, is_wrong ? (*there - *back) / 2 : 0, *there + *back};
 }
 
-bool are_linked(const ClockGaps& gaps, std::int32_t left, std::int32_t right) {
-  return gaps.least(left, right).has_value() || gaps.least(right, left).has_value();
+std::vector<Link> surest_first(const ClockGaps& gaps) {
+  std::vector<Link> links;
+  for (std::int32_t from = 0; from < gaps.ranks(); ++from)
+    for (std::int32_t to = from + 1; to < gaps.ranks(); ++to)
+      if (const std::optional<Link> link = link_of(gaps, from, to)) links.push_back(*link);
+  std::stable_sort(links.begin(), links.end(),
+                   [](const Link& left, const Link& right) { return left.slack < right.slack; });
+  return links;
 }
 
+/// Ranks that a link joins have one clock in common from then on.
 std::vector<Nanos> shifts(const ClockGaps& gaps) {
-  std::vector<std::optional<Nanos>> shift(static_cast<std::size_t>(gaps.ranks()));
-  for (std::int32_t root = 0; root < gaps.ranks(); ++root) {
-    if (shift[root]) continue;
-    shift[root] = 0;
-    std::deque<std::int32_t> reached{root};
-    for (; !reached.empty(); reached.pop_front()) {
-      const std::int32_t from = reached.front();
-      for (std::int32_t to = 0; to < gaps.ranks(); ++to) {
-        if (shift[to] || !are_linked(gaps, from, to)) continue;
-        shift[to] = *shift[from] - difference(gaps, from, to).value_or(0);
-        reached.push_back(to);
-      }
+  const auto ranks = static_cast<std::size_t>(gaps.ranks());
+  std::vector<std::int32_t> group(ranks);
+  std::iota(group.begin(), group.end(), 0);
+  std::vector<Nanos> ahead(ranks, 0);  // of the clock of the group
+  for (const Link& link : surest_first(gaps)) {
+    const std::int32_t joined = group[link.to];
+    if (group[link.from] == joined) continue;
+    const Nanos more = ahead[link.from] + link.ahead - ahead[link.to];
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      if (group[rank] != joined) continue;
+      group[rank] = group[link.from];
+      ahead[rank] += more;
     }
   }
-  std::vector<Nanos> found;
-  for (const std::optional<Nanos>& each : shift) found.push_back(each.value_or(0));
-  return found;
+  std::vector<Nanos> shift;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto first = std::find(group.begin(), group.end(), group[rank]) - group.begin();
+    shift.push_back(ahead[static_cast<std::size_t>(first)] - ahead[rank]);
+  }
+  return shift;
 }
 
 /// What is left between two ranks after the correction.
@@ -98,9 +116,11 @@ ClockCorrection align_clocks(const ClockGaps& gaps) {
   for (std::int32_t rank = 0; rank < gaps.ranks(); ++rank) {
     const Nanos shift = correction.shift[rank];
     if (shift == 0) continue;
-    correction.notes.push_back(fmt::format(
-        "the clock of rank {} was set {} by {}: by it, ops began before what they need had ended",
-        rank, shift > 0 ? "forward" : "back", to_text(std::abs(shift))));
+    correction.notes.push_back(
+        fmt::format("the clock of rank {} was set {} by {}: by it, or by those beside it, ops "
+                    "began before what "
+                    "they need had ended",
+                    rank, shift > 0 ? "forward" : "back", to_text(std::abs(shift))));
   }
   if (const std::optional<Fault> fault = worst_fault(gaps, correction.shift))
     correction.notes.push_back(fmt::format(

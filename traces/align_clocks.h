@@ -40,8 +40,8 @@ struct ClockCorrection {
 };
 
 /// Two ranks that need each other's ops are set so that the least gap is the same both ways, as for
-/// a message that takes as long there as back; ranks without a fault keep their clock. Gaps that no
-/// constant shift explains stay, and are told. Rank 0's clock counts.
+/// a message that takes as long there as back; ranks between which nothing is wrong keep their
+/// difference. Gaps that no constant shift explains stay, and are told. Rank 0's clock counts.
 ClockCorrection align_clocks(const ClockGaps& gaps);
 
 }  // namespace bubblescope

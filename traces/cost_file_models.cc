@@ -113,11 +113,11 @@ struct CopyTimes {
 
 CopyTimes copy_times(const StageEntry& entry, const StageUse& use) {
   const Bytes moved = kept_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
-  if (use.to_rank && entry.evict_to_rank)
-    return {*entry.evict_to_rank, entry.load_from_rank.value_or(*entry.evict_to_rank)};
-  if (entry.evict) return {*entry.evict, entry.load.value_or(*entry.evict)};
-  const Nanos time = copy_time(use.copy, moved);
-  return {time, entry.load.value_or(time)};
+  const Nanos evict = entry.evict ? *entry.evict : copy_time(use.copy, moved);
+  const Nanos load = entry.load.value_or(evict);
+  if (!use.to_rank) return {evict, load};
+  const Nanos load_unless_given = entry.evict_to_rank ? *entry.evict_to_rank : load;
+  return {entry.evict_to_rank.value_or(evict), entry.load_from_rank.value_or(load_unless_given)};
 }
 
 StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t slices,

@@ -21,6 +21,13 @@ Range joined(const Range& left, const Range& right) {
   return StateRange{std::min(left->least, right->least), std::max(left->most, right->most)};
 }
 
+using Bits = std::optional<unsigned long long>;
+
+Bits joined_bits(const Bits& left, const Bits& right) {
+  if (!left || !right) return left ? left : right;
+  return *left | *right;
+}
+
 std::string watts(std::int64_t milliwatts) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", static_cast<double>(milliwatts) / 1000);
@@ -44,8 +51,10 @@ std::string describe(const DeviceState& state) {
                          ? " of " + range_text(*state.power_limit_milliwatts, watts) + " W"
                          : ""));
   if (state.celsius) parts.push_back(range_text(*state.celsius, plain) + " C");
-  const std::string slowed = describe_slowdown(state.slowed_by);
-  parts.push_back(slowed.empty() ? "not slowed" : "slowed by " + slowed);
+  if (state.slowed_by) {
+    const std::string slowed = describe_slowdown(*state.slowed_by);
+    parts.push_back(slowed.empty() ? "not slowed" : "slowed by " + slowed);
+  }
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
@@ -61,8 +70,9 @@ std::string state_json(const DeviceState& state) {
          range_json("memory_mhz", state.memory_mhz) +
          range_json("power_milliwatts", state.power_milliwatts) +
          range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
-         range_json("celsius", state.celsius) + ",\"slowed_by\":\"" +
-         describe_slowdown(state.slowed_by) + "\"}";
+         range_json("celsius", state.celsius) +
+         (state.slowed_by ? ",\"slowed_by\":\"" + describe_slowdown(*state.slowed_by) + "\"" : "") +
+         "}";
 }
 
 }  // namespace
@@ -96,7 +106,7 @@ DeviceState joined(const DeviceState& left, const DeviceState& right) {
           joined(left.power_milliwatts, right.power_milliwatts),
           joined(left.power_limit_milliwatts, right.power_limit_milliwatts),
           joined(left.celsius, right.celsius),
-          left.slowed_by | right.slowed_by};
+          joined_bits(left.slowed_by, right.slowed_by)};
 }
 
 DeviceWatch::DeviceWatch(const Nvml& nvml, const std::vector<std::string>& buses,

@@ -30,7 +30,7 @@ struct DeviceState {
   std::optional<StateRange> power_milliwatts;
   std::optional<StateRange> power_limit_milliwatts;
   std::optional<StateRange> celsius;
-  unsigned long long slowed_by = 0;  ///< every bit that was seen
+  std::optional<unsigned long long> slowed_by;  ///< every bit that was seen
 
   bool operator==(const DeviceState&) const = default;
 };

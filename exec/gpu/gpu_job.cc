@@ -64,10 +64,16 @@ class GpuBackend : public Backend {
       return {play_on_gpu(machine_, program_, job.durations, job.pass),
               {},
               job.device.graph,
+              /*loads_kernels=*/false,
+              {},
               job.device.activity};
     GpuTraining& training = *training_;
     return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
-            [&training] { training.begin_step(); }, job.device.graph, job.device.activity};
+            [&training] { training.begin_step(); },
+            job.device.graph,
+            /*loads_kernels=*/true,
+            {},
+            job.device.activity};
   }
 
   const Program& program_;

@@ -171,6 +171,13 @@ void GpuStep::launch() {
   gpu.record(graph_end_, lanes_.launch_stream());
 }
 
+/// From the second step on where the first one loads kernels.
+bool GpuStep::stands(InstructionId id) const {
+  const Injection* const injection = injections_.find(id);
+  return injection != nullptr && (steps_ > 0 || !work_.loads_kernels) &&
+         (injection->kind == Injection::Kind::kDie || injection->kind == Injection::Kind::kHang);
+}
+
 void GpuStep::do_work(InstructionId id, void* stream) {
   if (!work_.has_tags) return do_injected_work(id, stream);
   tag_activity(machine_.gpu().calls(), activity_tag(steps_, id, program_.size()),
@@ -180,9 +187,7 @@ void GpuStep::do_work(InstructionId id, void* stream) {
 /// A rank that dies or hangs stands in its op until the step is stopped; a delay follows the work.
 void GpuStep::do_injected_work(InstructionId id, void* stream) {
   const Injection* const injection = injections_.find(id);
-  const bool stands = injection != nullptr && (injection->kind == Injection::Kind::kDie ||
-                                               injection->kind == Injection::Kind::kHang);
-  if (stands) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
+  if (stands(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
   work_.enqueue(id, stream);
   if (injection != nullptr && injection->delay > 0)
     machine_.gpu().spin({injection->delay, 0, stop_.on_device()}, stream);
@@ -234,8 +239,7 @@ std::optional<InstructionId> GpuStep::find_dead() const {
   for (std::size_t stream = 0; stream < queues_.size() && !in_graph_; ++stream) {
     if (ended_[stream] == enqueued_[stream]) continue;
     const InstructionId id = queues_[stream][ended_[stream]];
-    const Injection* const injection = injections_.find(id);
-    if (injection != nullptr && injection->kind == Injection::Kind::kDie && lanes_.has_started(id))
+    if (stands(id) && injections_.find(id)->kind == Injection::Kind::kDie && lanes_.has_started(id))
       return id;
   }
   return std::nullopt;

@@ -42,8 +42,9 @@ struct GpuStepWork {
   GpuWork enqueue;
   std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
   bool uses_graph = false;
-  bool has_tags = false;  ///< activity_tag() on what instructions launch outside of graphs
+  bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that stands
   GpuStepOutside outside = {};
+  bool has_tags = false;  ///< activity_tag() on what instructions launch outside of graphs
 };
 
 class GpuStep {
@@ -74,6 +75,7 @@ class GpuStep {
   void launch();
   void begin_together();
   void open_gate();
+  bool stands(InstructionId id) const;
   void do_work(InstructionId id, void* stream);
   void do_injected_work(InstructionId id, void* stream);
   void watch();

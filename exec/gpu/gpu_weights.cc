@@ -10,10 +10,10 @@ namespace bubblescope {
 
 namespace {
 
-/// To the nearest, ties to even: as the device stores it.
+/// As the device stores it.
 std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+  return static_cast<std::uint16_t>(
+      std::bit_cast<std::uint32_t>(stored(value, Precision::kBfloat16)) >> 16);
 }
 
 /// Of a kernel that changes a float32 matrix.

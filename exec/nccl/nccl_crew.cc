@@ -111,7 +111,7 @@ GpuStepWork NcclCrew::make_work(const JobRequest& job) {
                          [this](std::size_t ended) { return listen(ended); },
                          [this] { wires_->abort(); }};
   return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
-          begin, false, false, std::move(outside)};
+          begin, false, training_.has_value(), std::move(outside)};
 }
 
 /// Where time is only played, the sender lets the message's pass before it goes, and the rank that

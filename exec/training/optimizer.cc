@@ -51,6 +51,10 @@ void update_by_sgd(Matrix& weight, const Matrix& gradient, float learning_rate) 
 
 }  // namespace
 
+OptimizerOptions usual_optimizer(OptimizerOptions::Kind kind) {
+  return {kind, kind == OptimizerOptions::Kind::kAdam ? 0.001F : 0.1F};
+}
+
 void update(std::vector<Matrix>& weights, const std::vector<Matrix>& gradients,
             OptimizerState& state, const OptimizerOptions& options) {
   ++state.steps;

@@ -15,6 +15,9 @@ struct OptimizerOptions {
   float learning_rate = 0.1F;
 };
 
+/// With a rate at which training is calm: what rounding makes different stays small.
+OptimizerOptions usual_optimizer(OptimizerOptions::Kind kind);
+
 /// The state of one stage's optimizer.
 struct OptimizerState {
   std::int32_t steps = 0;

@@ -33,7 +33,7 @@ Difference difference(const Matrix& trained, const Matrix& reference) {
   for (std::size_t at = 0; at < trained.values.size(); ++at) {
     const double wanted = reference.values[at];
     const double apart = std::abs(double{trained.values[at]} - wanted);
-    if (std::isnan(apart)) return {kInfinite, 0, kInfinite, 0};
+    if (!std::isfinite(apart)) return {kInfinite, 0, kInfinite, 0};
     found.largest = std::max(found.largest, apart);
     found.entry = std::max(found.entry, std::abs(wanted));
     found.squares += apart * apart;
@@ -48,24 +48,30 @@ class Judge {
   explicit Judge(const ProofTolerance& tolerance) : tolerance_(tolerance) {}
 
   void note(double apart, double tolerance, const std::string& what) {
-    if (apart / tolerance <= worst_share_) return;
-    worst_share_ = apart / tolerance;
+    const double share = std::isnan(apart) ? kInfinite : apart / tolerance;
+    if (share <= worst_share_) return;
+    worst_share_ = share;
     proof_.worst = apart;
     proof_.where = what;
   }
 
-  /// Matrices of one kind, "gradient" or "weight", of a stage.
-  void compare(const std::vector<Matrix>& trained, const std::vector<Matrix>& reference,
-               const Stage& stage, const std::string& kind, std::size_t number) {
-    Difference sum;
-    const std::string where = ", stage " + std::to_string(number);
-    for (std::size_t at = 0; at < reference.size(); ++at) {
-      const Difference one = difference(trained[at], reference[at]);
-      note(one.of_entries(), tolerance_.entry, kind + " of " + stage.names[at] + where);
-      sum.squares += one.squares;
-      sum.all += one.all;
-    }
-    note(sum.together(), tolerance_.together, kind + "s" + where);
+  /// What a stage of the trained model has of each matrix, and what it should have.
+  struct Matrices {
+    const std::vector<Matrix>& trained;
+    const std::vector<Matrix>& reference;
+  };
+
+  void compare_gradients(const Matrices& gradients, const Stage& stage, const std::string& where) {
+    const Difference all = compare_entries(gradients, "gradient", stage, where);
+    note(all.together(), tolerance_.together, "gradients" + where);
+  }
+
+  void compare_weights(const Matrices& weights, const Stage& initial, const std::string& where) {
+    Difference all = compare_entries(weights, "weight", initial, where);
+    all.all = 0;
+    for (std::size_t at = 0; at < weights.reference.size(); ++at)
+      all.all += difference(weights.reference[at], initial.weights[at]).squares;
+    note(all.together(), tolerance_.change, "what updates changed" + where);
   }
 
   Proof judge() && {
@@ -75,6 +81,18 @@ class Judge {
   }
 
  private:
+  Difference compare_entries(const Matrices& matrices, const std::string& kind, const Stage& stage,
+                             const std::string& where) {
+    Difference sum;
+    for (std::size_t at = 0; at < matrices.reference.size(); ++at) {
+      const Difference one = difference(matrices.trained[at], matrices.reference[at]);
+      note(one.of_entries(), tolerance_.entry, kind + " of " + stage.names[at] + where);
+      sum.squares += one.squares;
+      sum.all += one.all;
+    }
+    return sum;
+  }
+
   ProofTolerance tolerance_;
   double worst_share_ = 0;  ///< of its tolerance
   Proof proof_;
@@ -88,7 +106,8 @@ ProofTolerance tolerance_of(Precision precision) {
 
 Proof prove(const TrainingResult& trained, const TrainingResult& reference) {
   if (trained.losses.size() != reference.losses.size() ||
-      trained.stages.size() != reference.stages.size())
+      trained.stages.size() != reference.stages.size() ||
+      reference.initial.size() != reference.stages.size())
     return {false, false, kInfinite, "number of steps or stages"};
   const ProofTolerance tolerance = tolerance_of(reference.stages.front().shape.precision);
   Judge judge(tolerance);
@@ -98,10 +117,12 @@ Proof prove(const TrainingResult& trained, const TrainingResult& reference) {
                tolerance.together, "loss of step " + std::to_string(step));
   }
   for (std::size_t stage = 0; stage < reference.stages.size(); ++stage) {
+    const std::string where = ", stage " + std::to_string(stage);
     const Stage& expected = reference.stages[stage];
-    judge.compare(trained.gradients[stage], reference.gradients[stage], expected, "gradient",
-                  stage);
-    judge.compare(trained.stages[stage].weights, expected.weights, expected, "weight", stage);
+    judge.compare_gradients({trained.gradients[stage], reference.gradients[stage]}, expected,
+                            where);
+    judge.compare_weights({trained.stages[stage].weights, expected.weights},
+                          reference.initial[stage], where);
   }
   return std::move(judge).judge();
 }

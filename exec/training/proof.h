@@ -13,10 +13,11 @@ namespace bubblescope {
 /// little there, all that a stage has of them together does.
 struct ProofTolerance {
   double entry = 0;     ///< largest difference in a matrix, relative to its largest entry
-  double together = 0;  ///< root mean square difference of a stage's matrices, relative to theirs
+  double together = 0;  ///< root mean square difference of a stage's gradients, relative to theirs
+  double change = 0;    ///< of its weights, relative to what all updates changed
 };
-inline constexpr ProofTolerance kFloat32Tolerance{1e-4, 1e-4};
-inline constexpr ProofTolerance kBfloat16Tolerance{1e-1, 2e-2};
+inline constexpr ProofTolerance kFloat32Tolerance{1e-4, 1e-4, 1e-2};
+inline constexpr ProofTolerance kBfloat16Tolerance{1e-1, 2e-2, 1e-1};
 
 struct Proof {
   bool matches = false;  ///< every difference is within the tolerance
@@ -25,8 +26,8 @@ struct Proof {
   std::string where;     ///< of what: "gradient of qkv, stage 2"; empty where exact
 };
 
-/// Compares losses of all steps, gradients of the last one and the final weights, within the
-/// tolerance of the reference's precision.
+/// Compares losses of all steps, gradients of the last one, the final weights and what updates
+/// changed in them, within the tolerance of the reference's precision.
 Proof prove(const TrainingResult& trained, const TrainingResult& reference);
 
 /// "losses, gradients and weights equal the serial reference, bit for bit"

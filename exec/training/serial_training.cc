@@ -21,6 +21,7 @@ class SerialTraining {
     const std::int32_t stages = schedule.stages_per_pipeline();
     for (std::int32_t stage = 0; stage < stages; ++stage)
       versions_.push_back({make_stage({options.model, stage, stages, options.seed})});
+    for (const std::vector<Stage>& versions : versions_) result_.initial.push_back(versions[0]);
     for (const std::vector<Stage>& versions : versions_)
       gradients_.push_back(zeros_like(versions[0].weights));
     optimizers_.resize(versions_.size());

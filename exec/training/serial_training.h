@@ -22,6 +22,7 @@ struct TrainingResult {
   std::vector<double> losses;                  ///< per step, the mean over its micro-batches
   std::vector<std::vector<Matrix>> gradients;  ///< [stage], of the last update
   std::vector<Stage> stages;                   ///< [stage], after the last step
+  std::vector<Stage> initial = {};             ///< [stage], before the first; only the judge's
 };
 
 /// Data that can be learnt: each token follows from the one before it by a fixed rule.

@@ -15,6 +15,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/program_draft.h"
+#include "sim/ir/recompute.h"
 #include "sim/model/contention.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/fake_gpu.h"
@@ -89,6 +90,23 @@ TEST(CopyCosts, OfAStageGoBeforeThoseOfAll) {
   const StageCost to_rank = cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 7000);
   EXPECT_EQ(to_rank.load, 7000);
+}
+
+TEST(CopyCosts, EachOfThoseToRanksMayStandAlone) {
+  const CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us",
+                "load_from_rank": "9us"})",
+                              R"({"latency": "1us"})");
+  const StageCost to_rank = cost_model(file, build("bpipe")).stages[0];
+  EXPECT_EQ(to_rank.evict, 5000);
+  EXPECT_EQ(to_rank.load, 9000);
+}
+
+TEST(CopyCosts, AreOfWhatEachStageKeeps) {
+  const Schedule schedule = with_recompute(
+      build("1f1b"), {Recompute::kNone, Recompute::kFull, Recompute::kFull, Recompute::kNone});
+  for (const std::int32_t stage : {0, 1, 2, 3})
+    EXPECT_EQ(recomputes(schedule, stage), stage == 1 || stage == 2) << stage;
+  EXPECT_FALSE(recomputes(build("1f1b"), 0));
 }
 
 TEST(CopyCosts, ThatOthersMakeFasterAreRefused) {

@@ -66,6 +66,34 @@ TEST(Precision, ALostGradientIsNoRounding) {
   }
 }
 
+TEST(Precision, AnUpdateThatIsLostOrHalvedIsNoRounding) {
+  const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 3);
+  const TrainingResult before = train_serially(four_microbatches(), small_bfloat16(), 2);
+  // Updates of a stage make a third of what three changed, by and large: 0.33 and 0.17, over 0.1.
+  for (const float share : {0.0F, 0.5F}) {
+    TrainingResult lost = whole;
+    for (std::size_t at = 0; at < lost.stages[0].weights.size(); ++at) {
+      const std::vector<float>& old = before.stages[0].weights[at].values;
+      std::vector<float>& weight = lost.stages[0].weights[at].values;
+      for (std::size_t entry = 0; entry < weight.size(); ++entry)
+        weight[entry] = old[entry] + share * (weight[entry] - old[entry]);
+    }
+    const Proof proof = prove(lost, whole);
+    EXPECT_FALSE(proof.matches) << proof.worst;
+    EXPECT_EQ(proof.where, "what updates changed, stage 0");
+  }
+}
+
+TEST(Precision, WhatIsNoNumberNeverMatches) {
+  TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
+  TrainingResult broken = whole;
+  broken.gradients[0][2].values[0] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(prove(broken, whole).matches);
+  EXPECT_FALSE(prove(whole, broken).matches);
+  broken.gradients[0][2].values[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(prove(broken, whole).matches);
+}
+
 TEST(Precision, ASmallNoiseEverywhereIsARounding) {
   const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
   for (const float noise : {0.01F, 0.03F}) {

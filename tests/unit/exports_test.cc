@@ -108,7 +108,14 @@ TEST_F(Exports, ShowBothSidesOfADiff) {
 TEST_F(Exports, OfSeveralStepsDoNotGoToStdoutTogether) {
   const CommandOutcome outcome = run_with_messages("compare gpipe,1f1b --pp 2 -m 4 --svg -");
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.output.find("give a file name"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("give --svg a file name"), std::string::npos) << outcome.output;
+}
+
+TEST_F(Exports, OfStepsWithOneNameAreFilesOfTheirOwn) {
+  const CommandOutcome outcome =
+      run_with_messages("compare 1f1b,1f1b --pp 2 -m 4 --svg " + path("a.svg"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(files(), (Names{"a-1f1b-2.svg", "a-1f1b.svg"}));
 }
 
 TEST_F(Exports, RefuseTheEndingOfAnotherFormat) {

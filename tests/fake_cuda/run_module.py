@@ -200,4 +200,7 @@ def try_failures(program, module):
 
 if __name__ == "__main__":
     kinds = {"work": try_work, "activity": try_activity, "failures": try_failures}
-    sys.exit(1 if kinds[sys.argv[3]](sys.argv[1], sys.argv[2]) else 0)
+    faults = kinds[sys.argv[3]](sys.argv[1], sys.argv[2])
+    if os.path.exists(ACTIVITY):
+        os.remove(ACTIVITY)
+    sys.exit(1 if faults else 0)

@@ -10,8 +10,8 @@
 
 namespace bubblescope {
 
-/// What is varied for a model; what is empty is chosen: powers of two that fit, and for the ranks of
-/// the pipeline what divides the devices.
+/// What is varied for a model; what is empty is chosen: powers of two that fit, and for the ranks
+/// of the pipeline what divides the devices.
 struct ModelAxes {
   std::int32_t gpus = 0;
   std::int64_t global_batch = 0;  ///< samples of one step

@@ -312,6 +312,9 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
       1 + *std::max_element(rank_of_recorder.begin(), rank_of_recorder.end());
   std::map<StepKey, StepOps> steps = deal_to_steps(std::move(trace.ops), rank_of_recorder);
   trace.ops.clear();
+  if (steps.empty())
+    throw Error(trace.recorders.front().where +
+                ": there are messages, but no compute op such as 0F0 on any rank");
   const StepLabels labels(steps);
   const std::size_t count = steps.size();
   Corrections corrections;

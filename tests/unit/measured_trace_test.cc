@@ -331,6 +331,11 @@ TEST(MeasuredTrace, SaysWhatATraceHasInsteadOfOps) {
       << said;
 }
 
+TEST(MeasuredTrace, RefusesMessagesAlone) {
+  const std::string said = refusal(Events().slice("PP:0SEND_F0", 0, 0, 0, 1).kineto(0));
+  EXPECT_EQ(said, "t.json: there are messages, but no compute op such as 0F0 on any rank");
+}
+
 TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
   const struct {
     const char* text;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/test_paths.h"
 #include "tools/predict.h"
 #include "traces/format.h"
 
@@ -22,8 +23,7 @@ using Json = nlohmann::json;
 std::vector<std::filesystem::path> recorded_runs() {
   const char* const named = std::getenv("BUBBLESCOPE_MEASURED");
   const std::filesystem::path folder =
-      named != nullptr ? named
-                       : std::filesystem::path(BUBBLESCOPE_SOURCE_DIR) / "traces" / "measured";
+      named != nullptr ? named : std::filesystem::path(source_folder()) / "traces" / "measured";
   std::vector<std::filesystem::path> files;
   if (!std::filesystem::exists(folder)) return files;
   for (const auto& machine : std::filesystem::directory_iterator(folder))

@@ -14,6 +14,7 @@
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/test_paths.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {
@@ -21,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::filesystem::path kGolden = std::filesystem::path(BUBBLESCOPE_SHARED_DATA) / "golden";
+const std::filesystem::path kGolden = std::filesystem::path(reference_folder()) / "golden";
 
 /// One JSON value per line; empty where the file is missing.
 std::vector<json> lines_of(const std::filesystem::path& path) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/support/command.h"
+#include "tests/support/test_paths.h"
 
 namespace bubblescope {
 namespace {
@@ -78,8 +79,8 @@ TEST(ModelCommands, TakeALayoutForEveryWave) {
 }
 
 TEST(ModelCommands, RecomputeOnce) {
-  expect_says("convert 1f1b --pp 2 -m 2 --recompute full --to text | " BUBBLESCOPE_BINARY
-              " simulate - --model llama3-8b --recompute full",
+  expect_says("convert 1f1b --pp 2 -m 2 --recompute full --to text | " + program_path() +
+                  " simulate - --model llama3-8b --recompute full",
               2, "recomputes in R's of its own; leave --recompute out");
 }
 

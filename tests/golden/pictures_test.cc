@@ -9,12 +9,13 @@
 #include <string>
 
 #include "tests/support/recorded_step.h"
+#include "tests/support/test_paths.h"
 
 namespace bubblescope {
 namespace {
 
 std::string documented(const std::string& name) {
-  return read_file(std::string(BUBBLESCOPE_SOURCE_DIR) + "/docs/pictures/" + name + ".svg");
+  return read_file(source_folder() + "/docs/pictures/" + name + ".svg");
 }
 
 TEST(Pictures, AreWhatIsDrawn) {

@@ -1,16 +1,10 @@
 // Finding and reading the reference data.
 #include "tests/golden/reference_data.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 namespace bubblescope {
-
-std::string reference_folder() {
-  const char* folder = std::getenv("BUBBLESCOPE_SHARED_DATA");
-  return folder != nullptr ? folder : BUBBLESCOPE_SHARED_DATA;
-}
 
 std::string missing_reference(const std::string& file) {
   const std::string path = reference_folder() + "/" + file;

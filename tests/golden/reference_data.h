@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "sim/model/schedule_def.h"
+#include "tests/support/test_paths.h"
 
 namespace bubblescope {
-
-/// The folder: $BUBBLESCOPE_SHARED_DATA, or else the one that the build was told.
-std::string reference_folder();
 
 /// Why tests that need a file of that folder skip; empty where it is there.
 std::string missing_reference(const std::string& file);

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdio>
 
+#include "tests/support/test_paths.h"
+
 namespace bubblescope {
 
 namespace {
@@ -26,11 +28,11 @@ CommandOutcome run_in_shell(const std::string& command) {
 }  // namespace
 
 CommandOutcome run_command(const std::string& arguments) {
-  return run_in_shell(std::string(BUBBLESCOPE_BINARY) + " " + arguments);
+  return run_in_shell(program_path() + " " + arguments);
 }
 
 CommandOutcome run_with_messages(const std::string& arguments) {
-  return run_in_shell("(" + std::string(BUBBLESCOPE_BINARY) + " " + arguments + ") 2>&1");
+  return run_in_shell("(" + program_path() + " " + arguments + ") 2>&1");
 }
 
 CommandOutcome call_command(int (*command)(const Arguments& arguments),

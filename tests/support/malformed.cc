@@ -7,6 +7,7 @@
 #include <random>
 
 #include "sim/ir/error.h"
+#include "tests/support/test_paths.h"
 
 namespace bubblescope {
 
@@ -49,7 +50,7 @@ std::string apply_edit(const std::string& base, const std::string& edit, const s
 }  // namespace
 
 std::vector<MalformedCase> load_malformed(const std::string& table) {
-  const std::string path = std::string(BUBBLESCOPE_SOURCE_DIR) + "/tests/fuzz/malformed/" + table;
+  const std::string path = source_folder() + "/tests/fuzz/malformed/" + table;
   std::ifstream file(path);
   std::vector<MalformedCase> cases;
   std::string base;

@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/recompute.h"
 #include "tests/support/malformed.h"
+#include "tests/support/test_paths.h"
 #include "traces/format.h"
 #include "traces/text_schedule.h"
 
@@ -214,7 +215,7 @@ TEST(CostFile, MustCoverTheSchedule) {
 }
 
 std::string read_document(const std::string& name) {
-  return read_file(std::string(BUBBLESCOPE_SOURCE_DIR) + "/docs/" + name);
+  return read_file(source_folder() + "/docs/" + name);
 }
 
 TEST(CostFile, IsReadAsItsDocumentShowsIt) {

@@ -8,6 +8,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/recorded_step.h"
+#include "tests/support/test_paths.h"
 #include "traces/dot_graph.h"
 
 namespace bubblescope {
@@ -21,7 +22,7 @@ std::size_t count(const std::string& text, const std::string& wanted) {
 }
 
 std::string module_file() {
-  return std::filesystem::path(BUBBLESCOPE_BINARY).parent_path() / "bubblescope_graphviz.so";
+  return std::filesystem::path(program_path()).parent_path() / "bubblescope_graphviz.so";
 }
 
 TEST(Dot, HasABoxPerOpAndAnEdgePerMessage) {

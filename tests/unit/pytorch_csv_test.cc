@@ -9,6 +9,7 @@
 #include "sim/ir/validate.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
+#include "tests/support/test_paths.h"
 #include "traces/format.h"
 #include "traces/text_schedule.h"
 
@@ -152,7 +153,7 @@ class PytorchFiles : public testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists(folder_)) GTEST_SKIP() << "PyTorch's files are not in " << folder_;
   }
-  std::string folder_ = std::string(BUBBLESCOPE_SHARED_DATA) + "/pytorch_csv/";
+  std::string folder_ = reference_folder() + "/pytorch_csv/";
 };
 
 TEST_F(PytorchFiles, RoundTripByteForByte) {

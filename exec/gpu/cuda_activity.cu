@@ -1,10 +1,10 @@
 // CUPTI's activity records. The library comes with the toolkit and is opened when it is asked for:
 // nothing is linked, and without --activity nothing of it is touched.
 #include "exec/gpu/cuda_calls.cuh"
+#include "exec/gpu/library_call.h"
 
 #if __has_include(<cupti.h>)
 #include <cupti.h>
-#include <dlfcn.h>
 
 #include <cstdlib>
 #include <mutex>
@@ -149,22 +149,16 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
   std::free(buffer);
 }
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 bool find_all(void* library) {
-  return find(library, "cuptiGetVersion", cupti.get_version) &&
-         find(library, "cuptiGetResultString", cupti.get_result_string) &&
-         find(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) &&
-         find(library, "cuptiActivityEnable", cupti.enable) &&
-         find(library, "cuptiActivityPushExternalCorrelationId", cupti.push) &&
-         find(library, "cuptiActivityPopExternalCorrelationId", cupti.pop) &&
-         find(library, "cuptiActivityFlushAll", cupti.flush) &&
-         find(library, "cuptiActivityGetNextRecord", cupti.get_next) &&
-         find(library, "cuptiActivityGetNumDroppedRecords", cupti.get_dropped);
+  return find_call(library, "cuptiGetVersion", cupti.get_version) &&
+         find_call(library, "cuptiGetResultString", cupti.get_result_string) &&
+         find_call(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) &&
+         find_call(library, "cuptiActivityEnable", cupti.enable) &&
+         find_call(library, "cuptiActivityPushExternalCorrelationId", cupti.push) &&
+         find_call(library, "cuptiActivityPopExternalCorrelationId", cupti.pop) &&
+         find_call(library, "cuptiActivityFlushAll", cupti.flush) &&
+         find_call(library, "cuptiActivityGetNextRecord", cupti.get_next) &&
+         find_call(library, "cuptiActivityGetNumDroppedRecords", cupti.get_dropped);
 }
 
 /// Records of an older CUPTI may be shorter than those that are read here.

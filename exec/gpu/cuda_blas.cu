@@ -1,66 +1,39 @@
 // Opening cuBLASLt.
-#include <dlfcn.h>
-
 #include "exec/gpu/cuda_blas.cuh"
 #include "exec/gpu/cuda_calls.cuh"
+#include "exec/gpu/library_call.h"
 
 namespace bubblescope {
 
 namespace {
 
-struct Name {
-  const char* member;  ///< of CudaBlas
-  const char* function;
-};
-
-constexpr Name kNames[] = {
-    {"create", "cublasLtCreate"},
-    {"destroy", "cublasLtDestroy"},
-    {"multiply", "cublasLtMatmul"},
-    {"choose", "cublasLtMatmulAlgoGetHeuristic"},
-    {"create_product", "cublasLtMatmulDescCreate"},
-    {"destroy_product", "cublasLtMatmulDescDestroy"},
-    {"set_product", "cublasLtMatmulDescSetAttribute"},
-    {"create_layout", "cublasLtMatrixLayoutCreate"},
-    {"destroy_layout", "cublasLtMatrixLayoutDestroy"},
-    {"set_layout", "cublasLtMatrixLayoutSetAttribute"},
-    {"create_preference", "cublasLtMatmulPreferenceCreate"},
-    {"destroy_preference", "cublasLtMatmulPreferenceDestroy"},
-    {"set_preference", "cublasLtMatmulPreferenceSetAttribute"},
-};
-
-std::string name_of(const std::string& member) {
-  for (const Name& name : kNames)
-    if (member == name.member) return name.function;
-  return member;
-}
-
-template <class Function>
-bool find(void* library, const char* member, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name_of(member).c_str()));
-  return function != nullptr;
-}
-
 /// The library stays open for good.
 bool open(CudaBlas& blas) {
   const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
   void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library != nullptr && find(library, "create", blas.create) &&
-         find(library, "destroy", blas.destroy) && find(library, "multiply", blas.multiply) &&
-         find(library, "choose", blas.choose) &&
-         find(library, "create_product", blas.create_product) &&
-         find(library, "destroy_product", blas.destroy_product) &&
-         find(library, "set_product", blas.set_product) &&
-         find(library, "create_layout", blas.create_layout) &&
-         find(library, "destroy_layout", blas.destroy_layout) &&
-         find(library, "set_layout", blas.set_layout) &&
-         find(library, "create_preference", blas.create_preference) &&
-         find(library, "destroy_preference", blas.destroy_preference) &&
-         find(library, "set_preference", blas.set_preference);
+  return library != nullptr && find_call(library, "cublasLtCreate", blas.cublasLtCreate) &&
+         find_call(library, "cublasLtDestroy", blas.cublasLtDestroy) &&
+         find_call(library, "cublasLtMatmul", blas.cublasLtMatmul) &&
+         find_call(library, "cublasLtMatmulAlgoGetHeuristic",
+                   blas.cublasLtMatmulAlgoGetHeuristic) &&
+         find_call(library, "cublasLtMatmulDescCreate", blas.cublasLtMatmulDescCreate) &&
+         find_call(library, "cublasLtMatmulDescDestroy", blas.cublasLtMatmulDescDestroy) &&
+         find_call(library, "cublasLtMatmulDescSetAttribute",
+                   blas.cublasLtMatmulDescSetAttribute) &&
+         find_call(library, "cublasLtMatrixLayoutCreate", blas.cublasLtMatrixLayoutCreate) &&
+         find_call(library, "cublasLtMatrixLayoutDestroy", blas.cublasLtMatrixLayoutDestroy) &&
+         find_call(library, "cublasLtMatrixLayoutSetAttribute",
+                   blas.cublasLtMatrixLayoutSetAttribute) &&
+         find_call(library, "cublasLtMatmulPreferenceCreate",
+                   blas.cublasLtMatmulPreferenceCreate) &&
+         find_call(library, "cublasLtMatmulPreferenceDestroy",
+                   blas.cublasLtMatmulPreferenceDestroy) &&
+         find_call(library, "cublasLtMatmulPreferenceSetAttribute",
+                   blas.cublasLtMatmulPreferenceSetAttribute);
 }
 
-/// "choose" of "multiplier.blas->choose(multiplier.handle, ...)".
-std::string member_of(const std::string& call) {
+/// "cublasLtMatmul" of "with.blas->cublasLtMatmul(with.handle, ...)".
+std::string function_of(const std::string& call) {
   const std::string before = call.substr(0, call.find('('));
   return before.substr(before.find_last_of(".>") + 1);
 }
@@ -78,8 +51,7 @@ const CudaBlas* load_cuda_blas(const char** error) {
 
 const char* check_blas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return nullptr;
-  return tell(name_of(member_of(call)) + ": cuBLAS status " +
-              std::to_string(static_cast<int>(status)));
+  return tell(function_of(call) + ": cuBLAS status " + std::to_string(static_cast<int>(status)));
 }
 
 }  // namespace bubblescope

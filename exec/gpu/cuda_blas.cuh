@@ -5,20 +5,21 @@
 
 namespace bubblescope {
 
+/// The library's functions under their own names, which is how errors tell them.
 struct CudaBlas {
-  decltype(&cublasLtCreate) create = nullptr;
-  decltype(&cublasLtDestroy) destroy = nullptr;
-  decltype(&cublasLtMatmul) multiply = nullptr;
-  decltype(&cublasLtMatmulAlgoGetHeuristic) choose = nullptr;
-  decltype(&cublasLtMatmulDescCreate) create_product = nullptr;
-  decltype(&cublasLtMatmulDescDestroy) destroy_product = nullptr;
-  decltype(&cublasLtMatmulDescSetAttribute) set_product = nullptr;
-  decltype(&cublasLtMatrixLayoutCreate) create_layout = nullptr;
-  decltype(&cublasLtMatrixLayoutDestroy) destroy_layout = nullptr;
-  decltype(&cublasLtMatrixLayoutSetAttribute) set_layout = nullptr;
-  decltype(&cublasLtMatmulPreferenceCreate) create_preference = nullptr;
-  decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference = nullptr;
-  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
+  decltype(&::cublasLtCreate) cublasLtCreate = nullptr;
+  decltype(&::cublasLtDestroy) cublasLtDestroy = nullptr;
+  decltype(&::cublasLtMatmul) cublasLtMatmul = nullptr;
+  decltype(&::cublasLtMatmulAlgoGetHeuristic) cublasLtMatmulAlgoGetHeuristic = nullptr;
+  decltype(&::cublasLtMatmulDescCreate) cublasLtMatmulDescCreate = nullptr;
+  decltype(&::cublasLtMatmulDescDestroy) cublasLtMatmulDescDestroy = nullptr;
+  decltype(&::cublasLtMatmulDescSetAttribute) cublasLtMatmulDescSetAttribute = nullptr;
+  decltype(&::cublasLtMatrixLayoutCreate) cublasLtMatrixLayoutCreate = nullptr;
+  decltype(&::cublasLtMatrixLayoutDestroy) cublasLtMatrixLayoutDestroy = nullptr;
+  decltype(&::cublasLtMatrixLayoutSetAttribute) cublasLtMatrixLayoutSetAttribute = nullptr;
+  decltype(&::cublasLtMatmulPreferenceCreate) cublasLtMatmulPreferenceCreate = nullptr;
+  decltype(&::cublasLtMatmulPreferenceDestroy) cublasLtMatmulPreferenceDestroy = nullptr;
+  decltype(&::cublasLtMatmulPreferenceSetAttribute) cublasLtMatmulPreferenceSetAttribute = nullptr;
 };
 
 /// Loads it once. Null with an error in words where it is not found.

@@ -30,9 +30,9 @@ struct ProductPlan {
   ProductPlan(const ProductPlan&) = delete;
   ProductPlan& operator=(const ProductPlan&) = delete;
   ~ProductPlan() {
-    if (product != nullptr) blas->destroy_product(product);
+    if (product != nullptr) blas->cublasLtMatmulDescDestroy(product);
     for (const cublasLtMatrixLayout_t layout : {left, right, target})
-      if (layout != nullptr) blas->destroy_layout(layout);
+      if (layout != nullptr) blas->cublasLtMatrixLayoutDestroy(layout);
   }
 };
 
@@ -52,7 +52,7 @@ struct Multiplier {
   Multiplier& operator=(const Multiplier&) = delete;
   ~Multiplier() {
     if (!may_release()) return;
-    if (handle != nullptr) blas->destroy(handle);
+    if (handle != nullptr) blas->cublasLtDestroy(handle);
     if (workspace != nullptr) cudaFree(workspace);
   }
 };
@@ -104,14 +104,14 @@ struct LayoutShape {
 
 const char* create_layout(const CudaBlas& blas, const LayoutShape& shape, std::int32_t batch,
                           cublasLtMatrixLayout_t& layout) {
-  BUBBLESCOPE_BLAS(blas.create_layout(&layout, type_of(shape.number),
-                                      static_cast<std::uint64_t>(shape.rows),
-                                      static_cast<std::uint64_t>(shape.columns), shape.stride));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatrixLayoutCreate(
+      &layout, type_of(shape.number), static_cast<std::uint64_t>(shape.rows),
+      static_cast<std::uint64_t>(shape.columns), shape.stride));
   if (batch == 1) return nullptr;
-  BUBBLESCOPE_BLAS(
-      blas.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch));
-  BUBBLESCOPE_BLAS(blas.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &shape.step,
-                                   sizeof shape.step));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                         &batch, sizeof batch));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatrixLayoutSetAttribute(
+      layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &shape.step, sizeof shape.step));
   return nullptr;
 }
 
@@ -142,28 +142,29 @@ const char* set_epilogue(const CudaBlas& blas, const BubblescopeProduct& p,
   const cublasLtEpilogue_t epilogue = p.epilogue == kBubblescopeGeluGrad ? CUBLASLT_EPILOGUE_DGELU
                                       : p.aux != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX
                                                          : CUBLASLT_EPILOGUE_GELU;
-  BUBBLESCOPE_BLAS(
-      blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                       &epilogue, sizeof epilogue));
   if (p.aux == nullptr) return nullptr;
-  BUBBLESCOPE_BLAS(blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
-                                    &p.target_stride, sizeof p.target_stride));
-  BUBBLESCOPE_BLAS(blas.set_product(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux,
-                                    sizeof p.aux));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
+      product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p.target_stride, sizeof p.target_stride));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
+      product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux, sizeof p.aux));
   return nullptr;
 }
 
 /// cuBLASLt's first factor is our right one.
 const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
                            std::int32_t multiprocessors, ProductPlan& plan) {
-  BUBBLESCOPE_BLAS(blas.create_product(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescCreate(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const cublasOperation_t first = p.right.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = p.left.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
-  BUBBLESCOPE_BLAS(
-      blas.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
-  BUBBLESCOPE_BLAS(
-      blas.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
-  BUBBLESCOPE_BLAS(blas.set_product(plan.product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
-                                    &multiprocessors, sizeof multiprocessors));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.product, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                       &first, sizeof first));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.product, CUBLASLT_MATMUL_DESC_TRANSB,
+                                                       &second, sizeof second));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.product,
+                                                       CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
+                                                       &multiprocessors, sizeof multiprocessors));
   return set_epilogue(blas, p, plan.product);
 }
 
@@ -171,7 +172,7 @@ const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
 struct Preference {
   explicit Preference(const CudaBlas& opened) : blas(opened) {}
   ~Preference() {
-    if (handle != nullptr) blas.destroy_preference(handle);
+    if (handle != nullptr) blas.cublasLtMatmulPreferenceDestroy(handle);
   }
   const CudaBlas& blas;
   cublasLtMatmulPreference_t handle = nullptr;
@@ -179,32 +180,34 @@ struct Preference {
 
 const char* set_preference(const CudaBlas& blas, const BubblescopeProduct& p,
                            cublasLtMatmulPreference_t preference) {
-  BUBBLESCOPE_BLAS(blas.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                       &kWorkspaceBytes, sizeof kWorkspaceBytes));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
+      sizeof kWorkspaceBytes));
   const std::uint32_t first = alignment_of(p.right.data);
   const std::uint32_t second = alignment_of(p.left.data);
   const std::uint32_t source = alignment_of(p.source == nullptr ? p.target : p.source);
   const std::uint32_t target = alignment_of(p.target);
-  BUBBLESCOPE_BLAS(blas.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                                       &first, sizeof first));
-  BUBBLESCOPE_BLAS(blas.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                       &second, sizeof second));
-  BUBBLESCOPE_BLAS(blas.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                       &source, sizeof source));
-  BUBBLESCOPE_BLAS(blas.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-                                       &target, sizeof target));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first, sizeof first));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second, sizeof second));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &source, sizeof source));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &target, sizeof target));
   return nullptr;
 }
 
 const char* choose(const Multiplier& multiplier, const BubblescopeProduct& p, ProductPlan& plan) {
   const CudaBlas& blas = *multiplier.blas;
   Preference preference(blas);
-  BUBBLESCOPE_BLAS(blas.create_preference(&preference.handle));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceCreate(&preference.handle));
   if (const char* const error = set_preference(blas, p, preference.handle)) return error;
   cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
-  BUBBLESCOPE_BLAS(blas.choose(multiplier.handle, plan.product, plan.right, plan.left, plan.target,
-                               plan.target, preference.handle, 1, &result, &found));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulAlgoGetHeuristic(multiplier.handle, plan.product, plan.right,
+                                                       plan.left, plan.target, plan.target,
+                                                       preference.handle, 1, &result, &found));
   if (found == 0 || result.state != CUBLAS_STATUS_SUCCESS)
     return tell("cuBLASLt knows no way to multiply " + std::to_string(p.rows) + " x " +
                 std::to_string(p.inner) + " by " + std::to_string(p.inner) + " x " +
@@ -243,11 +246,11 @@ const char* multiply(void* multiplier, const BubblescopeProduct* p, void* stream
   const ProductPlan& plan = find_plan(with, *p);
   if (!plan.error.empty()) return tell(plan.error);
   if (p->aux != nullptr)
-    BUBBLESCOPE_BLAS(with.blas->set_product(
+    BUBBLESCOPE_BLAS(with.blas->cublasLtMatmulDescSetAttribute(
         plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
   const float keep = p->source != nullptr ? 1.0F : 0.0F;
   const void* const source = p->source != nullptr ? p->source : p->target;
-  BUBBLESCOPE_BLAS(with.blas->multiply(
+  BUBBLESCOPE_BLAS(with.blas->cublasLtMatmul(
       with.handle, plan.product, &p->scale, p->right.data, plan.right, p->left.data, plan.left,
       &keep, source, plan.target, p->target, plan.target, &plan.algorithm, with.workspace,
       kWorkspaceBytes, static_cast<CudaStream*>(stream)->stream));
@@ -263,7 +266,7 @@ const char* create_multiplier(std::int32_t device, std::int32_t multiprocessors,
   multiplier->device = device;
   multiplier->multiprocessors = multiprocessors;
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  BUBBLESCOPE_BLAS(blas->create(&multiplier->handle));
+  BUBBLESCOPE_BLAS(blas->cublasLtCreate(&multiplier->handle));
   BUBBLESCOPE_CUDA(cudaMalloc(&multiplier->workspace, kWorkspaceBytes));
   *made = multiplier.release();
   return nullptr;

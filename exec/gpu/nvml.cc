@@ -1,29 +1,23 @@
 // Opening NVML.
 #include "exec/gpu/nvml.h"
 
-#include <dlfcn.h>
+#include "exec/gpu/library_call.h"
 
 namespace bubblescope {
 
 namespace {
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 /// Both names of one call are looked for: it was renamed in 2023.
 bool find_all(void* library, NvmlCalls& calls) {
-  return find(library, "nvmlInit_v2", calls.init) &&
-         find(library, "nvmlShutdown", calls.shut_down) &&
-         find(library, "nvmlDeviceGetHandleByPciBusId_v2", calls.find_device) &&
-         find(library, "nvmlDeviceGetClockInfo", calls.clock_mhz) &&
-         find(library, "nvmlDeviceGetPowerUsage", calls.power_milliwatts) &&
-         find(library, "nvmlDeviceGetEnforcedPowerLimit", calls.power_limit_milliwatts) &&
-         find(library, "nvmlDeviceGetTemperature", calls.temperature) &&
-         (find(library, "nvmlDeviceGetCurrentClocksEventReasons", calls.slowed_by) ||
-          find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", calls.slowed_by));
+  return find_call(library, "nvmlInit_v2", calls.init) &&
+         find_call(library, "nvmlShutdown", calls.shut_down) &&
+         find_call(library, "nvmlDeviceGetHandleByPciBusId_v2", calls.find_device) &&
+         find_call(library, "nvmlDeviceGetClockInfo", calls.clock_mhz) &&
+         find_call(library, "nvmlDeviceGetPowerUsage", calls.power_milliwatts) &&
+         find_call(library, "nvmlDeviceGetEnforcedPowerLimit", calls.power_limit_milliwatts) &&
+         find_call(library, "nvmlDeviceGetTemperature", calls.temperature) &&
+         (find_call(library, "nvmlDeviceGetCurrentClocksEventReasons", calls.slowed_by) ||
+          find_call(library, "nvmlDeviceGetCurrentClocksThrottleReasons", calls.slowed_by));
 }
 
 struct Reason {

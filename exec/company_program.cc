@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/program_draft.h"
+#include "sim/ir/recompute.h"
 
 namespace bubblescope {
 
@@ -59,11 +60,7 @@ class Turns {
 
  private:
   static StageOps ops_of(const Schedule& schedule, std::int32_t stage) {
-    StageOps ops{stage, false, {}};
-    for (const RankOrder& order : schedule.order)
-      ops.recomputes = ops.recomputes || std::any_of(order.begin(), order.end(), [&](const Op& op) {
-                         return op.stage == stage && op.kind == OpKind::kRecompute;
-                       });
+    StageOps ops{stage, recomputes(schedule, stage), {}};
     const std::int32_t pipeline = stage / schedule.stages_per_pipeline();
     for (std::int32_t at = 0; at < schedule.shape.microbatches && ops.microbatches.size() < 2; ++at)
       if (schedule.pipeline_of_microbatch(at) == pipeline) ops.microbatches.push_back(at);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/program_draft.h"
+#include "sim/ir/recompute.h"
 
 namespace bubblescope {
 
@@ -130,15 +131,6 @@ class CopyTurns {
 };
 
 }  // namespace
-
-bool recomputes(const Schedule& schedule, std::int32_t stage) {
-  if (schedule.recompute(stage) == Recompute::kNone) return false;
-  return std::any_of(schedule.order.begin(), schedule.order.end(), [&](const RankOrder& order) {
-    return std::any_of(order.begin(), order.end(), [&](const Op& op) {
-      return op.stage == stage && op.kind == OpKind::kRecompute;
-    });
-  });
-}
 
 Program copies_program(const Schedule& schedule, std::int32_t most_busy) {
   CopyTurns turns(schedule);

@@ -8,9 +8,6 @@
 
 namespace bubblescope {
 
-/// Whether a stage's forward is made again, so that only its input has to move.
-bool recomputes(const Schedule& schedule, std::int32_t stage);
-
 /// Every stage's forward is evicted and loaded again to whom the schedule's keepers say: first one
 /// after the other, while nothing else runs, then beside the ops of 1, 2, ... most_busy ranks of
 /// the device, of which the rank whose activations move is one. Nobody waits for messages. The

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/copies_program.h"
+#include "sim/ir/recompute.h"
 #include "traces/cost_file.h"
 
 namespace bubblescope {

@@ -31,7 +31,6 @@ BubblescopeLaunch launch_of(Kernel kernel, const GpuMatrix& changed) {
 GpuWeights::GpuWeights(const GpuMachine& machine, const Schedule& schedule,
                        const TrainingOptions& options, BubblescopeNumber number)
     : machine_(machine),
-      schedule_(schedule),
       options_(options),
       number_(number),
       homes_(schedule),

@@ -70,7 +70,6 @@ class GpuWeights {
   void await() const;
 
   const GpuMachine& machine_;
-  const Schedule& schedule_;
   const TrainingOptions& options_;
   BubblescopeNumber number_;
   Homes homes_;

@@ -7,6 +7,7 @@
 
 #include "exec/gpu/counting_gpu.h"
 #include "exec/gpu/gpu_stage.h"
+#include "sim/ir/recompute.h"
 
 namespace bubblescope {
 
@@ -149,11 +150,8 @@ std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions
   const BubblescopeNumber number = number_of(device.precision);
   const GpuMachine machine(counting_gpu_calls(), 1, Share::kStreams);
   GpuLayers layers(machine, 0, {number, device.attention});
-  bool is_made_again = false;
-  for (const RankOrder& ops : schedule.order)
-    for (const Op& op : ops)
-      is_made_again = is_made_again || (op.kind == OpKind::kRecompute && op.stage == stage);
-  const Recompute recompute = is_made_again ? schedule.recompute(stage) : Recompute::kNone;
+  const Recompute recompute =
+      recomputes(schedule, stage) ? schedule.recompute(stage) : Recompute::kNone;
   return StageTrial(layers, outline(schedule, options.model, stage, number), schedule, recompute)
       .run();
 }

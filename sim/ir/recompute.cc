@@ -94,4 +94,12 @@ Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stag
   return schedule;
 }
 
+bool recomputes(const Schedule& schedule, std::int32_t stage) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [&](const RankOrder& order) {
+    return std::any_of(order.begin(), order.end(), [&](const Op& op) {
+      return op.stage == stage && op.kind == OpKind::kRecompute;
+    });
+  });
+}
+
 }  // namespace bubblescope

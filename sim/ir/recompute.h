@@ -22,4 +22,7 @@ std::optional<Recompute> find_recompute(std::string_view word);
 /// backward.
 Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stage);
 
+/// Whether the schedule has an R of the stage.
+bool recomputes(const Schedule& schedule, std::int32_t stage);
+
 }  // namespace bubblescope

@@ -12,9 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr Nanos kExact = 10'000;  ///< clocks of one host, and ends of slices, are no better
-
-bool is_fault(const std::optional<Nanos>& gap) { return gap && *gap < -kExact; }
+bool is_fault(const std::optional<Nanos>& gap) { return gap && *gap < -kClocksExact; }
 
 /// Two ranks that need each other's ops.
 struct Link {

@@ -12,6 +12,9 @@
 
 namespace bubblescope {
 
+/// Clocks of one host, and ends of slices, are no better.
+inline constexpr Nanos kClocksExact = 10'000;
+
 /// The least time, over steps, between an op's end on one rank and the start of one that needs it
 /// on another. Below zero, the two clocks are apart, or one of the slices also holds waiting.
 class ClockGaps {

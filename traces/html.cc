@@ -8,27 +8,16 @@
 #include "sim/ir/error.h"
 #include "traces/html_data.h"
 #include "traces/html_page.h"
+#include "traces/svg_canvas.h"
 
 namespace bubblescope {
 
 namespace {
 
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char letter : text) switch (letter) {
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '&': escaped += "&amp;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += letter;
-    }
-  return escaped;
-}
-
 std::string title_of(const Exhibit& exhibit) {
   std::string title;
   for (const ShownStep& step : exhibit.steps) title += (title.empty() ? "" : ", ") + step.label;
-  return escape_html(title + " - bubblescope");
+  return escape_xml(title + " - bubblescope");
 }
 
 /// Fills the skeleton from its start to its end, each mark once.

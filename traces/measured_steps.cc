@@ -280,16 +280,14 @@ std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
       to_string(found->op), last + 1);
 }
 
-/// Whole steps are taken as they are; what cannot have been so is told. Clocks of one host are no
-/// better than this.
+/// Whole steps are taken as they are; what cannot have been so is told.
 std::optional<std::string> tell_disorder(const MeasuredStep& step) {
-  constexpr Nanos kExact = 10'000;
   const Program& program = step.program;
   if (!step.timeline.breakdown.empty()) return {};
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId awaited : program.dependencies_of(id)) {
       const Nanos early = step.timeline.end[awaited] - step.timeline.start[id];
-      if (early <= kExact) continue;
+      if (early <= kClocksExact) continue;
       return fmt::format(
           "{} on rank {} begins {} before {} on rank {}, which it needs, has ended: clocks that "
           "are apart, or a file that was changed; times are taken as they are",

@@ -8,6 +8,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/random_schedule.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {
@@ -36,6 +37,41 @@ RecordedStep record_step(const std::string& name, const StepShape& shape, const 
 RecordedStep record_text(const std::string& text, const UniformCost& cost,
                          const LowerOptions& options) {
   return record_step(parse_schedule_text(text), cost, options);
+}
+
+UniformCost uneven_cost(Nanos message) {
+  UniformCost cost;
+  cost.forward = 1'100'001;
+  cost.input_grad = 1'300'003;
+  cost.weight_grad = 700'007;
+  cost.message = message;
+  cost.update = {400'013, 150'007, 90'001};
+  return cost;
+}
+
+std::vector<RecordedStep> every_schedule(const UniformCost& cost, const LowerOptions& options,
+                                         std::int32_t slices) {
+  std::vector<RecordedStep> steps;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    ScheduleRequest request;
+    request.shape.ranks = 4;
+    request.shape.microbatches = 8;
+    request.shape.chunks = def.implied_chunks.value_or(1);
+    request.shape.slices = def.cuts_sequences ? slices : 1;
+    request.cost = cost;
+    if (def.refuse && !def.refuse(request).empty()) continue;
+    steps.push_back(record_step(build_schedule(def, request), cost, options));
+  }
+  return steps;
+}
+
+std::vector<RecordedStep> many_steps(const UniformCost& cost) {
+  std::vector<RecordedStep> steps = every_schedule(cost, {}, 2);
+  for (const P2pMode mode : {P2pMode::kFifo, P2pMode::kHostSend, P2pMode::kBatched})
+    steps.push_back(record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost, {.mode = mode}));
+  for (std::uint32_t seed = 0; seed < 20; ++seed)
+    steps.push_back(record_step(random_schedule(seed, {.slices = true, .recompute = true}), cost));
+  return steps;
 }
 
 std::string write_as(const std::string& format, const RecordedStep& step, const std::string& file) {

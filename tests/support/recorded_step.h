@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/ir/lower.h"
 #include "sim/model/cost_model.h"
@@ -37,6 +38,18 @@ RecordedStep record_step(const std::string& name, const StepShape& shape,
 /// The same for the text form: `record_text("0F0 0B0 | 1F0 1B0")`.
 RecordedStep record_text(const std::string& text, const UniformCost& cost = {},
                          const LowerOptions& options = {});
+
+/// Odd times, of which none is a multiple of another, so that stages differ and ranks wait for ops
+/// and for messages; with 2.5 ms there are several messages on one link at a time.
+UniformCost uneven_cost(Nanos message = 250'011);
+
+/// Every registered schedule that takes it, with 4 ranks and 8 micro-batches; sequences are cut
+/// into `slices` where the schedule cuts them.
+std::vector<RecordedStep> every_schedule(const UniformCost& cost, const LowerOptions& options = {},
+                                         std::int32_t slices = 1);
+
+/// Every registered schedule, 1F1B in some message modes, and random ones.
+std::vector<RecordedStep> many_steps(const UniformCost& cost);
 
 /// What a registered timeline format writes; `file` is the name it is asked to write for.
 std::string write_as(const std::string& format, const RecordedStep& step,

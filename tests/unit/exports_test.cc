@@ -2,29 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/support/command.h"
 #include "tests/support/perfetto_reader.h"
+#include "tests/support/temporary_folder.h"
 #include "traces/format.h"
 
 namespace bubblescope {
 namespace {
 
-class Exports : public testing::Test {
+class Exports : public TemporaryFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "bubblescope-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_))
@@ -39,8 +30,6 @@ class Exports : public testing::Test {
     arguments.insert(arguments.end(), further.begin(), further.end());
     return call_command(run_compare, arguments).status;
   }
-
-  std::filesystem::path folder_;
 };
 
 using Names = std::vector<std::string>;

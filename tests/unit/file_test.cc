@@ -1,33 +1,23 @@
 // Whole files: in, out, packed, and what happens when they cannot be had.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "sim/ir/error.h"
+#include "tests/support/temporary_folder.h"
 #include "traces/format.h"
 #include "traces/gzip.h"
 
 namespace bubblescope {
 namespace {
 
-class Files : public testing::Test {
+class Files : public TemporaryFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "bubblescope-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::size_t count_files() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_),
                                                   std::filesystem::directory_iterator()));
   }
-
-  std::filesystem::path folder_;
 };
 
 /// The fault of an Error and its message; kProblem and nothing where none is thrown.

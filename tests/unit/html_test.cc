@@ -9,7 +9,6 @@
 
 #include "sim/analysis/idle.h"
 #include "sim/model/schedule_def.h"
-#include "tests/support/random_schedule.h"
 #include "tests/support/recorded_step.h"
 #include "traces/html_page.h"
 #include "traces/step_details.h"
@@ -20,35 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-UniformCost uneven_cost() {
-  UniformCost cost;
-  cost.forward = 1'100'001;
-  cost.input_grad = 1'300'003;
-  cost.weight_grad = 700'007;
-  cost.message = 2'500'011;
-  return cost;
-}
-
-std::vector<RecordedStep> many_steps() {
-  std::vector<RecordedStep> steps;
-  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
-    ScheduleRequest request;
-    request.shape.ranks = 4;
-    request.shape.microbatches = 8;
-    request.shape.chunks = def.implied_chunks.value_or(1);
-    request.shape.slices = def.cuts_sequences ? 2 : 1;
-    request.cost = uneven_cost();
-    if (def.refuse && !def.refuse(request).empty()) continue;
-    steps.push_back(record_step(build_schedule(def, request), uneven_cost()));
-  }
-  for (const P2pMode mode : {P2pMode::kFifo, P2pMode::kHostSend, P2pMode::kBatched})
-    steps.push_back(
-        record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost(), {.mode = mode}));
-  for (std::uint32_t seed = 0; seed < 20; ++seed)
-    steps.push_back(
-        record_step(random_schedule(seed, {.slices = true, .recompute = true}), uneven_cost()));
-  return steps;
-}
+/// With several messages on one link at a time.
+UniformCost slow_messages() { return uneven_cost(2'500'011); }
 
 std::string_view between(std::string_view text, std::string_view from, std::string_view to) {
   text.remove_prefix(text.find(from) + from.size());
@@ -170,7 +142,7 @@ class OpComparison {
 };
 
 TEST(Html, HoldsEveryInstructionOfEverySchedule) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     const Json data = data_of(write_as("html", step));
     ASSERT_EQ(data["steps"].size(), 1u);
     EXPECT_EQ(data["steps"][0]["count"], step.program.size());
@@ -179,7 +151,7 @@ TEST(Html, HoldsEveryInstructionOfEverySchedule) {
 }
 
 TEST(Html, HoldsEveryIdleGap) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     const Json json = data_of(write_as("html", step))["steps"][0];
     Numbers numbers(json["idle"].get<std::string>());
     const std::vector<IdleGap> gaps = find_idle_gaps(step.program, step.timeline);
@@ -199,7 +171,7 @@ TEST(Html, HoldsEveryIdleGap) {
 }
 
 TEST(Html, HoldsTheMemoryCurves) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     const Json json = data_of(write_as("html", step))["steps"][0];
     Numbers numbers(json["memory"].get<std::string>());
     for (const RankReport& rank : step.report.ranks) {
@@ -218,7 +190,7 @@ TEST(Html, HoldsTheMemoryCurves) {
 }
 
 TEST(Html, HasTablesThatAddUp) {
-  for (const RecordedStep& step : many_steps())
+  for (const RecordedStep& step : many_steps(slow_messages()))
     for (const Json& rank : data_of(write_as("html", step))["steps"][0]["ranks"]) {
       Nanos sum = 0;
       for (const Json& part : rank["busyBy"]) sum += part.get<Nanos>();

@@ -13,35 +13,16 @@
 namespace bubblescope {
 namespace {
 
-/// Shares that leave ranks waiting for ops and for messages, and stages that differ.
-UniformCost uneven_cost() {
-  UniformCost cost;
-  cost.forward = 1'100'001;
-  cost.input_grad = 1'300'003;
-  cost.weight_grad = 700'007;
-  cost.message = 250'011;
-  return cost;
-}
-
-/// Every registered schedule, in one small shape, under data flow and under a blocking mode.
-std::vector<RecordedStep> every_schedule() {
-  std::vector<RecordedStep> steps;
-  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
-    ScheduleRequest request;
-    request.shape.ranks = 4;
-    request.shape.microbatches = 8;
-    request.shape.chunks = def.implied_chunks.value_or(1);
-    request.cost = uneven_cost();
-    if (def.refuse && !def.refuse(request).empty()) continue;
-    const Schedule schedule = build_schedule(def, request);
-    steps.push_back(record_step(schedule, uneven_cost()));
-    steps.push_back(record_step(schedule, uneven_cost(), {.mode = P2pMode::kFifo}));
-  }
+/// Under data flow and under a blocking mode.
+std::vector<RecordedStep> schedules_in_two_modes() {
+  std::vector<RecordedStep> steps = every_schedule(uneven_cost());
+  for (RecordedStep& blocking : every_schedule(uneven_cost(), {.mode = P2pMode::kFifo}))
+    steps.push_back(std::move(blocking));
   return steps;
 }
 
 TEST(IdleGaps, AddUpToTheReportOfEverySchedule) {
-  for (const RecordedStep& step : every_schedule()) {
+  for (const RecordedStep& step : schedules_in_two_modes()) {
     std::vector<std::array<Nanos, kIdleCauses>> sums(step.report.ranks.size());
     for (const IdleGap& gap : find_idle_gaps(step.program, step.timeline))
       sums[static_cast<std::size_t>(gap.rank)][static_cast<std::size_t>(gap.cause)] +=
@@ -53,7 +34,7 @@ TEST(IdleGaps, AddUpToTheReportOfEverySchedule) {
 }
 
 TEST(IdleGaps, FillTheStepTogetherWithTheOps) {
-  for (const RecordedStep& step : every_schedule()) {
+  for (const RecordedStep& step : schedules_in_two_modes()) {
     const std::vector<IdleGap> gaps = find_idle_gaps(step.program, step.timeline);
     for (std::int32_t rank = 0; rank < step.program.ranks; ++rank) {
       std::vector<std::pair<Nanos, Nanos>> pieces;

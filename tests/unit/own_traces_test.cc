@@ -31,39 +31,14 @@ std::string report_of(const MeasuredStep& step) {
                            step.timeline);
 }
 
-UniformCost uneven_cost() {
-  UniformCost cost;
-  cost.forward = 1'100'001;
-  cost.input_grad = 1'300'003;
-  cost.weight_grad = 700'007;
-  cost.message = 250'011;
-  cost.update = {400'013, 150'007, 90'001};
-  return cost;
-}
-
 void expect_round_trip(const RecordedStep& step, const std::string& format) {
   const MeasuredStep again = read_back(write_as(format, step));
   EXPECT_EQ(report_of(again), report_of(step)) << format << " of " << step.schedule.name;
   EXPECT_EQ(replay_error(again.program, again.timeline), 0);
 }
 
-/// Every registered schedule, in one small shape.
-std::vector<RecordedStep> every_schedule() {
-  std::vector<RecordedStep> steps;
-  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
-    ScheduleRequest request;
-    request.shape.ranks = 4;
-    request.shape.microbatches = 8;
-    request.shape.chunks = def.implied_chunks.value_or(1);
-    request.cost = uneven_cost();
-    if (def.refuse && !def.refuse(request).empty()) continue;
-    steps.push_back(record_step(build_schedule(def, request), uneven_cost()));
-  }
-  return steps;
-}
-
 TEST(OwnTraces, NativeAndChromeFilesGiveTheReportBack) {
-  const std::vector<RecordedStep> steps = every_schedule();
+  const std::vector<RecordedStep> steps = every_schedule(uneven_cost());
   EXPECT_GT(steps.size(), 20u);
   for (const RecordedStep& step : steps)
     for (const char* format : {"save", "trace"}) expect_round_trip(step, format);

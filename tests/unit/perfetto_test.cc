@@ -11,7 +11,6 @@
 #include "sim/analysis/idle.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/perfetto_reader.h"
-#include "tests/support/random_schedule.h"
 #include "tests/support/recorded_step.h"
 #include "traces/step_details.h"
 #include "traces/trace_threads.h"
@@ -19,37 +18,8 @@
 namespace bubblescope {
 namespace {
 
-UniformCost uneven_cost() {
-  UniformCost cost;
-  cost.forward = 1'100'001;
-  cost.input_grad = 1'300'003;
-  cost.weight_grad = 700'007;
-  cost.message = 2'500'011;  // several on one link at a time
-  cost.update = {400'013, 150'007, 90'001};
-  return cost;
-}
-
-/// Every registered schedule in a small shape, some in each message mode, and random ones.
-std::vector<RecordedStep> many_steps() {
-  std::vector<RecordedStep> steps;
-  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
-    ScheduleRequest request;
-    request.shape.ranks = 4;
-    request.shape.microbatches = 8;
-    request.shape.chunks = def.implied_chunks.value_or(1);
-    request.shape.slices = def.cuts_sequences ? 2 : 1;
-    request.cost = uneven_cost();
-    if (def.refuse && !def.refuse(request).empty()) continue;
-    steps.push_back(record_step(build_schedule(def, request), uneven_cost()));
-  }
-  for (const P2pMode mode : {P2pMode::kFifo, P2pMode::kHostSend, P2pMode::kBatched})
-    steps.push_back(
-        record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost(), {.mode = mode}));
-  for (std::uint32_t seed = 0; seed < 20; ++seed)
-    steps.push_back(
-        record_step(random_schedule(seed, {.slices = true, .recompute = true}), uneven_cost()));
-  return steps;
-}
+/// With several messages on one link at a time.
+UniformCost slow_messages() { return uneven_cost(2'500'011); }
 
 PerfettoFile read_back(const RecordedStep& step) {
   return read_perfetto(write_as("perfetto", step));
@@ -88,12 +58,12 @@ std::int64_t integer(const ReadSlice& slice, const std::string& key) {
 }
 
 TEST(Perfetto, SaysOfEveryScheduleWhatItsTimelineSays) {
-  for (const RecordedStep& step : many_steps())
+  for (const RecordedStep& step : many_steps(slow_messages()))
     EXPECT_EQ(slices_below(read_back(step), "rank "), expected_slices(step)) << step.schedule.name;
 }
 
 TEST(Perfetto, SaysStageMicrobatchAndSliceOfEveryOp) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     std::size_t ops = 0;
     for (const ReadSlice& slice : read_back(step).slices) {
       if (!slice.annotations.contains("stage") || slice.category == "wait") continue;
@@ -115,7 +85,7 @@ TEST(Perfetto, SaysStageMicrobatchAndSliceOfEveryOp) {
 }
 
 TEST(Perfetto, LeadsEveryMessageFromItsOpToItsReceiver) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     const PerfettoFile file = read_back(step);
     std::map<std::uint64_t, std::vector<const ReadSlice*>> ways;
     std::map<std::uint64_t, const ReadSlice*> ends;
@@ -140,7 +110,7 @@ TEST(Perfetto, LeadsEveryMessageFromItsOpToItsReceiver) {
 }
 
 TEST(Perfetto, CountsWhatEveryRankHolds) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     const PerfettoFile file = read_back(step);
     std::map<std::string, double> highest;
     std::map<std::string, double> last;
@@ -159,7 +129,7 @@ TEST(Perfetto, CountsWhatEveryRankHolds) {
 }
 
 TEST(Perfetto, ShowsTheCriticalPathOnATrackOfItsOwn) {
-  for (const RecordedStep& step : many_steps()) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
     const PerfettoFile file = read_back(step);
     std::vector<std::string> path;
     std::vector<std::string> expected;
@@ -172,7 +142,7 @@ TEST(Perfetto, ShowsTheCriticalPathOnATrackOfItsOwn) {
 }
 
 TEST(Perfetto, SaysWhatTheStepWasMadeWithAndCameTo) {
-  const RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost());
+  const RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, slow_messages());
   const PerfettoFile file =
       read_perfetto(write_exhibit("perfetto", {"bubblescope x", {{"1f1b", step.recording()}}}));
   const ReadSlice& whole = file.slices.at(0);
@@ -183,8 +153,8 @@ TEST(Perfetto, SaysWhatTheStepWasMadeWithAndCameTo) {
 }
 
 TEST(Perfetto, KeepsSeveralStepsApart) {
-  const RecordedStep one = record_step("gpipe", {.ranks = 2, .microbatches = 4}, uneven_cost());
-  const RecordedStep two = record_step("1f1b", {.ranks = 2, .microbatches = 4}, uneven_cost());
+  const RecordedStep one = record_step("gpipe", {.ranks = 2, .microbatches = 4}, slow_messages());
+  const RecordedStep two = record_step("1f1b", {.ranks = 2, .microbatches = 4}, slow_messages());
   const PerfettoFile file = read_perfetto(
       write_exhibit("perfetto", {"", {{"gpipe", one.recording()}, {"1f1b", two.recording()}}}));
   EXPECT_EQ(slices_below(file, "gpipe: rank ").size(), expected_slices(one).size());

@@ -1,0 +1,14 @@
+// Making it.
+#include "tests/support/temporary_folder.h"
+
+#include <cstdlib>
+
+namespace bubblescope {
+
+void TemporaryFolder::SetUp() {
+  std::string name = (std::filesystem::temp_directory_path() / "bubblescope-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  folder_ = name;
+}
+
+}  // namespace bubblescope

@@ -8,8 +8,7 @@ namespace bubblescope {
 std::string find_module_file(const std::string& name) {
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  for (const auto& beside : {folder, folder.parent_path()})
-    if (std::filesystem::exists(beside / name)) return beside / name;
+  if (std::filesystem::exists(folder / name)) return folder / name;
   return folder / BUBBLESCOPE_MODULE_DIR / name;
 }
 

@@ -5,8 +5,8 @@
 
 namespace bubblescope {
 
-/// Beside the program, or in the folder above, as for programs of tests; else where it is installed
-/// relative to the program, whether it is there or not.
+/// Beside the program; else where it is installed relative to the program, whether it is there or
+/// not. Never in any other folder: what is found there is run.
 std::string find_module_file(const std::string& name);
 
 }  // namespace bubblescope

@@ -37,7 +37,11 @@ Addresses find_addresses(const Address& address, bool passive) {
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
   const bool any = passive && !is_loopback(address.host);
-  const int status = getaddrinfo(any ? nullptr : address.host.c_str(),
+  if (!any) hints.ai_flags &= ~AI_PASSIVE;
+  // Without a name the addresses are those of the loopback, or all where one listens. "localhost"
+  // is not looked up, as nothing says its address on a machine without /etc/hosts.
+  const bool has_name = !any && address.host != "localhost";
+  const int status = getaddrinfo(has_name ? address.host.c_str() : nullptr,
                                  std::to_string(address.port).c_str(), &hints, &found);
   if (status == 0) return Addresses(found);
   throw Error(Fault::kMachine, "the host " + address.host + " is not known (" +

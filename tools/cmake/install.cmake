@@ -19,7 +19,7 @@ install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmak
 install(TARGETS bubblescope)
 foreach(module bubblescope_graphviz bubblescope_mpi bubblescope_cuda bubblescope_nccl)
   if(TARGET ${module})
-    install(TARGETS ${module} DESTINATION ${CMAKE_INSTALL_LIBDIR}/bubblescope)
+    install(TARGETS ${module} DESTINATION ${BUBBLESCOPE_MODULE_FOLDER})
   endif()
 endforeach()
 

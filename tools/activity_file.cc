@@ -47,7 +47,7 @@ std::string write_csv(const StepActivity& activity, const Step& step) {
 /// Microseconds, as Chrome's traces have them.
 std::string micros(Nanos nanos) { return fmt::format("{:.3f}", static_cast<double>(nanos) / 1e3); }
 
-struct Slice {
+struct ActivitySlice {
   std::int32_t rank = 0;
   std::uint32_t stream = 0;
   std::string name;
@@ -56,7 +56,7 @@ struct Slice {
   Nanos end = 0;
 };
 
-std::string to_json(const Slice& slice, const std::string& arguments) {
+std::string to_json(const ActivitySlice& slice, const std::string& arguments) {
   return fmt::format(
       ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},\"cat\":\"{}\","
       "\"args\":{{{}}}}}",

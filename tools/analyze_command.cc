@@ -12,6 +12,7 @@
 #include "sim/analysis/replay.h"
 #include "sim/model/schedule_def.h"
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"
@@ -26,7 +27,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kAnalyzeExample =
     "example: where do the bubbles of a real run come from?\n"
     "  bubblescope analyze rank0.json.gz rank1.json.gz rank2.json.gz rank3.json.gz\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --trace step.json && bubblescope analyze step.json\n"
@@ -159,8 +160,8 @@ std::string print_report(const Analysis& analysis, const std::string& format,
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
-  CLI::App app{"Report on a measured trace: bubbles, iterations, stragglers",
-               "bubblescope analyze"};
+  CommandFlags app{"Report on a measured trace: bubbles, iterations, stragglers",
+                   "bubblescope analyze"};
   std::vector<std::string> paths;
   std::string format;
   MemoryOptions memory;
@@ -174,8 +175,8 @@ int run_analyze(const Arguments& arguments) {
   add_gate_option(app, conditions);
   app.add_flag("--all-ranks", all_ranks,
                "show every rank in the text report, however many there are");
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kAnalyzeExample);
+  if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   ReadSteps read = read_steps(paths);

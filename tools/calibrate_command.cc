@@ -1,7 +1,6 @@
 // calibrate: measure what ops and messages cost here, and write it as a cost file.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,6 +10,8 @@
 #include "tools/calibrate_copies.h"
 #include "tools/calibrate_messages.h"
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
 #include "tools/measure.h"
 #include "traces/company_entry.h"
 #include "traces/cost_file.h"
@@ -22,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExample =
+constexpr const char* kCalibrateExample =
     "example: measure two stages, then judge the prediction of another shape\n"
     "  bubblescope calibrate --backend cpu --work transformer --pp 2 -m 16 -o costs.json\n"
     "  bubblescope compare 1f1b,zb-h1 --pp 2 -m 8 --costs costs.json --backend cpu \\\n"
@@ -31,7 +32,7 @@ constexpr const char* kExample =
     "interleaved-zb. What they do not run (a full backward, a split one) is not measured.\n";
 
 std::vector<std::string> schedules_of(const std::string& list, const ShapeOptions& shape) {
-  if (!list.empty()) return CLI::detail::split(list, ',');
+  if (!list.empty()) return split(list, ',');
   if (shape.chunks.value_or(1) > 1) return {"interleaved", "interleaved-zb"};
   return {"1f1b", "zb-h1"};
 }
@@ -162,8 +163,8 @@ Json measure_costs(const Request& request, const Processes& processes) {
 }  // namespace
 
 int run_calibrate(const Arguments& arguments) {
-  CLI::App app{"Measure what ops and messages cost, and write a --costs file",
-               "bubblescope calibrate"};
+  CommandFlags app{"Measure what ops and messages cost, and write a --costs file",
+                   "bubblescope calibrate"};
   std::string list;
   std::string output = "-";
   Request request;
@@ -176,8 +177,8 @@ int run_calibrate(const Arguments& arguments) {
   add_run_options(app, request.run);
   app.add_flag("!--no-company", request.company,
                "GPUs: do not measure ops by how many ranks of their device are busy");
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kCalibrateExample);
+  if (!app.parse(arguments)) return 0;
   expect_folder(output);
   request.schedules = schedules_of(list, request.options.shape);
   const Session session(request.run);

@@ -23,7 +23,7 @@ constexpr std::int64_t kEnough = 8;  // samples of real steps go before any of o
 using Seen = std::vector<std::optional<Estimate>>;
 
 /// R's time stands under the name of what was recomputed.
-const char* key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
+const char* company_key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
   const bool selective =
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
   const bool again = kind == static_cast<std::size_t>(OpKind::kRecompute);
@@ -96,7 +96,7 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
       const Seen seen = choose_estimates(together[stage][kind], apart[stage][kind]);
       costs["stages"][stage] = write_kind(
           std::move(costs["stages"][stage]),
-          {kind, key_of(schedule, stage, kind), seen, schedule.shape.slices}, between_ops);
+          {kind, company_key_of(schedule, stage, kind), seen, schedule.shape.slices}, between_ops);
       if (!fill_company(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
     }
     samples.push_back(std::move(entry));

@@ -1,7 +1,6 @@
 // check: is a schedule legal, in which message modes can it deadlock, what memory does it need.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
+#include "tools/flags/command_flags.h"
 #include "tools/predict.h"
 #include "traces/drawing.h"
 
@@ -19,7 +19,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kCheckExample =
     "example: prove a hand-written PyTorch schedule before a thousand GPUs run it\n"
     "  bubblescope check my_schedule.csv\n"
     "example: the smallest deadlock of receives that are posted late, and what removes it\n"
@@ -170,8 +170,8 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
 }  // namespace
 
 int run_check(const Arguments& arguments) {
-  CLI::App app{"Is a schedule legal, can it deadlock, what memory does it need",
-               "bubblescope check"};
+  CommandFlags app{"Is a schedule legal, can it deadlock, what memory does it need",
+                   "bubblescope check"};
   std::vector<std::string> names;
   std::string format;
   bool suggest = false;
@@ -183,8 +183,8 @@ int run_check(const Arguments& arguments) {
                "exit 1 if it deadlocks in any message mode: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kCheckExample);
+  if (!app.parse(arguments)) return 0;
   if (!options.injections.empty())
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");

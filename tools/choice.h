@@ -1,7 +1,6 @@
 // Flags whose values are ours to read: parsed ones and choices by name.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -12,6 +11,8 @@
 #include "sim/ir/error.h"
 #include "sim/ir/named.h"
 #include "sim/ir/registry.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
 
 namespace bubblescope {
 
@@ -22,7 +23,7 @@ struct Flag {
 };
 
 /// A parser whose complaint begins with the flag it is about.
-void add_parsed(CLI::App& app, const Flag& flag,
+void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read);
 
 /// The names of a choice and what they stand for.
@@ -38,11 +39,11 @@ Choices<Choice> choices_of(const std::array<Named<Choice>, count>& table) {
 
 /// One of the names, in any case; a mistyped one is answered with its nearest.
 template <class Choice>
-void add_choice(CLI::App& app, Flag flag, const Choices<Choice>& choices,
+void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
                 const std::function<void(Choice)>& set) {
   std::vector<std::string> names;
   for (const auto& [name, choice] : choices) names.push_back(name);
-  flag.type = CLI::detail::join(names, "|");
+  flag.type = join(names, "|");
   add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);

@@ -1,14 +1,16 @@
 // compare: predictions side by side.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "sim/ir/number.h"
 #include "tools/compare_measured.h"
 #include "tools/compare_noise.h"
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
 #include "tools/model_report.h"
 #include "traces/csv_string.h"
 #include "traces/report_json.h"
@@ -19,7 +21,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kCompareExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
     "'all' stands for every schedule that accepts the shape.\n"
@@ -44,8 +46,8 @@ std::vector<std::string> names_of(const std::string& list) {
       if (def.name != "forward-only") names.push_back(def.name);
     return names;
   }
-  for (std::string name : CLI::detail::split(list, ','))
-    if (!CLI::detail::trim(name).empty()) names.push_back(name);
+  for (const std::string& name : split(list, ','))
+    if (!trim(name).empty()) names.push_back(trim(name));
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }
@@ -53,9 +55,9 @@ std::vector<std::string> names_of(const std::string& list) {
 /// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
 PredictOptions with_shape(PredictOptions options, const std::string& text) {
   std::vector<std::int32_t> numbers;
-  for (const std::string& word : CLI::detail::split(text, 'x')) {
-    std::int32_t number = 0;
-    if (!CLI::detail::lexical_cast(word, number) || number < 1) numbers.clear();
+  for (const std::string& word : split(text, 'x')) {
+    const std::int32_t number = parse_number<std::int32_t>(word).value_or(0);
+    if (number < 1) numbers.clear();
     numbers.push_back(number);
   }
   if (numbers.size() != 2 && numbers.size() != 3)
@@ -262,7 +264,7 @@ std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
 /// Predicted and measured, for those that could be predicted.
 int compare_with_measured(std::vector<Row> rows, const Output& output,
                           const PredictOptions& options, const RunOptions& run,
-                          const CLI::App& app) {
+                          const CommandFlags& app) {
   if (run.work == WorkKind::kTransformer && options.cost.file.empty())
     throw Error(fmt::format(
         "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
@@ -306,7 +308,7 @@ void expect_shape(const std::string& list, const std::vector<std::string>& shape
 }
 
 /// --seq-length and --micro-batch-size are of the model, and of the transformer that is run.
-void share_sizes(const CLI::App& app, ModelOptions& model, const TransformerShape& run) {
+void share_sizes(const CommandFlags& app, ModelOptions& model, const TransformerShape& run) {
   if (app.count("--seq-length") > 0) model.sequence = run.sequence;
   if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
 }
@@ -314,8 +316,8 @@ void share_sizes(const CLI::App& app, ModelOptions& model, const TransformerShap
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
-  CLI::App app{"Several schedules side by side, on one shape and one set of costs",
-               "bubblescope compare"};
+  CommandFlags app{"Several schedules side by side, on one shape and one set of costs",
+                   "bubblescope compare"};
   std::string list;
   Output output;
   std::vector<std::string> shapes;
@@ -333,8 +335,8 @@ int run_compare(const Arguments& arguments) {
   add_run_options(app, run);
   add_format_option(app, output.format, {"text", "json", "csv"});
   add_export_options(app, output.exports);
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kCompareExample);
+  if (!app.parse(arguments)) return 0;
   output.command = command_line("compare", arguments);
   const bool is_one = list.find(',') == std::string::npos && shapes.empty() && run.backend.empty();
   expect_sound(output.exports, output.format != "text", is_one ? Steps::kOne : Steps::kSeveral);

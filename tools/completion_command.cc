@@ -1,8 +1,7 @@
 // completion: scripts that complete commands, flags and schedule names in a shell.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
+#include "tools/flags/command_flags.h"
 #include "tools/options.h"
 
 namespace bubblescope {
@@ -59,11 +58,11 @@ std::string script_for(const std::string& shell) {
 }  // namespace
 
 int run_completion(const Arguments& arguments) {
-  CLI::App app{"Print a completion script", "bubblescope completion"};
+  CommandFlags app{"Print a completion script", "bubblescope completion"};
   std::string shell;
   app.add_option("SHELL", shell, "bash, zsh or fish")->required();
   app.footer("example: completion in this bash\n  source <(bubblescope completion bash)\n");
-  if (!parse(app, arguments)) return 0;
+  if (!app.parse(arguments)) return 0;
   std::string script = script_for(shell);
   constexpr std::string_view kMark = "@COMMANDS@";
   script.replace(script.find(kMark), kMark.size(), command_names());

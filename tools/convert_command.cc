@@ -1,16 +1,15 @@
 // convert: a schedule in another format.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
 #include "tools/predict.h"
 
 namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kConvertExample =
     "example: a schedule for PyTorch's runtime, with its sends and receives\n"
     "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch \\\n"
     "      --to pytorch-csv-comms -o schedule.csv\n";
@@ -41,7 +40,7 @@ std::vector<FilePart> write(const ScheduleFormat& format, const Schedule& schedu
 }  // namespace
 
 int run_convert(const Arguments& arguments) {
-  CLI::App app{"Write a schedule in another format", "bubblescope convert"};
+  CommandFlags app{"Write a schedule in another format", "bubblescope convert"};
   std::string schedule;
   std::string format;
   std::string output = "-";
@@ -54,8 +53,8 @@ int run_convert(const Arguments& arguments) {
   app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
       ->type_name("FILE");
   add_predict_options(app, options);
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kConvertExample);
+  if (!app.parse(arguments)) return 0;
   const ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
   const Schedule loaded = load_schedule(schedule, options);

@@ -1,7 +1,6 @@
 // diff: two reports or timelines, number by number and op by op; a gate for CI.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "traces/format.h"
 #include "traces/timeline_file.h"
@@ -19,7 +19,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kDiffExample =
     "example: does the new schedule cost more than the old one?\n"
     "  bubblescope simulate 1f1b  --pp 4 -m 8 --save old.json\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --save new.json\n"
@@ -174,8 +174,8 @@ void write_sides(const Side& a, const Side& b, const ExportOptions& exports,
 }  // namespace
 
 int run_diff(const Arguments& arguments) {
-  CLI::App app{"Two reports or timelines, number by number and op by op; a gate for CI",
-               "bubblescope diff"};
+  CommandFlags app{"Two reports or timelines, number by number and op by op; a gate for CI",
+                   "bubblescope diff"};
   std::string path_a;
   std::string path_b;
   std::string format;
@@ -186,8 +186,8 @@ int run_diff(const Arguments& arguments) {
   add_format_option(app, format, {"text", "json"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kDiffExample);
+  if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text", Steps::kSeveral);
   const Side a = load_side(path_a);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -19,7 +18,7 @@ namespace bubblescope {
 namespace {
 
 bool ends_like(const std::string& path, const std::vector<std::string>& endings) {
-  std::string name = CLI::detail::to_lower(path);
+  std::string name = to_lower(path);
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   return std::any_of(endings.begin(), endings.end(),
                      [&](const std::string& ending) { return name.ends_with(ending); });

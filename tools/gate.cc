@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope {
 
@@ -66,11 +66,10 @@ Metrics metrics_of(const BubbleReport& report) {
   return metrics;
 }
 
-void add_gate_option(CLI::App& app, std::vector<std::string>& conditions) {
+void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
   app.add_option("--fail-if", conditions, "exit 1 if this holds, e.g. 'bubble_ratio>0.1'")
       ->type_name("CONDITION")
-      ->expected(1)
-      ->take_all();
+      ->repeated();
 }
 
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts) {

@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
-
-namespace CLI {
-class App;
-}
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope {
 
@@ -27,7 +24,7 @@ struct Condition {
 };
 
 /// Adds `--fail-if CONDITION`, which may be given several times.
-void add_gate_option(CLI::App& app, std::vector<std::string>& conditions);
+void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions);
 
 /// Throws Error for what is no condition.
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);

@@ -5,14 +5,13 @@
 
 #include <cstdio>
 
+#include "tools/flags/command_flags.h"
+
 namespace bubblescope {
 
-void warn_of_unused(const CLI::App& app, const std::string& heading, const std::string& why) {
-  const auto given = [&](const CLI::Option* option) {
-    return option->get_group() == heading && option->count() > 0;
-  };
-  for (const CLI::Option* option : app.get_options(given))
-    fmt::print(stderr, "bubblescope: {} changes nothing {}\n", option->get_name(), why);
+void warn_of_unused(const CommandFlags& app, const std::string& heading, const std::string& why) {
+  for (const std::string& flag : app.given_under(heading))
+    fmt::print(stderr, "bubblescope: {} changes nothing {}\n", flag, why);
 }
 
 }  // namespace bubblescope

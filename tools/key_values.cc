@@ -3,18 +3,18 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/registry.h"
+#include "tools/flags/words.h"
 
 namespace bubblescope {
 
 KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> keys) : text_(text) {
   const std::vector<std::string> known(keys.begin(), keys.end());
-  for (const std::string& part : CLI::detail::split(text_, ',')) {
+  for (const std::string& part : split(text_, ',')) {
     const std::size_t equals = part.find('=');
     const std::string key = part.substr(0, equals);
     if (std::find(known.begin(), known.end(), key) == known.end()) {

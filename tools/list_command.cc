@@ -1,13 +1,13 @@
 // list: what is known, one line each.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "exec/backend.h"
 #include "sim/model/gpu.h"
 #include "sim/model/transformer.h"
+#include "tools/flags/command_flags.h"
 #include "tools/options.h"
 #include "traces/format.h"
 
@@ -111,14 +111,14 @@ void print_text(const std::vector<Entry>& entries) {
 }  // namespace
 
 int run_list(const Arguments& arguments) {
-  CLI::App app{"What is known, one line each", "bubblescope list"};
+  CommandFlags app{"What is known, one line each", "bubblescope list"};
   std::string what = "schedules";
   std::string format;
   app.add_option("WHAT", what, "schedules, formats, profiles, modes, models, gpus or backends");
   add_format_option(app, format, {"text", "json", "names"});
   app.footer(
       "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
-  if (!parse(app, arguments)) return 0;
+  if (!app.parse(arguments)) return 0;
   const std::vector<Entry> entries = entries_of(what);
   if (format == "json") {
     print_json(entries);

@@ -17,13 +17,14 @@ namespace bubblescope {
 
 namespace {
 
-std::string gibibytes(Bytes bytes) {
+std::string text_of_gibibytes(Bytes bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
 /// `plan` with what is said of memory that does not suffice.
 Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
-  return {std::move(plan), fmt::format("{} {} of {}", what, gibibytes(needed), gibibytes(usable)),
+  return {std::move(plan),
+          fmt::format("{} {} of {}", what, text_of_gibibytes(needed), text_of_gibibytes(usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 

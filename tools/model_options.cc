@@ -6,6 +6,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
+#include "tools/flags/command_flags.h"
 #include "tools/heading.h"
 #include "traces/gpu_file.h"
 #include "traces/model_file.h"
@@ -76,7 +77,7 @@ Recompute parse_recompute(const std::string& text) {
               suggestion(nearest_name(text, names)));
 }
 
-void add_model_options(CLI::App& app, ModelOptions& options) {
+void add_model_options(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   app.add_option("--model", options.model,
                  "costs and memory of a model: a name ('bubblescope list models') or a config.json")
@@ -85,11 +86,11 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
                  "the device: a name ('bubblescope list gpus', default h100) or a file of its own")
       ->type_name("NAME|FILE");
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
-      ->check(CLI::Range(1, 1024));
+      ->check(InRange(1, 1024));
   app.add_option("--zero", options.parallel.zero_stage,
                  "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights")
-      ->check(CLI::Range(0, 3));
-  const CLI::Range table(0.0, 1000.0);
+      ->check(InRange(0, 3));
+  const InRange table(0.0, 1000.0);
   app.add_option("--embedding-layers", options.parallel.embedding_layers,
                  "layers that the embedding counts as in the split (default: by its time)")
       ->check(table);
@@ -102,17 +103,17 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
   app.add_option("--slowdown", options.slowdown,
                  "of all compute, to calibrate against a measured step (default 1)")
-      ->check(CLI::Range(0.01, 100.0));
+      ->check(InRange(0.01, 100.0));
   app.add_option("--tensor-exposed", options.tensor_exposed,
                  "part of the tensor ranks' collectives that is waited for (default 1)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(InRange(0.0, 1.0));
   app.add_option("--message-exposed", options.message_exposed,
                  "part of a message between pipeline ranks that holds up its sender (default 0)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(InRange(0.0, 1.0));
   app.add_option("--accumulation-bytes", options.accumulation_bytes,
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
                  "their own, such as 12 (default 0: by W's products)")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(InRange(0.0, 100.0));
   app.add_option("--keep-free", options.keep_free,
                  "of a device's memory, for what fragments and buffers of libraries: 4GiB, or 5% "
                  "(default 0)")
@@ -120,18 +121,18 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
-void add_sequence_option(CLI::App& app, ModelOptions& options) {
+void add_sequence_option(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(InRange(1, 1 << 24));
 }
 
-void add_parallel_options(CLI::App& app, ModelOptions& options) {
+void add_parallel_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--global-batch-size,--global-batch", options.global_batch,
                  "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+      ->check(InRange(std::int64_t{1}, std::int64_t{1} << 40));
   const Heading heading(app, kModelHeading);
-  const CLI::Range ranks(1, 65'536);
+  const InRange ranks(1, 65'536);
   Parallelism& parallel = options.parallel;
   app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "ranks of a layer")
       ->check(ranks);
@@ -142,14 +143,14 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
 }
 
-void add_batch_option(CLI::App& app, ModelOptions& options) {
+void add_batch_option(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   app.add_option("--micro-batch-size", options.parallel.micro_batch_size,
                  "samples of a micro-batch")
-      ->check(CLI::Range(1, 65'536));
+      ->check(InRange(1, 65'536));
 }
 
-void warn_without_model(const CLI::App& app, const ModelOptions& options) {
+void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
   // The batch is dealt to --dp pipelines in samples of --micro-batch-size, also without a model.
   if (!options.given() && !options.global_batch)
     warn_of_unused(app, kModelHeading, "without --model");

@@ -1,12 +1,12 @@
 // The flags by which costs and memory come from a model instead of numbers.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/model/layer_cost.h"
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope {
 
@@ -33,16 +33,16 @@ struct ModelOptions {
 };
 
 /// What stays the same in a sweep: the model, the device, how they are used.
-void add_model_options(CLI::App& app, ModelOptions& options);
+void add_model_options(CommandFlags& app, ModelOptions& options);
 /// --seq-length.
-void add_sequence_option(CLI::App& app, ModelOptions& options);
+void add_sequence_option(CommandFlags& app, ModelOptions& options);
 /// --tp, --cp, --ep, --dp: one value each; --global-batch-size.
-void add_parallel_options(CLI::App& app, ModelOptions& options);
+void add_parallel_options(CommandFlags& app, ModelOptions& options);
 /// --micro-batch-size.
-void add_batch_option(CLI::App& app, ModelOptions& options);
+void add_batch_option(CommandFlags& app, ModelOptions& options);
 
 /// Says which of these flags were given though there is no --model.
-void warn_without_model(const CLI::App& app, const ModelOptions& options);
+void warn_without_model(const CommandFlags& app, const ModelOptions& options);
 
 /// "none", "selective", "full". Throws Error for anything else.
 Recompute parse_recompute(const std::string& text);

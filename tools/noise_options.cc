@@ -5,6 +5,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/choice.h"
+#include "tools/flags/command_flags.h"
 #include "tools/heading.h"
 #include "tools/key_values.h"
 
@@ -17,7 +18,7 @@ constexpr const char* kTriesHeading = "Which noise, and how much of it";
 constexpr double kMostSigma = 1;
 constexpr double kMostFactor = 1000;
 
-void add_sigma(CLI::App& app, double& sigma, Flag flag) {
+void add_sigma(CommandFlags& app, double& sigma, Flag flag) {
   flag.type = "PERCENT";
   add_parsed(app, flag,
              [&sigma](const std::string& text) { sigma = parse_fraction(text, kMostSigma); });
@@ -47,7 +48,7 @@ Stragglers parse_stragglers(const std::string& text) {
   return stragglers;
 }
 
-void add_sources(CLI::App& app, NoiseOptions& options) {
+void add_sources(CommandFlags& app, NoiseOptions& options) {
   const Heading heading(app, kHeading);
   Noise& noise = options.noise;
   add_sigma(app, noise.op_jitter, {"--jitter", "sigma of every op's duration, such as 5%"});
@@ -55,7 +56,7 @@ void add_sources(CLI::App& app, NoiseOptions& options) {
             {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
   add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of how fast a rank is in a step"});
   add_sigma(app, noise.ragged, {"--ragged", "sigma of a micro-batch's length; its ops scale"});
-  app.add_option_function<std::vector<std::string>>(
+  app.add_parsed_list(
          "--slow",
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts)
@@ -73,7 +74,7 @@ void add_sources(CLI::App& app, NoiseOptions& options) {
 
 }  // namespace
 
-void add_noise_options(CLI::App& app, NoiseOptions& options) {
+void add_noise_options(CommandFlags& app, NoiseOptions& options) {
   add_sources(app, options);
   const Heading heading(app, kTriesHeading);
   Noise& noise = options.noise;
@@ -82,12 +83,12 @@ void add_noise_options(CLI::App& app, NoiseOptions& options) {
       {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
       [&noise](Distribution distribution) { noise.distribution = distribution; });
   app.add_option("--seeds", options.seeds, "steps that are tried under noise (default 1000)")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(InRange(1, 1'000'000));
   app.add_option("--noise-seed", noise.seed,
                  "which noise: the same seed, the same steps (default 1)");
 }
 
-void warn_without_noise(const CLI::App& app, const NoiseOptions& options) {
+void warn_without_noise(const CommandFlags& app, const NoiseOptions& options) {
   if (!options.noise.is_random())
     warn_of_unused(app, kTriesHeading, "without noise, such as --jitter 5%");
 }

@@ -1,11 +1,11 @@
 // Flags of noise: how steps differ from each other, and how many are tried.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <vector>
 
 #include "sim/model/noise.h"
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope {
 
@@ -16,9 +16,9 @@ struct NoiseOptions {
   bool sensitivity = false;
 };
 
-void add_noise_options(CLI::App& app, NoiseOptions& options);
+void add_noise_options(CommandFlags& app, NoiseOptions& options);
 
 /// Says which flags choose among noises though there is none.
-void warn_without_noise(const CLI::App& app, const NoiseOptions& options);
+void warn_without_noise(const CommandFlags& app, const NoiseOptions& options);
 
 }  // namespace bubblescope

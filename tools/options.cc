@@ -10,6 +10,8 @@
 #include "sim/ir/number.h"
 #include "sim/ir/registry.h"
 #include "tools/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
 #include "tools/heading.h"
 #include "traces/format.h"
 
@@ -23,14 +25,15 @@ constexpr const char* kMemoryHeading = "Memory";
 
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
 
-void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const SetDuration& set) {
+void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
+                  const SetDuration& set) {
   add_parsed(app, flag, [&options, set](const std::string& text) {
     set(options.uniform, parse_duration(text));
     options.any_uniform = true;
   });
 }
 
-std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
+std::vector<std::string> parts_of(const std::string& text) { return split(text, ','); }
 
 Millionths parse_cap(const std::string& text) {
   if (!text.empty() && text.back() == 'B')
@@ -41,7 +44,7 @@ Millionths parse_cap(const std::string& text) {
 }
 
 MemoryDelta parse_delta(const std::string& text) {
-  const std::vector<std::string> parts = split(text);
+  const std::vector<std::string> parts = parts_of(text);
   if (parts.size() != 3)
     throw Error("'" + text + "' is not F,I,W: three amounts that add up to 0, such as 1,0,-1");
   const MemoryDelta delta{parse_millionths(parts[0]), parse_millionths(parts[1]),
@@ -59,7 +62,7 @@ Millionths parse_share(const std::string& text) {
 
 /// "0.05", or "0.05,0.3" with the share that selective recomputation keeps.
 KeptShares parse_kept(const std::string& text) {
-  const std::vector<std::string> parts = split(text);
+  const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
     throw Error("'" + text + "' is not FULL[,SELECTIVE], such as 0.05 or 0.05,0.3");
   KeptShares kept;
@@ -71,13 +74,13 @@ KeptShares parse_kept(const std::string& text) {
 /// "full", or "full,none,selective": one per stage.
 std::vector<Recompute> parse_recomputes(const std::string& text) {
   std::vector<Recompute> stages;
-  for (const std::string& part : split(text)) stages.push_back(parse_recompute(part));
+  for (const std::string& part : parts_of(text)) stages.push_back(parse_recompute(part));
   return stages;
 }
 
 /// "1", or "0.5,2" with the ops beside which a copy may run.
 OffloadPlan parse_offload(const std::string& text) {
-  const std::vector<std::string> parts = split(text);
+  const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
     throw Error("'" + text + "' is not SHARE[,OPS], such as 1 or 0.5,2");
   OffloadPlan plan;
@@ -108,20 +111,8 @@ P2pRule read_p2p_rule(const std::string& text) {
   throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest_name(name, names)));
 }
 
-void complain_of_unknown(const CLI::App& app) {
-  const std::vector<std::string> left = app.remaining();
-  if (left.empty()) return;
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  const std::string word = left[0].substr(0, left[0].find('='));
-  const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
-  throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
-              suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
-}
-
 /// How a step ends, and what that costs a rank.
-void add_update_options(CLI::App& app, CostOptions& options) {
+void add_update_options(CommandFlags& app, CostOptions& options) {
   add_choice<OptimizerMode>(
       app, {"--optimizer", "what an optimizer step waits for (default none; with --model barrier)"},
       choices_of(kOptimizerModes), [&options](OptimizerMode mode) {
@@ -148,7 +139,7 @@ void add_update_options(CLI::App& app, CostOptions& options) {
 
 }  // namespace
 
-void add_parsed(CLI::App& app, const Flag& flag,
+void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read) {
   const auto read_or_complain = [name = flag.name, read](const std::string& text) {
     try {
@@ -157,14 +148,13 @@ void add_parsed(CLI::App& app, const Flag& flag,
       throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
     }
   };
-  app.add_option_function<std::string>(flag.name, read_or_complain, flag.help)
-      ->type_name(flag.type);
+  app.add_parsed(flag.name, read_or_complain, flag.help)->type_name(flag.type);
 }
 
 namespace {
 
 LayerCosts parse_layer_costs(const std::string& text) {
-  const std::vector<std::string> parts = CLI::detail::split(text, ',');
+  const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
   LayerCosts costs;
   Millionths* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
@@ -176,8 +166,8 @@ LayerCosts parse_layer_costs(const std::string& text) {
   return costs;
 }
 
-void add_layout_options(CLI::App& app, ShapeOptions& options) {
-  app.add_option_function<std::string>(
+void add_layout_options(CommandFlags& app, ShapeOptions& options) {
+  app.add_parsed(
          "--layout,--pipeline-model-parallel-layout",
          [&options](const std::string& text) { options.layout = parse_layout(text); },
          "layers per stage as Megatron writes them, such as Et*3|(tt|)*29,m|L: the times are "
@@ -191,10 +181,10 @@ void add_layout_options(CLI::App& app, ShapeOptions& options) {
 
 }  // namespace
 
-void add_shape_options(CLI::App& app, ShapeOptions& options) {
+void add_shape_options(CommandFlags& app, ShapeOptions& options) {
   const Heading heading(app, "Shape");
-  const CLI::Range microbatches(1, kMaxMicrobatches);
-  const CLI::Range ranks(1, kMaxRanks);
+  const InRange microbatches(1, kMaxMicrobatches);
+  const InRange ranks(1, kMaxRanks);
   app.add_option("--pp,--pipeline-model-parallel-size", options.ranks, "ranks of the pipeline")
       ->check(ranks);
   app.add_option("-m,--microbatches,--num-microbatches", options.microbatches,
@@ -202,11 +192,11 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
       ->check(microbatches);
   app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", options.chunks,
                  "stages (chunks) per rank; schedules that imply theirs need it not")
-      ->check(CLI::Range(1, 1024));
+      ->check(InRange(1, 1024));
   app.add_option("--microbatch-group-size,--microbatch-group-size-per-vp-stage", options.group_size,
                  "micro-batches that go through a chunk before the next one")
       ->check(microbatches);
-  app.add_option("--slices", options.slices, "cuts of every sequence")->check(CLI::Range(1, 4096));
+  app.add_option("--slices", options.slices, "cuts of every sequence")->check(InRange(1, 4096));
   app.add_flag("--moe-overlap", options.moe_overlap,
                "one forward more before the first backward, to hide the experts' messages");
   app.add_option("--replicas", options.replicas, "ranks that share each stage, such as 2,1,1")
@@ -222,13 +212,13 @@ void add_shape_options(CLI::App& app, ShapeOptions& options) {
   add_layout_options(app, options);
 }
 
-void add_profile_option(CLI::App& app, ShapeOptions& options) {
+void add_profile_option(CommandFlags& app, ShapeOptions& options) {
   add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
                       choices_of(kProfiles),
                       [&options](Profile profile) { options.profile = profile; });
 }
 
-void add_cost_options(CLI::App& app, CostOptions& options) {
+void add_cost_options(CommandFlags& app, CostOptions& options) {
   const Heading heading(app, kCostHeading);
   add_duration(app, options, {"--f", "forward of one micro-batch (a bare number is ms; default 1)"},
                [](UniformCost& cost, Nanos time) { cost.forward = time; });
@@ -270,10 +260,10 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
                        [&options](Lowering posting) { options.lower.posting = posting; });
   app.add_option("--ranks-per-host-link", options.lower.ranks_per_host_link,
                  "neighbouring ranks whose copies to the host take turns, and back (default 1)")
-      ->check(CLI::Range(1, kMaxRanks));
+      ->check(InRange(1, kMaxRanks));
 }
 
-void add_memory_options(CLI::App& app, MemoryOptions& options) {
+void add_memory_options(CommandFlags& app, MemoryOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });
@@ -281,7 +271,7 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
       app, {"--cap", "the most that a rank may hold, in the unit of --mem (commas: per rank)", "X"},
       [&options](const std::string& text) {
         options.cap.clear();
-        for (const std::string& part : split(text)) options.cap.push_back(parse_cap(part));
+        for (const std::string& part : parts_of(text)) options.cap.push_back(parse_cap(part));
       });
   add_choice<Release>(
       app, {"--release", "when activations are given back (default w)"},
@@ -293,7 +283,7 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
              [&options](const std::string& text) { options.kept = parse_kept(text); });
 }
 
-void add_moves_options(CLI::App& app, MovesOptions& options) {
+void add_moves_options(CommandFlags& app, MovesOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app,
              {"--recompute", "what stages make again before a backward (commas: per stage)",
@@ -306,7 +296,7 @@ void add_moves_options(CLI::App& app, MovesOptions& options) {
              [&options](const std::string& text) { options.offload = parse_offload(text); });
 }
 
-void add_network_option(CLI::App& app, CostOptions& options) {
+void add_network_option(CommandFlags& app, CostOptions& options) {
   const Heading heading(app, kCostHeading);
   add_parsed(
       app,
@@ -315,13 +305,13 @@ void add_network_option(CLI::App& app, CostOptions& options) {
       [&options](const std::string& text) { options.network = parse_network(text); });
 }
 
-void add_predict_options(CLI::App& app, PredictOptions& options) {
+void add_predict_options(CommandFlags& app, PredictOptions& options) {
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
   add_moves_options(app, options.moves);
   add_network_option(app, options.cost);
-  app.add_option_function<std::vector<std::string>>(
+  app.add_parsed_list(
          "--inject",
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts)
@@ -332,35 +322,19 @@ void add_predict_options(CLI::App& app, PredictOptions& options) {
       ->type_name("FAULT");
 }
 
-void add_export_options(CLI::App& app, ExportOptions& exports) {
+void add_export_options(CommandFlags& app, ExportOptions& exports) {
   const Heading heading(app, "Files to write");
   for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
     app.add_option("--" + format.name, exports[format.name], format.summary)->type_name("FILE");
 }
 
-void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names) {
+void add_format_option(CommandFlags& app, std::string& format,
+                       const std::vector<std::string>& names) {
   format = names[0];
   Choices<std::string> choices;
   for (const std::string& name : names) choices.emplace_back(name, name);
   add_choice<std::string>(app, {"--format", "how the result is printed"}, choices,
                           [&format](const std::string& chosen) { format = chosen; });
-}
-
-bool parse(CLI::App& app, const Arguments& arguments) {
-  app.allow_extras();
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    complain_of_unknown(app);
-    std::string message = error.what();
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    throw Error(message + " ('" + app.get_name() + " --help' explains)");
-  }
-  complain_of_unknown(app);
-  return true;
 }
 
 }  // namespace bubblescope

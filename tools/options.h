@@ -13,14 +13,11 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
+#include "tools/flags/command_flags.h"
 #include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
 #include "traces/megatron_layout.h"
-
-namespace CLI {
-class App;
-}
 
 namespace bubblescope {
 
@@ -39,8 +36,8 @@ struct ShapeOptions {
   LayerLayout layout;  ///< empty: stages are alike
   LayerCosts layer_costs;
 };
-void add_shape_options(CLI::App& app, ShapeOptions& options);
-void add_profile_option(CLI::App& app, ShapeOptions& options);
+void add_shape_options(CommandFlags& app, ShapeOptions& options);
+void add_profile_option(CommandFlags& app, ShapeOptions& options);
 
 /// What ops and messages cost, and how they run.
 struct CostOptions {
@@ -51,9 +48,9 @@ struct CostOptions {
   std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;
 };
-void add_cost_options(CLI::App& app, CostOptions& options);
+void add_cost_options(CommandFlags& app, CostOptions& options);
 /// --network, for what is simulated.
-void add_network_option(CLI::App& app, CostOptions& options);
+void add_network_option(CommandFlags& app, CostOptions& options);
 
 /// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
 struct MemoryOptions {
@@ -62,14 +59,14 @@ struct MemoryOptions {
   Release release = Release::kWeightGrad;
   KeptShares kept;  ///< where activations are made again
 };
-void add_memory_options(CLI::App& app, MemoryOptions& options);
+void add_memory_options(CommandFlags& app, MemoryOptions& options);
 
 /// What a schedule's ranks do not keep until the backward.
 struct MovesOptions {
   std::vector<Recompute> recompute;  ///< one for all stages, or one per stage; empty: none
   std::optional<OffloadPlan> offload;
 };
-void add_moves_options(CLI::App& app, MovesOptions& options);
+void add_moves_options(CommandFlags& app, MovesOptions& options);
 
 /// Everything that a prediction needs, in one piece.
 struct PredictOptions {
@@ -81,17 +78,14 @@ struct PredictOptions {
   NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
   ModelOptions model;     ///< where given, instead of the cost flags
 };
-void add_predict_options(CLI::App& app, PredictOptions& options);
+void add_predict_options(CommandFlags& app, PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
 using ExportOptions = std::map<std::string, std::optional<std::string>>;
-void add_export_options(CLI::App& app, ExportOptions& exports);
+void add_export_options(CommandFlags& app, ExportOptions& exports);
 
 /// `--format`, one of the given names, the first of which is the default.
-void add_format_option(CLI::App& app, std::string& format, const std::vector<std::string>& names);
-
-/// Parses the words. Returns false when --help was asked for and printed.
-/// Throws Error that names the nearest known flag for an unknown one.
-bool parse(CLI::App& app, const Arguments& arguments);
+void add_format_option(CommandFlags& app, std::string& format,
+                       const std::vector<std::string>& names);
 
 }  // namespace bubblescope

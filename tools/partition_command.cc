@@ -1,10 +1,10 @@
 // partition: a model's layers as stages and replicas.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
+#include "tools/flags/command_flags.h"
 #include "tools/partition_options.h"
 #include "tools/partition_report.h"
 #include "tools/predict.h"
@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kPartitionExample =
     "example: PipeDream's plan for 4 workers, and a pipeline of 4 stages timed under 1F1B\n"
     "  bubblescope partition vgg16.txt --workers 4 --bandwidth 1.25GB/s\n"
     "  bubblescope partition vgg16.txt --stages 4 --bandwidth 1.25GB/s -o costs.json\n"
@@ -84,7 +84,7 @@ Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
 }
 
 /// What is taken for granted because no flag says otherwise.
-void say_defaults(const LayerGraph& graph, const PartitionOptions& options) {
+void say_partition_defaults(const LayerGraph& graph, const PartitionOptions& options) {
   const bool alone = options.repeats == 1 &&
                      std::any_of(graph.layers.begin(), graph.layers.end(), [](const Layer& layer) {
                        return layer.name.starts_with("enc-") || layer.name.starts_with("dec-");
@@ -140,18 +140,18 @@ void warn_of_slow_messages(const Partition& partition, const PartitionOptions& o
 }  // namespace
 
 int run_partition(const Arguments& arguments) {
-  CLI::App app{"Cut a model's layers into stages and replicas", "bubblescope partition"};
+  CommandFlags app{"Cut a model's layers into stages and replicas", "bubblescope partition"};
   PartitionOptions options;
   std::string format;
   std::optional<std::string> output;
   add_partition_options(app, options);
   add_format_option(app, format, {"text", "json", "csv"});
   app.add_option("-o,--output", output, "write the stages as a --costs file")->type_name("FILE");
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kPartitionExample);
+  if (!app.parse(arguments)) return 0;
   options = settled(std::move(options));
   const LayerGraph graph = read_model_profile(options.profile, options.repeats);
-  say_defaults(graph, options);
+  say_partition_defaults(graph, options);
   const PartitionPlan planned = plan_for(graph, options);
   warn_of_slow_messages(planned.partition, options);
   if (output) {

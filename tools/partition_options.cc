@@ -5,7 +5,10 @@
 #include <limits>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "tools/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
 
 namespace bubblescope {
 
@@ -26,9 +29,9 @@ Bytes parse_bandwidth(const std::string& text) {
 std::vector<std::int32_t> parse_levels(const std::string& text) {
   std::vector<std::int32_t> levels;
   std::int64_t workers = 1;
-  for (const std::string& part : CLI::detail::split(text, 'x')) {
-    std::int32_t count = 0;
-    if (!CLI::detail::lexical_cast(part, count) || count < 1 || count > kMostWorkers)
+  for (const std::string& part : split(text, 'x')) {
+    const std::int32_t count = parse_number<std::int32_t>(part).value_or(0);
+    if (count < 1 || count > kMostWorkers)
       throw Error("'" + text + "' is no hierarchy; write 4x2 for 4 workers in each of 2 machines");
     levels.push_back(count);
     workers *= count;
@@ -38,7 +41,7 @@ std::vector<std::int32_t> parse_levels(const std::string& text) {
   return levels;
 }
 
-void add_method_options(CLI::App& app, PartitionOptions& options) {
+void add_method_options(CommandFlags& app, PartitionOptions& options) {
   add_choice<PartitionMethod>(
       app, {"--method", "pipedream with --workers, else minmax, the exact least bottleneck"},
       {{"pipedream", PartitionMethod::kPipedream},
@@ -52,7 +55,7 @@ void add_method_options(CLI::App& app, PartitionOptions& options) {
   app.add_flag("--straight", options.straight, "pipedream: one worker per stage");
   app.add_flag("--transfers", options.counts_transfers,
                "pipedream: count the activations between stages too");
-  const CLI::Range layers(0, 100'000);
+  const InRange layers(0, 100'000);
   app.add_option("--first-layers", options.ends.first, "megatron: layers of the first stage")
       ->check(layers);
   app.add_option("--last-layers", options.ends.last, "megatron: layers of the last stage")
@@ -63,19 +66,19 @@ void add_method_options(CLI::App& app, PartitionOptions& options) {
                "megatron: the loss stands for a layer of the last stage");
 }
 
-void add_cost_file_options(CLI::App& app, PartitionOptions& options) {
+void add_cost_file_options(CommandFlags& app, PartitionOptions& options) {
   app.add_option("--schedule", options.schedule,
                  "whose micro-batches in flight the memory is counted for (default 1f1b)")
       ->type_name("NAME");
   app.add_option("-m,--microbatches", options.microbatches,
                  "micro-batches of its step (default: twice the stages)")
-      ->check(CLI::Range(1, 1 << 16));
+      ->check(InRange(1, 1 << 16));
   app.add_option("--parameter-copies", options.parameter_copies,
                  "what a worker holds per parameter byte (default 4: weights, gradients, Adam)")
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(InRange(0.0, 1000.0));
   app.add_option("--weight-grad-share", options.weight_grad_share,
                  "how much of a backward is the weight gradient, for -o (default 0.5)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(InRange(0.0, 1.0));
 }
 
 }  // namespace
@@ -150,12 +153,12 @@ PartitionOptions settled(PartitionOptions options) {
   return options;
 }
 
-void add_partition_options(CLI::App& app, PartitionOptions& options) {
+void add_partition_options(CommandFlags& app, PartitionOptions& options) {
   app.add_option("PROFILE", options.profile,
                  "measured layers: a PipeDream or DAPPLE graph file, an Aceso csv, or a "
                  "--costs file")
       ->required();
-  const CLI::Range count(1, kMostWorkers);
+  const InRange count(1, kMostWorkers);
   app.add_option("--stages", options.stages, "stages, one worker each")->check(count);
   app.add_option("--workers", options.workers, "workers, in as many stages as are best")
       ->check(count);
@@ -168,12 +171,12 @@ void add_partition_options(CLI::App& app, PartitionOptions& options) {
               "SPEED"},
              [&options](const std::string& text) {
                options.bytes_per_second.clear();
-               for (const std::string& part : CLI::detail::split(text, ','))
+               for (const std::string& part : split(text, ','))
                  options.bytes_per_second.push_back(parse_bandwidth(part));
              });
   app.add_option("--repeat-layers", options.repeats,
                  "how many layers stand behind the enc- and dec- rows of an Aceso profile")
-      ->check(CLI::Range(1, 10'000));
+      ->check(InRange(1, 10'000));
   add_parsed(app, {"--memory", "what one worker can hold, such as 16GB", "SIZE"},
              [&options](const std::string& text) { options.memory = parse_bytes(text); });
   add_method_options(app, options);

@@ -1,13 +1,13 @@
 // The flags of `partition`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "schedules/partition/bottleneck.h"
 #include "schedules/partition/replicated.h"
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope {
 
@@ -46,6 +46,6 @@ struct PartitionOptions {
 /// The options with a method, where none was given. Throws Error where flags contradict each other.
 PartitionOptions settled(PartitionOptions options);
 
-void add_partition_options(CLI::App& app, PartitionOptions& options);
+void add_partition_options(CommandFlags& app, PartitionOptions& options);
 
 }  // namespace bubblescope

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "tools/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
 #include "tools/heading.h"
 #include "tools/model_options.h"
 #include "tools/options.h"
@@ -15,7 +17,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kPlanExample =
     "numbers: 4, or 1,2,4, or 2..16 (each), 8..128:8 (steps of 8), 8..128x2 (doubling)\n"
     "example: which schedule, at how many stages and micro-batches, while p2p costs 0.4 ms?\n"
     "  bubblescope plan --pp 2..16x2 --vpp 1,2,4 -m 8..128x2 --schedules all \\\n"
@@ -25,7 +27,7 @@ constexpr const char* kExample =
     "example: a whole model of 80 ms forward, divided over the stages\n"
     "  bubblescope plan --pp 2,4,8 -m 32 --total-f 80 --total-i 80 --total-w 70\n";
 
-void add_numbers(CLI::App& app, const Flag& flag, std::vector<std::int32_t>& numbers) {
+void add_numbers(CommandFlags& app, const Flag& flag, std::vector<std::int32_t>& numbers) {
   add_parsed(app, flag, [&numbers](const std::string& text) { numbers = parse_numbers(text); });
 }
 
@@ -33,10 +35,10 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
   std::vector<std::string> names;
   for (const auto& known : kLayerSplits) names.emplace_back(known.name);
   std::vector<LayerSplit> splits;
-  for (const std::string& word : CLI::detail::split(text, ',')) {
+  for (const std::string& word : split(text, ',')) {
     const auto* known = find_named(kLayerSplits, normalize_name(word));
     if (!known)
-      throw Error("'" + word + "' is none of " + CLI::detail::join(names, "|") +
+      throw Error("'" + word + "' is none of " + join(names, "|") +
                   suggestion(nearest_name(word, names)));
     if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
       splits.push_back(known->choice);
@@ -52,7 +54,7 @@ void expect_ranks(const std::vector<std::int32_t>& ranks) {
                             ranks.back(), kMostRanks));
 }
 
-void add_axes(CLI::App& app, PlanOptions& options) {
+void add_axes(CommandFlags& app, PlanOptions& options) {
   add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
               options.axes.ranks);
   add_numbers(app,
@@ -66,19 +68,19 @@ void add_axes(CLI::App& app, PlanOptions& options) {
                  "look for an order); default all")
       ->type_name("NAMES");
   app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
-      ->check(CLI::Range(1, 4096));
+      ->check(InRange(1, 4096));
   add_profile_option(app, options.predict.shape);
 }
 
 /// For a model the numbers of ranks of every kind are varied; micro-batches follow from the batch.
-void add_model_axes(CLI::App& app, PlanOptions& options) {
+void add_model_axes(CommandFlags& app, PlanOptions& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
   const Heading heading(app, kModelHeading);
-  app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(InRange(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
-      ->check(CLI::Range(1, 1 << 30));
+      ->check(InRange(1, 1 << 30));
   add_numbers(app, {"--tp,--tensor-model-parallel-size", "ranks of a layer", "NUMBERS"},
               axes.tensor);
   add_numbers(app, {"--cp,--context-parallel-size", "ranks of a sequence (default 1)", "NUMBERS"},
@@ -92,7 +94,7 @@ void add_model_axes(CLI::App& app, PlanOptions& options) {
   add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
              [&axes](const std::string& text) {
                axes.recomputes.clear();
-               for (const std::string& name : CLI::detail::split(text, ','))
+               for (const std::string& name : split(text, ','))
                  axes.recomputes.push_back(parse_recompute(name));
              });
   add_parsed(app,
@@ -104,7 +106,7 @@ void add_model_axes(CLI::App& app, PlanOptions& options) {
 }
 
 /// --total-f and its kin: a whole model's times, to be divided by the stages.
-void add_totals(CLI::App& app, PlanOptions& options) {
+void add_totals(CommandFlags& app, PlanOptions& options) {
   using Set = void (*)(UniformCost&, Nanos);
   const auto add = [&](const char* flag, const char* help, Set set) {
     add_parsed(app, {flag, help}, [&options, set](const std::string& text) {
@@ -122,36 +124,35 @@ void add_totals(CLI::App& app, PlanOptions& options) {
       [](UniformCost& cost, Nanos time) { cost.backward = time; });
 }
 
-void expect_one_kind_of_cost(const CLI::App& app, const PlanOptions& options) {
+void expect_one_kind_of_cost(const CommandFlags& app, const PlanOptions& options) {
   if (!options.whole_model) return;
   for (const char* flag : {"--f", "--i", "--w", "--b"})
-    if (app.get_option(flag)->count() > 0)
+    if (app.count(flag) > 0)
       throw Error(fmt::format("{0} is of one rank, --total{1} of the whole model; give one kind",
                               flag, std::string(flag).substr(1)));
   for (const char* flag : {"--total-f", "--total-i", "--total-w"})
-    if (app.get_option(flag)->count() == 0 &&
-        !(app.get_option("--total-b")->count() > 0 && std::string(flag) != "--total-f"))
+    if (app.count(flag) == 0 && !(app.count("--total-b") > 0 && std::string(flag) != "--total-f"))
       throw Error(fmt::format("{} is missing; the other --total times divide a whole model", flag));
 }
 
 /// The flags of a model say what those of plain costs say.
-void expect_costs_of_one_source(const CLI::App& app, const PlanOptions& options) {
+void expect_costs_of_one_source(const CommandFlags& app, const PlanOptions& options) {
   if (!options.predict.model.given()) return;
-  if (app.get_option("-m")->count() > 0)
+  if (app.count("-m") > 0)
     throw Error(
         "-m follows from --global-batch-size, --gpus and --micro-batch-size where there is a "
         "--model; leave it out");
   for (const char* flag :
        {"--f", "--i", "--w", "--b", "--p2p", "--costs", "--network", "--total-f"})
-    if (app.get_option(flag)->count() > 0)
+    if (app.count(flag) > 0)
       throw Error(fmt::format("{} says what --model says; leave one out", flag));
 }
 
 /// How the sweep is run, where its results are kept, and what is shown.
-void add_run_options(CLI::App& app, PlanOptions& options) {
+void add_run_options(CommandFlags& app, PlanOptions& options) {
   app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
   app.add_option("--threads", options.threads, "threads (default: one per core)")
-      ->check(CLI::Range(1, 4096));
+      ->check(InRange(1, 4096));
   app.add_option("--resume", options.journal,
                  "keep results in this file as they come; a plan that was stopped goes on from it")
       ->type_name("FILE");
@@ -177,8 +178,8 @@ void expect_sound_files(const PlanOptions& options) {
 }  // namespace
 
 std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments) {
-  CLI::App app{"Sweep schedules and shapes: ranked, with break-even points and reasons",
-               "bubblescope plan"};
+  CommandFlags app{"Sweep schedules and shapes: ranked, with break-even points and reasons",
+                   "bubblescope plan"};
   PlanOptions options;
   options.threads = std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
   add_axes(app, options);
@@ -188,14 +189,14 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   add_totals(app, options);
   add_memory_options(app, options.predict.memory);
   add_run_options(app, options);
-  app.footer(kExample);
-  if (!parse(app, arguments)) return {};
+  app.footer(kPlanExample);
+  if (!app.parse(arguments)) return {};
   warn_without_model(app, options.predict.model);
   expect_one_kind_of_cost(app, options);
   expect_costs_of_one_source(app, options);
   expect_sound_files(options);
   expect_ranks(options.axes.ranks);
-  options.varies_context = app.get_option("--cp")->count() > 0;
+  options.varies_context = app.count("--cp") > 0;
   return options;
 }
 

@@ -1,11 +1,11 @@
 // run: a schedule for real, with what was measured reported as a prediction is.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "tools/activity_file.h"
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/terminal.h"
@@ -18,7 +18,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kRunExample =
     "example: play 1F1B in real time, then train with it and see that the gradients are right\n"
     "  bubblescope run 1f1b --pp 4 -m 8 --f 10 --b 20 --backend cpu\n"
     "  bubblescope run zb-h1 --pp 2 -m 8 --backend cpu --work transformer --hidden-size 128\n";
@@ -59,7 +59,7 @@ std::string print_report(const Measurement& measurement, const std::string& form
 }  // namespace
 
 int run_run(const Arguments& arguments) {
-  CLI::App app{"Run one schedule for real and report what was measured", "bubblescope run"};
+  CommandFlags app{"Run one schedule for real and report what was measured", "bubblescope run"};
   std::string name;
   std::string format;
   std::string training_file;
@@ -82,8 +82,8 @@ int run_run(const Arguments& arguments) {
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kRunExample);
+  if (!app.parse(arguments)) return 0;
   if (!training_file.empty() && run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
   run.device.activity = !activity_file.empty();

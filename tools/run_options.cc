@@ -6,6 +6,7 @@
 #include "exec/backend.h"
 #include "tools/choice.h"
 #include "tools/command.h"
+#include "tools/flags/command_flags.h"
 #include "tools/heading.h"
 
 namespace bubblescope {
@@ -20,18 +21,18 @@ const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
                                {"spin", WorkKind::kSpin},
                                {"transformer", WorkKind::kTransformer}};
 
-void add_training_options(CLI::App& app, RunOptions& run) {
+void add_training_options(CommandFlags& app, RunOptions& run) {
   const Heading heading(app, kTrainingHeading);
   TrainingOptions& options = run.training;
-  const CLI::Range size(1, 1 << 20);
+  const InRange size(1, 1 << 20);
   TransformerShape& model = options.model;
   app.add_option("--hidden-size", model.width, "width")->check(size);
   app.add_option("--num-attention-heads", model.heads, "heads")->check(size);
   app.add_option("--seq-length", model.sequence, "tokens of a sequence")->check(size);
   app.add_option("--micro-batch-size", model.batch, "sequences of a micro-batch")->check(size);
-  app.add_option("--vocab-size", model.vocabulary, "vocabulary")->check(CLI::Range(2, 1 << 20));
+  app.add_option("--vocab-size", model.vocabulary, "vocabulary")->check(InRange(2, 1 << 20));
   app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
-      ->check(CLI::Range(1, 1024));
+      ->check(InRange(1, 1024));
   app.add_option("--seed", options.seed, "of its weights and data");
   add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
                         {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
@@ -47,7 +48,7 @@ void add_training_options(CLI::App& app, RunOptions& run) {
                "do not train again on one thread to compare, which takes its time");
 }
 
-void add_device_options(CLI::App& app, DeviceOptions& options) {
+void add_device_options(CommandFlags& app, DeviceOptions& options) {
   const Heading heading(app, kDeviceHeading);
   add_choice<Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
                     {{"green", Share::kGreen}, {"streams", Share::kStreams}},
@@ -63,7 +64,7 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   app.add_flag("--graph", options.graph, "launch each step as one graph");
 }
 
-void add_execution_options(CLI::App& app, RunOptions& options) {
+void add_execution_options(CommandFlags& app, RunOptions& options) {
   const Heading heading(app, kRunningHeading);
   app.add_option("--backend", options.backend, "what runs it ('bubblescope list backends')")
       ->type_name("NAME");
@@ -71,9 +72,9 @@ void add_execution_options(CLI::App& app, RunOptions& options) {
       app, {"--work", "what an op does: sleep or spin for its cost, or train a transformer"},
       kWorks, [&options](WorkKind work) { options.work = work; });
   app.add_option("--steps", options.steps, "measured steps; the one of median length is reported")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(InRange(1, 1'000'000));
   app.add_option("--warmup", options.warmup, "steps before them that are not measured")
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(InRange(0, 1'000'000));
   add_parsed(app,
              {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
              [&options](const std::string& text) { options.timeout = parse_duration(text); });
@@ -81,13 +82,14 @@ void add_execution_options(CLI::App& app, RunOptions& options) {
 
 }  // namespace
 
-void add_run_options(CLI::App& app, RunOptions& options) {
+void add_run_options(CommandFlags& app, RunOptions& options) {
   add_execution_options(app, options);
   add_training_options(app, options);
   add_device_options(app, options.device);
 }
 
-void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options, bool costs_given) {
+void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& options,
+                                bool costs_given) {
   if (options.backend.empty()) {
     for (const char* heading : {kRunningHeading, kTrainingHeading, kDeviceHeading})
       warn_of_unused(app, heading, "without --backend");

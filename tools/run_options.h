@@ -1,13 +1,13 @@
 // The flags of the commands that run schedules for real.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
 #include "exec/job.h"
 #include "exec/training/training.h"
 #include "sim/ir/units.h"
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope {
 
@@ -30,11 +30,12 @@ struct RunOptions {
 };
 
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
-void add_run_options(CLI::App& app, RunOptions& options);
+void add_run_options(CommandFlags& app, RunOptions& options);
 
 /// Says which flags were given that only training, or only GPUs, make use of, and of flags of costs
 /// that training makes no use of them.
-void warn_of_unused_run_options(const CLI::App& app, const RunOptions& options, bool costs_given);
+void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& options,
+                                bool costs_given);
 
 /// "sleep", "spin", "transformer".
 std::string to_string(WorkKind work);

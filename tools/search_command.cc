@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "schedules/search/schedule_search.h"
 #include "tools/choice.h"
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
@@ -22,7 +22,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kSearchExample =
     "example: the shortest step in which no rank holds more than three micro-batches\n"
     "  bubblescope search --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --cap 3 --save found.json\n"
     "  bubblescope simulate found.json --f 10 --i 10 --w 9 --p2p 0.4 --svg found.svg\n";
@@ -57,7 +57,7 @@ class InterruptCatcher {
   }
 };
 
-void add_search_options(CLI::App& app, SearchOptions& options) {
+void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_predict_options(app, options.predict);
   add_model_options(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
@@ -213,8 +213,9 @@ void expect_native(const std::string& path) {
 }  // namespace
 
 int run_search(const Arguments& arguments) {
-  CLI::App app{"Find a schedule for given costs and memory, with a bound on what any could reach",
-               "bubblescope search"};
+  CommandFlags app{
+      "Find a schedule for given costs and memory, with a bound on what any could reach",
+      "bubblescope search"};
   SearchOptions options;
   std::string format;
   ExportOptions exports;
@@ -227,8 +228,8 @@ int run_search(const Arguments& arguments) {
                  "write the schedule, as our own json; - instead of a report")
       ->type_name("FILE");
   add_gate_option(app, conditions);
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kSearchExample);
+  if (!app.parse(arguments)) return 0;
   warn_without_model(app, options.predict.model);
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text" || output == "-");

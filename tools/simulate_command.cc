@@ -1,9 +1,8 @@
 // simulate: one schedule, timed and explained.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "tools/exports.h"
+#include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/model_report.h"
@@ -19,7 +18,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr const char* kExample =
+constexpr const char* kSimulateExample =
     "example: where do the bubbles of 1F1B go when the weight gradient is split off?\n"
     "  bubblescope simulate 1f1b  --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
@@ -39,8 +38,8 @@ std::string print_report(const Step& step, const std::string& format, const Draw
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
-  CLI::App app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
-               "bubblescope simulate"};
+  CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
+                   "bubblescope simulate"};
   std::string schedule;
   std::string format;
   PredictOptions options;
@@ -60,8 +59,8 @@ int run_simulate(const Arguments& arguments) {
   bool all_ranks = false;
   app.add_flag("--all-ranks", all_ranks,
                "show every rank in the text report, however many there are");
-  app.footer(kExample);
-  if (!parse(app, arguments)) return 0;
+  app.footer(kSimulateExample);
+  if (!app.parse(arguments)) return 0;
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
   const std::vector<Condition> gate = parse_conditions(conditions);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "sim/ir/error.h"
+#include "tools/flags/words.h"
 
 namespace bubblescope {
 
@@ -121,7 +121,7 @@ void draw_bar(std::size_t done, std::size_t all) {
 
 std::vector<std::int32_t> parse_numbers(const std::string& text) {
   std::set<std::int32_t> numbers;
-  for (const std::string& range : CLI::detail::split(text, ','))
+  for (const std::string& range : split(text, ','))
     for (const std::int32_t number : numbers_of(range)) numbers.insert(number);
   return {numbers.begin(), numbers.end()};
 }

@@ -10,6 +10,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_shared.h"
+#include "tools/flags/words.h"
 #include "tools/predict.h"
 
 namespace bubblescope {
@@ -59,9 +60,8 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
   const auto add = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
-  for (std::string word : CLI::detail::split(list, ',')) {
-    CLI::detail::trim(word);
-    const std::string name = normalize_name(word);
+  for (const std::string& word : split(list, ',')) {
+    const std::string name = normalize_name(trim(word));
     if (name.empty()) continue;
     if (name != "all" && name != "searched") {
       add(find_schedule(word).name);

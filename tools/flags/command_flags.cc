@@ -1,0 +1,144 @@
+// Flags as CLI11 reads them.
+#include "tools/flags/command_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/ir/registry.h"
+
+namespace bubblescope {
+
+CommandFlag* CommandFlag::check(const InRange& range) {
+  std::visit([this](const auto& ends) { option_->check(CLI::Range(ends.least, ends.most)); },
+             range.ends);
+  return this;
+}
+
+CommandFlag* CommandFlag::type_name(const std::string& name) {
+  option_->type_name(name);
+  return this;
+}
+
+CommandFlag* CommandFlag::required() {
+  option_->required();
+  return this;
+}
+
+CommandFlag* CommandFlag::delimiter(char sign) {
+  option_->delimiter(sign);
+  return this;
+}
+
+CommandFlag* CommandFlag::repeated() {
+  option_->expected(1)->take_all();
+  return this;
+}
+
+std::size_t CommandFlag::count() const { return option_->count(); }
+
+struct CommandFlags::Parser {
+  Parser(const std::string& description, const std::string& name) : app(description, name) {}
+  CLI::App app;
+  std::deque<CommandFlag> flags;  ///< do not move while others are added
+};
+
+CommandFlags::CommandFlags(const std::string& description, const std::string& name)
+    : parser_(std::make_unique<Parser>(description, name)) {}
+
+CommandFlags::~CommandFlags() = default;
+
+CommandFlag* CommandFlags::keep(CLI::Option* option) {
+  return &parser_->flags.emplace_back(option);
+}
+
+template <class Value>
+CommandFlag* CommandFlags::add_option(const std::string& name, Value& value,
+                                      const std::string& help) {
+  return keep(parser_->app.add_option(name, value, help));
+}
+
+#define BUBBLESCOPE_VALUE(...)                                                                  \
+  template CommandFlag* CommandFlags::add_option<__VA_ARGS__>(const std::string&, __VA_ARGS__&, \
+                                                              const std::string&)
+BUBBLESCOPE_VALUE(std::string);
+BUBBLESCOPE_VALUE(std::optional<std::string>);
+BUBBLESCOPE_VALUE(std::vector<std::string>);
+BUBBLESCOPE_VALUE(std::int32_t);
+BUBBLESCOPE_VALUE(std::optional<std::int32_t>);
+BUBBLESCOPE_VALUE(std::vector<std::int32_t>);
+BUBBLESCOPE_VALUE(std::int64_t);
+BUBBLESCOPE_VALUE(std::optional<std::int64_t>);
+BUBBLESCOPE_VALUE(std::uint64_t);
+BUBBLESCOPE_VALUE(std::optional<std::uint64_t>);
+BUBBLESCOPE_VALUE(double);
+BUBBLESCOPE_VALUE(std::optional<double>);
+#undef BUBBLESCOPE_VALUE
+
+CommandFlag* CommandFlags::add_flag(const std::string& name, bool& value, const std::string& help) {
+  return keep(parser_->app.add_flag(name, value, help));
+}
+
+CommandFlag* CommandFlags::add_parsed(const std::string& name,
+                                      const std::function<void(const std::string&)>& read,
+                                      const std::string& help) {
+  return keep(parser_->app.add_option_function<std::string>(name, read, help));
+}
+
+CommandFlag* CommandFlags::add_parsed_list(
+    const std::string& name, const std::function<void(const std::vector<std::string>&)>& read,
+    const std::string& help) {
+  return keep(parser_->app.add_option_function<std::vector<std::string>>(name, read, help));
+}
+
+void CommandFlags::set_heading(const std::string& text) {
+  parser_->app.option_defaults()->group(text);
+}
+
+void CommandFlags::footer(const std::string& text) { parser_->app.footer(text); }
+
+std::size_t CommandFlags::count(const std::string& flag) const { return parser_->app.count(flag); }
+
+std::vector<std::string> CommandFlags::given_under(const std::string& heading) const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser_->app.get_options())
+    if (option->get_group() == heading && option->count() > 0) names.push_back(option->get_name());
+  return names;
+}
+
+void CommandFlags::complain_of_unknown() const {
+  const CLI::App& app = parser_->app;
+  const std::vector<std::string> left = app.remaining();
+  if (left.empty()) return;
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string word = left[0].substr(0, left[0].find('='));
+  const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
+  throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
+              suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
+}
+
+bool CommandFlags::parse(const std::vector<std::string>& words) {
+  CLI::App& app = parser_->app;
+  app.allow_extras();
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    complain_of_unknown();
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    throw Error(message + " ('" + app.get_name() + " --help' explains)");
+  }
+  complain_of_unknown();
+  return true;
+}
+
+}  // namespace bubblescope

@@ -7,7 +7,7 @@ packages="g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli1
 case "${1:-build}" in
   build) ;;
   test) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin" ;;
-  ci) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin ccache git clang libclang-rt-dev clang-format clang-tidy" ;;
+  ci) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin ccache git clang libclang-rt-dev clang-format clang-tidy debootstrap chromium python3-venv" ;;
   *) echo "dependencies.sh: unknown level '$1'; one of build, test, ci" >&2; exit 2 ;;
 esac
 
@@ -34,6 +34,7 @@ if [ "$(id -u)" != 0 ]; then
   root=sudo
 fi
 echo "Installing$missing"
+start=$SECONDS
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { $root apt-get -o Acquire::Retries=3 update -q &&
@@ -43,3 +44,4 @@ if ! { $root apt-get -o Acquire::Retries=3 update -q &&
   echo "dependencies.sh: apt-get could not install$missing" >&2
   exit 1
 fi
+echo "Installed in $((SECONDS - start)) s"

@@ -1,0 +1,53 @@
+# How steps are run against one deadline, for .ci/run and for its test; sourced, and starts nothing itself.
+#
+# A step passes, fails, is cut off at the deadline or at its own limit, or is left out: because little time is left, or
+# because it says so itself with exit status 77. What ran and failed fails the run; the rest is named at the end.
+
+deadline=${deadline:-4980}      # seconds after the start when everything has ended, reports included: 83 minutes
+least_time=${least_time:-60}    # seconds below which no step is begun
+failed=""
+missed=""
+times=""
+
+note_missed() { missed+="${missed:+; }$1"; }
+
+in_time() {  # SECONDS COMMAND...: in a group of processes of its own, which is ended as a whole
+  timeout --kill-after=10 "$1" bash -o pipefail -c '"$@"' bash "${@:2}" < /dev/null
+}
+
+step() {  # NAME LIMIT COMMAND...: within its limit, and within what is left for all
+  local name=$1 limit=$2 start=$SECONDS status=0 left=$((deadline - SECONDS)) took load
+  shift 2
+  printf '\n=== %s\n' "$name"
+  if [ "$left" -lt "$least_time" ]; then
+    echo "=== $name: left out, $SECONDS s after the start"
+    note_missed "$name (left out, for lack of time)"
+    return
+  fi
+  [ "$limit" -lt "$left" ] || limit=$left
+  in_time "$limit" "$@" || status=$?
+  took=$((SECONDS - start))
+  load=$(cut -d' ' -f1 /proc/loadavg 2> /dev/null || true)
+  times+="$name $took s (load $load)"$'\n'
+  case $status in
+    0) echo "=== $name: passed in $took s" ;;
+    77) echo "=== $name: not checked"; note_missed "$name (cannot be checked here)" ;;
+    124 | 137)
+      if [ "$took" -ge "$limit" ]; then
+        echo "=== $name: cut off after $took s, without a fault until then"
+        note_missed "$name (cut off after $took s)"
+      else
+        echo "=== $name: FAILED with status $status after $took s"
+        failed+=" $name"
+      fi
+      ;;
+    *) echo "=== $name: FAILED with status $status after $took s"; failed+=" $name" ;;
+  esac
+}
+
+report() {  # what every step took, what was not checked, what failed; its status is that of the run
+  printf '\n=== times, of %d s in all\n%s' "$SECONDS" "$times"
+  [ -z "$failed" ] || echo "FAILED:$failed"
+  echo "NOT CHECKED WHOLE: ${missed:-nothing}"
+  [ -z "$failed" ]
+}

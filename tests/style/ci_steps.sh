@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The machinery of .ci/run on steps that only pretend: what passes, fails, is cut off, is left out or cannot be checked is
+# named as such, and only what ran and failed fails the run.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+
+expect() {  # WHAT STATUS EXPECTED_STATUS OUTPUT PATTERN...: the output holds every pattern
+  local what=$1 status=$2 expected=$3 output=$4 pattern
+  shift 4
+  [ "$status" = "$expected" ] || { echo "$what: status $status instead of $expected"; echo "$output"; exit 1; }
+  for pattern in "$@"; do
+    grep -qE -- "$pattern" <<< "$output" || { echo "$what: no '$pattern' in"; echo "$output"; exit 1; }
+  done
+}
+
+output=$(source .ci/steps.sh; least_time=1; step good 10 true; report)
+expect "what passes" $? 0 "$output" '=== good: passed' 'NOT CHECKED WHOLE: nothing'
+output=$(source .ci/steps.sh; least_time=1; step bad 10 bash -c 'exit 3'; step good 10 true; report)
+expect "what fails" $? 1 "$output" 'bad: FAILED with status 3' 'good: passed' '^FAILED: bad$' 'NOT CHECKED WHOLE: nothing'
+output=$(source .ci/steps.sh; least_time=1; step slow 1 sleep 30; step good 10 true; report)
+expect "its own limit" $? 0 "$output" 'slow: cut off after [0-9]+ s' 'good: passed' 'WHOLE: slow \(cut off'
+output=$(source .ci/steps.sh; least_time=1; deadline=$((SECONDS + 2)); step slow 100 sleep 30; step late 10 true; report)
+expect "the deadline" $? 0 "$output" 'late: left out' 'WHOLE: slow \(cut off .*; late \(left out'
+output=$(source .ci/steps.sh; least_time=1; step stubborn 1 bash -c 'trap "" TERM; sleep 5 & wait; sleep 1'; report)
+expect "what ignores its end" $? 0 "$output" 'WHOLE: stubborn \(cut off'
+output=$(source .ci/steps.sh; least_time=1; step nowhere 10 bash -c 'echo no root; exit 77'; report)
+expect "what cannot be checked" $? 0 "$output" 'nowhere: not checked' 'WHOLE: nowhere \(cannot'
+output=$(source .ci/steps.sh; least_time=1; step killed 10 bash -c 'exit 137'; report)
+expect "what is killed early" $? 1 "$output" 'killed: FAILED with status 137'
+begin=$SECONDS
+output=$(source .ci/steps.sh; least_time=1; step family 1 bash -c 'sleep 40 & sleep 40 & wait'; report)
+expect "a family of processes" $? 0 "$output" 'family \(cut off'
+[ $((SECONDS - begin)) -lt 30 ] || { echo "children outlived their step"; exit 1; }
+echo "steps are named as what they were"

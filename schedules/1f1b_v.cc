@@ -24,7 +24,7 @@ const ScheduleRegistrar registrar{{
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched(capped(request), SearchForm::kVFused);
+          return build_searched_under_its_caps(capped(request), SearchForm::kVFused);
         },
     .claims =
         [](const ScheduleRequest& request) {

@@ -39,6 +39,11 @@ Schedule build_searched(const ScheduleRequest& request, SearchForm form) {
   return to_schedule(problem, best_order(problem));
 }
 
+Schedule build_searched_under_its_caps(const ScheduleRequest& request, SearchForm form) {
+  const SearchProblem problem = problem_of(request, form);
+  return to_schedule(problem, best_order_under_its_caps(problem));
+}
+
 Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form) {
   Claims claims;
   if (request.shape.ranks > 1) return claims;

@@ -26,8 +26,12 @@ ScheduleRequest capped_at_chunks(ScheduleRequest request, std::int64_t chunks);
 std::vector<std::string> refuse_search(const ScheduleRequest& request, SearchForm form);
 
 /// The order with the shortest span (own last end minus own first start, of the worst rank) that
-/// the heuristics of schedules/search find under the request's caps.
+/// the heuristics of schedules/search find under the request's caps or smaller ones: more memory
+/// never makes it longer.
 Schedule build_searched(const ScheduleRequest& request, SearchForm form);
+
+/// The same under the request's caps alone, where they belong to the schedule's name.
+Schedule build_searched_under_its_caps(const ScheduleRequest& request, SearchForm form);
 
 /// On one rank there is nothing to wait for; more is not promised.
 Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form);

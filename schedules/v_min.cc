@@ -22,7 +22,7 @@ const ScheduleRegistrar registrar{{
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched(capped(request), SearchForm::kV);
+          return build_searched_under_its_caps(capped(request), SearchForm::kV);
         },
     .claims =
         [](const ScheduleRequest& request) {

@@ -17,7 +17,8 @@ const ScheduleRegistrar registrar{{
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched(capped_at(request, request.shape.ranks), SearchForm::kLinear);
+          return build_searched_under_its_caps(capped_at(request, request.shape.ranks),
+                                               SearchForm::kLinear);
         },
     .claims =
         [](const ScheduleRequest& request) {

@@ -31,7 +31,7 @@ const ScheduleRegistrar registrar{{
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched(capped(request), SearchForm::kLinear);
+          return build_searched_under_its_caps(capped(request), SearchForm::kLinear);
         },
     .claims =
         [](const ScheduleRequest& request) {

@@ -123,7 +123,7 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
 
 /// A full backward that is not I + W next to split ones would compare apples with pears.
 void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost) {
-  if (!has_kind(schedule, OpKind::kInputGrad) ||
+  if (!has_kind(schedule, OpKind::kInputGrad) || has_kind(schedule, OpKind::kBackward) ||
       cost.full_backward() == cost.input_grad + cost.weight_grad)
     return;
   fmt::print(stderr, "bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",

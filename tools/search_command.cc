@@ -126,13 +126,29 @@ SearchGoal goal_of(const SearchOptions& options) {
   return goal;
 }
 
+/// A model's devices cap what a rank may hold.
+void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
+                      const PredictOptions& options) {
+  goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
+    Schedule placed = unordered_schedule(request.shape);
+    placed.rank_of_stage = rank_of_stage;
+    const Models models = placed_models(model_of(options), placed, {});
+    ByteLimits limits;
+    limits.activations = models.memory.activation_bytes;
+    for (const Bytes states : models.memory.static_bytes)
+      limits.room.push_back(models.placed->on.usable_memory() - states);
+    return limits;
+  };
+}
+
 FoundSchedule find(const SearchOptions& options) {
   ScheduleDef def;
   def.name = "search";
   def.implied_chunks = usual_chunks(options.placement);
   def.reads_costs = true;
   const ScheduleRequest request = request_of(def, options.predict);
-  const SearchGoal goal = goal_of(options);
+  SearchGoal goal = goal_of(options);
+  if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);
   const std::vector<std::string> reasons = refuse_goal(request, goal);
   if (!reasons.empty()) {
     std::string text;
@@ -168,32 +184,42 @@ const char* name_of(Objective objective) {
   return "";
 }
 
-std::string verdict(const FoundSchedule& found, Objective objective) {
-  const std::string start =
-      fmt::format("search       {} {}", name_of(objective), to_text(found.value));
-  if (found.is_optimal())
-    return start + ", proved optimal: no order within these limits is better\n";
-  return start + fmt::format(", not proved optimal: none is below {}, gap {:.1f} %\n",
-                             to_text(found.bound), 100 * found.gap());
+/// What the search knows of the value.
+std::string claim(const FoundSchedule& found, const SearchOptions& options) {
+  const std::string limits = options.predict.model.given()        ? "within the devices' memory"
+                             : options.predict.memory.cap.empty() ? "without a memory cap"
+                                                                  : "within the cap";
+  if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
+  return fmt::format("not proved optimal: no order {} is below {}, gap {:.1f} %", limits,
+                     to_text(found.bound), 100 * found.gap());
 }
 
-ReportFields fields(const FoundSchedule& found, Objective objective) {
+std::string verdict(const FoundSchedule& found, const SearchOptions& options) {
+  const bool capped = options.predict.model.given() || !options.predict.memory.cap.empty();
+  return fmt::format("search       {} {}, {}\n", name_of(options.objective), to_text(found.value),
+                     claim(found, options)) +
+         (capped ? "             (the lower bound below knows no cap)\n" : "");
+}
+
+ReportFields fields(const FoundSchedule& found, const SearchOptions& options) {
+  const Objective objective = options.objective;
   ReportFields fields{{"objective", fmt::format("\"{}\"", name_of(objective))},
                       {"value_ns", std::to_string(found.value)},
                       {"bound_ns", std::to_string(found.bound)},
+                      {"claim", json_string(claim(found, options))},
                       {"proved_optimal", found.is_optimal() ? "true" : "false"},
                       {"gap", json_number(found.gap())}};
   if (objective == Objective::kPeriod) fields.push_back({"period_ns", std::to_string(found.value)});
   return fields;
 }
 
-std::string print_found(const FoundSchedule& found, const Step& step, Objective objective,
+std::string print_found(const FoundSchedule& found, const Step& step, const SearchOptions& options,
                         const std::string& format) {
   if (format == "json")
-    return write_report_json(step.report, step.program, step.timeline, fields(found, objective));
+    return write_report_json(step.report, step.program, step.timeline, fields(found, options));
   if (format == "csv") return write_report_csv(step.report);
   const DrawOptions draw = terminal_draw_options();
-  return draw_timeline(step.recording(), draw) + "\n" + verdict(found, objective) +
+  return draw_timeline(step.recording(), draw) + "\n" + verdict(found, options) +
          write_text_report(step.recording(), draw);
 }
 
@@ -244,7 +270,7 @@ int run_search(const Arguments& arguments) {
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports, command_line("search", arguments));
   if (output) write_and_say(*output, native(found.schedule));
-  if (output != "-") fmt::print("{}", print_found(found, step, options.objective, format));
+  if (output != "-") fmt::print("{}", print_found(found, step, options, format));
   return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
 }
 

@@ -7,10 +7,15 @@
 
 #include "schedules/search/block_packing.h"
 #include "schedules/search/block_ranking.h"
+#include "schedules/search/cap_ladder.h"
 #include "schedules/search/dispatch.h"
+#include "schedules/search/fused_packing.h"
+#include "schedules/search/greedy_levels.h"
 #include "schedules/search/linear_skeletons.h"
 #include "schedules/search/order_pool.h"
+#include "schedules/search/reordered_block.h"
 #include "schedules/search/stretch.h"
+#include "schedules/search/twice_packed.h"
 #include "schedules/search/v_skeletons.h"
 
 namespace bubblescope {
@@ -20,17 +25,44 @@ namespace {
 // Efforts in timed ops; one takes about ten nanoseconds.
 constexpr std::int64_t kBlockOps = 600'000;
 constexpr std::int64_t kFollowOps = 250'000;
+constexpr std::int64_t kReorderedOps = 10'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
+constexpr std::int64_t kMostClimbedOps = 1'000;  ///< longer steps are left as they are constructed
+constexpr std::int64_t kClimbPerLevel = 2'000'000;
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
 
-/// Busy time of a rank over the whole step.
-Nanos work(const SearchProblem& problem, std::int32_t rank) {
-  Nanos sum = 0;
-  for (std::int32_t token = 0; token < problem.tokens(); ++token)
-    if (!problem.fused || step_of(static_cast<Token>(token)) != Step::kWeightGrad)
-      sum += problem.duration_of(rank, static_cast<Token>(token));
-  return sum * problem.microbatches;
+/// What the paper's own V-shaped blocks give, packed as its authors do it: the same under all caps.
+void offer_published_orders(OrderPool& pool) {
+  const SearchProblem& problem = pool.problem();
+  if (!lies_in_v(problem)) return;
+  if (problem.fused) {
+    const Skeleton packed = packed_fused_order(problem, fused_v_block(problem.ranks));
+    pool.offer(fill_weights(problem, packed, 0));
+    return;
+  }
+  for (const BlockShape& shape : published_block_shapes(problem.ranks))
+    pool.offer(twice_packed_order(problem, v_block(shape)));
+}
+
+/// The blocks that the authors' automatic schedule tries, reordered: the same under all caps. Of
+/// more than can be afforded, a selection.
+void offer_reordered_blocks(OrderPool& pool) {
+  const SearchProblem& problem = pool.problem();
+  if (!lies_in_v(problem) || problem.fused || problem.ranks == 1) return;
+  const std::vector<BlockRows> blocks = paced_block_rows(problem.ranks);
+  const auto affordable = static_cast<std::size_t>(1 + kReorderedOps / problem.ops());
+  const std::size_t tried = std::min(affordable, blocks.size());
+  for (std::size_t at = 0; at < tried; ++at)
+    for (const TokenOrder& order :
+         reordered_orders(blocks[at * blocks.size() / tried], problem.microbatches))
+      pool.offer(order);
+}
+
+SearchPlan quick_plan(const SearchProblem& problem) {
+  SearchPlan plan;
+  plan.effort.climb_ops = problem.ops() > kMostClimbedOps ? 0 : kClimbPerLevel;
+  return plan;
 }
 
 class OrderSearch {
@@ -41,9 +73,9 @@ class OrderSearch {
         pool_(problem),
         bound_(least_span(problem)),
         goal_(std::max(bound_, plan.bound)) {
-    least_work_ = work(problem, 0);
+    least_work_ = work_of(problem, 0);
     for (std::int32_t rank = 1; rank < problem.ranks; ++rank)
-      least_work_ = std::min(least_work_, work(problem, rank));
+      least_work_ = std::min(least_work_, work_of(problem, rank));
   }
 
   /// Longer V's repeat what short ones do, where everything can be tried.
@@ -52,6 +84,8 @@ class OrderSearch {
     const bool long_v = v && problem_.microbatches > brief_microbatches();
     dispatch_freely();
     for (const TokenOrder& order : plan_.known) pool_.offer(order);
+    offer_greedy_orders(pool_);
+    offer_published_orders(pool_);
     if (problem_.chunks == 1) fill(linear_skeletons(problem_));
     if (v && !problem_.fused) pack_published_blocks();
     if (long_v) stretch_brief_orders();
@@ -193,7 +227,7 @@ Nanos least_span(const SearchProblem& problem) {
   Nanos bound = 0;
   Nanos beyond = 0;  // from the end of the rank's first F to its first gradient
   for (std::int32_t rank = problem.ranks - 1; rank >= 0; --rank) {
-    Nanos span = work(problem, rank);
+    Nanos span = work_of(problem, rank);
     if (problem.chunks == 1) {
       std::int64_t most = problem.microbatches;
       if (problem.memory[rank][0] > 0)
@@ -212,7 +246,25 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
 }
 
 TokenOrder best_order(const SearchProblem& problem) {
-  return search_orders(problem, {}).best().order;
+  const SearchPlan plan = quick_plan(problem);
+  OrderPool pool(problem);
+  CapLadder ladder(problem);
+  const Nanos bound = least_span(problem);
+  while (const std::optional<SearchProblem> level = ladder.next()) {
+    if (!pool.empty() &&
+        (pool.best().score.span <= bound || !may_be_shorter(*level, pool.best().score.span)))
+      break;
+    const OrderPool found = search_orders(*level, plan);
+    for (const TimedOrder& kept : found.kept()) pool.offer(kept.order);
+  }
+  offer_published_orders(pool);
+  if (pool.best().score.span > bound) offer_reordered_blocks(pool);
+  if (ladder.skips_levels()) offer_greedy_orders_of_all_levels(pool);
+  return pool.best().order;
+}
+
+TokenOrder best_order_under_its_caps(const SearchProblem& problem) {
+  return search_orders(problem, quick_plan(problem)).best().order;
 }
 
 }  // namespace bubblescope

@@ -21,7 +21,11 @@ struct SearchPlan {
 /// the best. Every cap must be at least least_cap(); then there is always an order.
 OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan);
 
-/// The best order of a search with the plan's defaults.
+/// The best order found under the caps or under smaller ones (CapLadder): a larger cap never gives
+/// a longer order.
 TokenOrder best_order(const SearchProblem& problem);
+
+/// The best order found under the caps alone, for schedules whose caps are part of their name.
+TokenOrder best_order_under_its_caps(const SearchProblem& problem);
 
 }  // namespace bubblescope

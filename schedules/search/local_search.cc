@@ -4,26 +4,11 @@
 #include <algorithm>
 #include <array>
 
+#include "schedules/search/dice.h"
+
 namespace bubblescope {
 
 namespace {
-
-/// xorshift64: the same sequence everywhere.
-class Dice {
- public:
-  /// Seed 1 gives the constant itself; no odd multiple of it is 0, where the sequence would stay.
-  explicit Dice(std::uint64_t seed) : state_((2 * seed - 1) * 0x9e3779b97f4a7c15u) {}
-
-  std::size_t below(std::size_t bound) {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<std::size_t>(state_ % bound);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Takes the token at `from` out and puts it back at `to`; positions count over all ranks.
 struct Move {

@@ -2,108 +2,17 @@
 #include "schedules/search/schedule_search.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
-#include "schedules/search/best_order.h"
-#include "schedules/search/deadline_test.h"
-#include "schedules/search/exact_search.h"
+#include "schedules/search/cap_ladder.h"
 #include "schedules/search/known_orders.h"
+#include "schedules/search/level_search.h"
 #include "schedules/search/steady_state.h"
 
 namespace bubblescope {
 
 namespace {
-
-constexpr std::int64_t kFirstClimb = 2'000'000;
-constexpr std::int64_t kRoundOfClimbing = 6'000'000;
-constexpr std::int64_t kMostExactOps = 1'000;  ///< larger steps are never searched exactly
-
-/// All times of a step are multiples of this.
-Nanos granularity(const SearchProblem& problem) {
-  Nanos common = 0;
-  for (const auto& durations : problem.duration)
-    for (const Nanos duration : durations) common = std::gcd(common, duration);
-  for (const Nanos latency : problem.forward_latency) common = std::gcd(common, latency);
-  for (const Nanos latency : problem.backward_latency) common = std::gcd(common, latency);
-  return std::max<Nanos>(common, 1);
-}
-
-/// The search on one placement with one kind of backward.
-class PlacementSearch {
- public:
-  PlacementSearch(SearchProblem problem, const ScheduleRequest& request, const SearchGoal& goal)
-      : problem_(std::move(problem)), goal_(goal), granularity_(granularity(problem_)) {
-    SearchPlan plan;
-    plan.effort = {kFirstClimb, goal.seed, goal.stop};
-    plan.known = known_orders(problem_, request);
-    best_ = search_orders(problem_, plan).best();
-    bound_ = least_value(problem_, best_.score.span);
-    bound_ = (bound_ + granularity_ - 1) / granularity_ * granularity_;
-  }
-
-  Nanos value() const { return best_.score.span; }
-  Nanos bound() const { return bound_; }
-  Schedule schedule() const { return to_schedule(problem_, best_.order); }
-  bool is_settled() const { return bound_ >= value(); }
-
-  /// Looks for better orders; half of the effort goes into all orders, where that may end.
-  void refine(std::int64_t effort) {
-    std::int64_t left = effort;
-    if (can_be_exact(problem_) && problem_.ops() <= kMostExactOps) left -= look_at_all(effort / 2);
-    for (std::uint64_t round = 1; left > 0 && !is_settled() && !stopped(goal_.stop); ++round) {
-      climb(goal_.seed + round);
-      left -= kRoundOfClimbing;
-    }
-  }
-
- private:
-  /// The effort that it took.
-  std::int64_t look_at_all(std::int64_t effort) {
-    std::int64_t left = effort;
-    while (left > 0 && !is_settled() && !stopped(goal_.stop)) {
-      const ExactAnswer answer =
-          find_order_within(problem_, value() - granularity_, left, goal_.stop);
-      left -= answer.ops;
-      if (answer.order)
-        take(*answer.order);
-      else if (answer.complete)
-        bound_ = value();
-    }
-    return effort - left;
-  }
-
-  void climb(std::uint64_t seed) {
-    AsapClock clock(problem_);
-    TimedOrder better = improve(problem_, clock, best_,
-                                {bound_, 1 + kRoundOfClimbing / problem_.ops(), seed, goal_.stop});
-    if (better.score < best_.score) keep(std::move(better));
-  }
-
-  void take(const TokenOrder& order) {
-    AsapClock clock(problem_);
-    if (const std::optional<Score> score = clock.time(order)) keep({order, *score});
-  }
-
-  void keep(TimedOrder better) {
-    const bool is_news = better.score.span < value();
-    best_ = std::move(better);
-    if (is_news && goal_.tell) goal_.tell({value(), bound_});
-  }
-
-  SearchProblem problem_;
-  const SearchGoal& goal_;
-  Nanos granularity_;
-  TimedOrder best_;
-  Nanos bound_ = 0;
-};
-
-bool any_full_backward_is_shorter(const SearchProblem& split, const SearchProblem& fused) {
-  for (std::size_t stage = 0; stage < split.duration.size(); ++stage)
-    if (fused.duration[stage][1] < split.duration[stage][1] + split.duration[stage][2]) return true;
-  return false;
-}
 
 bool ranks_are_alike(const ScheduleRequest& request) {
   const std::vector<std::int64_t>& cap = request.memory.cap;
@@ -121,83 +30,178 @@ bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
   return true;
 }
 
-/// A problem for each placement and kind of backward that can be the best one.
-std::vector<SearchProblem> problems_of(const ScheduleRequest& request, const SearchGoal& goal,
-                                       const Placements& placements) {
-  std::vector<SearchProblem> problems;
-  const auto add = [&](SearchProblem problem) {
-    problem.from_step_start = goal.objective != Objective::kSpan;
-    if (refuse_caps(problem, request.memory.unit_parts).empty())
-      problems.push_back(std::move(problem));
-  };
+/// The device's memory as the cap, where it is known: in bytes, unless --cap counts in units. Then
+/// the cap is what fits in both, whatever the stage.
+void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool has_unit_caps) {
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
+    const Bytes room = limits.room[static_cast<std::size_t>(rank)];
+    if (!has_unit_caps) {
+      problem.cap[rank] = room;
+      continue;
+    }
+    Bytes largest = 1;
+    for (std::int32_t chunk = 0; chunk < problem.chunks; ++chunk) {
+      const auto stage =
+          static_cast<std::size_t>(problem.stage(rank, token_of(chunk, Step::kForward)));
+      largest = std::max(largest, limits.activations[stage].forward);
+    }
+    problem.cap[rank] = std::min(problem.cap[rank], room / largest * problem.memory[0][0]);
+  }
+  if (has_unit_caps) return;
+  for (std::size_t stage = 0; stage < problem.memory.size(); ++stage) {
+    const MemoryDelta& bytes = limits.activations[stage];
+    problem.memory[stage] = {bytes.forward,
+                             bytes.input_grad + (problem.fused ? bytes.weight_grad : 0),
+                             bytes.weight_grad};
+  }
+}
+
+/// What can be searched on a placement, whether or not the caps allow it.
+LevelProblem problem_on(const ScheduleRequest& request, const SearchGoal& goal,
+                        const std::vector<std::int32_t>& placement) {
+  SearchProblem split = search_problem(request, placement);
+  SearchProblem full = search_problem(request, placement, true);
+  for (SearchProblem* problem : {&split, &full}) {
+    problem->from_step_start = goal.objective != Objective::kSpan;
+    if (goal.byte_limits)
+      limit_bytes(*problem, goal.byte_limits(placement), !request.memory.cap.empty());
+  }
+  LevelProblem problem;
+  const bool mixes = can_mix({split, full});
+  if (!splits_backwards(split, full) || mixes) problem.full = full;
+  if (splits_backwards(split, full)) problem.split = std::move(split);
+  return problem;
+}
+
+/// The placements on which the caps leave room for one micro-batch.
+std::vector<LevelProblem> problems_of(const ScheduleRequest& request, const SearchGoal& goal,
+                                      const Placements& placements) {
+  std::vector<LevelProblem> problems;
   for (const std::vector<std::int32_t>& placement : placements.tried) {
-    SearchProblem split = search_problem(request, placement);
-    SearchProblem fused = search_problem(request, placement, true);
-    const bool splits = splits_backwards(split, fused);
-    if (!splits || any_full_backward_is_shorter(split, fused)) add(std::move(fused));
-    if (splits) add(std::move(split));
+    LevelProblem problem = problem_on(request, goal, placement);
+    if (problem.any_order()) problems.push_back(std::move(problem));
   }
   return problems;
 }
 
 /// A rank with as little work as any deal of the stages can leave to the busiest one.
-Nanos least_work(const SearchProblem& problem) {
+Nanos least_work(const LevelProblem& level) {
+  const SearchProblem problem = level.relaxed();
   Nanos sum = 0;
   for (const auto& durations : problem.duration)
     sum += durations[0] + durations[1] + (problem.fused ? 0 : durations[2]);
   return (sum * problem.microbatches + problem.ranks - 1) / problem.ranks;
 }
 
+/// The best of all placements under all levels of memory.
+class StepSearch {
+ public:
+  StepSearch(const ScheduleRequest& request, const SearchGoal& goal)
+      : request_(request), goal_(goal) {}
+
+  FoundSchedule run(const Placements& placements) {
+    const std::vector<LevelProblem> problems = problems_of(request_, goal_, placements);
+    std::vector<LevelSearch> searches;
+    bool all = placements.all;
+    for (const LevelProblem& problem : problems) {
+      if (!searches.empty() && stopped(goal_.stop)) {
+        all = false;
+        break;
+      }
+      searches.emplace_back(problem, request_, goal_);
+      take(searches.back());
+    }
+    // The same for every level: what is found for a smaller cap is found for a larger one too.
+    const std::int64_t effort =
+        goal_.effort / (kLevelsInTime * static_cast<std::int64_t>(problems.size()));
+    for (LevelSearch& search : searches) refine(search, effort);
+    for (std::size_t at = 0; at < searches.size(); ++at) search_lower_levels(problems[at], effort);
+    found_.bound = found_.value;
+    for (const LevelSearch& search : searches)
+      found_.bound = std::min(found_.bound, search.bound());
+    // Caps that stand for bytes are stricter than the devices where a rank's stages differ.
+    const bool exact = !goal_.byte_limits || request_.memory.cap.empty();
+    if (!all || !exact)
+      for (const LevelProblem& problem : problems)
+        found_.bound = std::min(found_.bound, least_work(problem));
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr std::int64_t kLevelsInTime = 2;
+
+  void take(const LevelSearch& search) {
+    if (found_.value > 0 && search.value() >= found_.value) return;
+    found_.value = search.value();
+    found_.schedule = search.schedule();
+    if (goal_.tell) goal_.tell({search.value(), search.bound()});
+  }
+
+  void refine(LevelSearch& search, std::int64_t effort) {
+    if (search.bound() >= found_.value) return;
+    search.refine(effort);
+    take(search);
+  }
+
+  void search_lower_levels(const LevelProblem& problem, std::int64_t effort) {
+    CapLadder ladder(problem.any());
+    while (const std::optional<SearchProblem> level = ladder.next()) {
+      if (level->cap >= problem.any().cap) continue;  // the caps themselves, or none
+      if (stopped(goal_.stop)) return;
+      const LevelProblem lower = problem.with_caps(level->cap);
+      if (!lower.any_order() || !may_be_shorter(lower.relaxed(), found_.value)) return;
+      LevelSearch search(lower, request_, goal_);
+      take(search);
+      refine(search, effort);
+    }
+  }
+
+  const ScheduleRequest& request_;
+  const SearchGoal& goal_;
+  FoundSchedule found_;
+};
+
 FoundSchedule search_step(const ScheduleRequest& request, const SearchGoal& goal,
                           const Placements& placements) {
-  std::vector<PlacementSearch> searches;
-  Nanos least = 0;
-  bool all = placements.all;
-  for (SearchProblem& problem : problems_of(request, goal, placements)) {
-    if (!searches.empty() && stopped(goal.stop)) {
-      all = false;
-      break;
-    }
-    least = searches.empty() ? least_work(problem) : std::min(least, least_work(problem));
-    searches.emplace_back(std::move(problem), request, goal);
-  }
-  const auto by_value = [](const PlacementSearch& a, const PlacementSearch& b) {
-    return a.value() < b.value();
-  };
-  const auto best = [&]() -> PlacementSearch& {
-    return *std::min_element(searches.begin(), searches.end(), by_value);
-  };
-  if (goal.tell) goal.tell({best().value(), best().bound()});
-  std::int64_t searches_left = static_cast<std::int64_t>(searches.size());
-  std::int64_t effort = goal.effort;
-  for (PlacementSearch& search : searches) {
-    const std::int64_t share = effort / searches_left--;
-    if (search.bound() >= best().value()) continue;
-    search.refine(share);
-    effort -= share;
-  }
-  Nanos bound = best().value();
-  for (const PlacementSearch& search : searches) bound = std::min(bound, search.bound());
-  if (!all) bound = std::min(bound, least);
-  return {best().schedule(), best().value(), bound};
+  return StepSearch(request, goal).run(placements);
 }
 
+/// Some step repeated, if nothing repeats faster: the whole step that the makespan search finds.
 FoundSchedule search_period(const ScheduleRequest& request, const SearchGoal& goal,
                             const Placements& placements) {
-  FoundSchedule found;
-  for (const SearchProblem& problem : problems_of(request, goal, placements)) {
-    ScheduleRequest brief = request;
-    brief.shape.microbatches = brief_step(problem).microbatches;
-    const SteadyOrder steady = find_steady_order(problem, known_orders(brief_step(problem), brief),
-                                                 {goal.effort / 8, goal.seed, goal.stop});
-    const bool is_first = found.value == 0;
-    found.bound = is_first ? steady.bound : std::min(found.bound, steady.bound);
-    if (!is_first && found.value <= steady.period) continue;
-    found.value = steady.period;
-    found.schedule = to_schedule(problem, steady.order);
-    if (goal.tell) goal.tell({found.value, found.bound});
+  FoundSchedule found = search_step(request, goal, placements);
+  found.value = (found.value - 1) / request.shape.microbatches + 1;
+  found.bound = 0;
+  for (const LevelProblem& problem : problems_of(request, goal, placements)) {
+    const Nanos bound = least_period(problem.relaxed());
+    found.bound = found.bound == 0 ? bound : std::min(found.bound, bound);
+    for (const std::optional<SearchProblem>& kind : {problem.split, problem.full}) {
+      if (!kind || !least_caps_hold(*kind)) continue;
+      ScheduleRequest brief = request;
+      brief.shape.microbatches = brief_step(*kind).microbatches;
+      const SteadyOrder steady = find_steady_order(*kind, known_orders(brief_step(*kind), brief),
+                                                   {goal.effort / 8, goal.seed, goal.stop});
+      if (found.value <= steady.period) continue;
+      found.value = steady.period;
+      found.schedule = to_schedule(*kind, steady.order);
+      if (goal.tell) goal.tell({found.value, found.bound});
+    }
   }
   return found;
+}
+
+/// Every rank on which the device has no room for one micro-batch beside the model's states.
+std::vector<std::string> refuse_bytes(const SearchProblem& problem) {
+  const auto mebibytes = [](Bytes bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+  std::vector<std::string> reasons;
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
+    if (problem.cap[rank] < least_cap(problem, rank))
+      reasons.push_back("rank " + std::to_string(rank) + "'s device has " +
+                        mebibytes(std::max<Bytes>(problem.cap[rank], 0)) +
+                        " left for activations, but one micro-batch alone needs " +
+                        mebibytes(least_cap(problem, rank)) +
+                        "; spread the model over more devices or shorten the sequence");
+  return reasons;
 }
 
 }  // namespace
@@ -207,7 +211,9 @@ std::vector<std::string> refuse_goal(const ScheduleRequest& request, const Searc
   if (!chunks.empty()) return {chunks};
   const Placements chosen = placements(goal.placement, request.shape, ranks_are_alike(request));
   if (!problems_of(request, goal, chosen).empty()) return {};
-  return refuse_caps(search_problem(request, chosen.tried.front()), request.memory.unit_parts);
+  const LevelProblem problem = problem_on(request, goal, chosen.tried.front());
+  if (goal.byte_limits && request.memory.cap.empty()) return refuse_bytes(problem.any());
+  return refuse_caps(problem.any(), request.memory.unit_parts);
 }
 
 FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& goal) {

@@ -26,12 +26,21 @@ struct SearchNews {
   Nanos bound = 0;  ///< no schedule can be better
 };
 
+/// What devices have room for.
+struct ByteLimits {
+  std::vector<MemoryDelta> activations;  ///< [stage]: bytes per micro-batch
+  std::vector<Bytes> room;               ///< [rank]: bytes for activations
+};
+
 /// What is looked for, and how long.
 struct SearchGoal {
   PlacementChoice placement = PlacementChoice::kLinear;
   Objective objective = Objective::kMakespan;
   std::int64_t effort = 100'000'000;  ///< timed ops; the result depends on it and on nothing slower
   std::uint64_t seed = 1;
+  /// Where devices are known, what they have room for when stages lie so; it is a cap besides those
+  /// of the request.
+  std::function<ByteLimits(const std::vector<std::int32_t>& rank_of_stage)> byte_limits = {};
   StopRequest stop = {};                             ///< ends the search with the best so far
   std::function<void(const SearchNews&)> tell = {};  ///< called at every improvement
 };
@@ -54,7 +63,8 @@ std::vector<std::string> refuse_goal(const ScheduleRequest& request, const Searc
 /// The best schedule found for the request's shape, costs, memory and caps (of the request, the
 /// shape's chunks must be set). Micro-batches stay in order on every stage, which costs nothing as
 /// they are alike. Backwards are split; where a full backward is shorter than its halves, schedules
-/// with full backwards are tried too. Only for requests that are not refused.
+/// with full backwards and mixes are tried too. What is found under a smaller cap (CapLadder)
+/// counts under a larger one. Only for requests that are not refused.
 FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& goal);
 
 }  // namespace bubblescope

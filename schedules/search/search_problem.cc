@@ -80,6 +80,14 @@ bool lies_in_v(const SearchProblem& problem) {
   return problem.chunks == 2 && problem.rank_of_stage == zigzag_placement(problem.ranks, 2);
 }
 
+Nanos work_of(const SearchProblem& problem, std::int32_t rank) {
+  Nanos sum = 0;
+  for (std::int32_t token = 0; token < problem.tokens(); ++token)
+    if (!problem.fused || step_of(static_cast<Token>(token)) != Step::kWeightGrad)
+      sum += problem.duration_of(rank, static_cast<Token>(token));
+  return sum * problem.microbatches;
+}
+
 std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t first) {
   std::int64_t held = 0;
   std::int64_t most = 0;
@@ -93,6 +101,12 @@ std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std:
     if (!problem.fused) add(chunk, Step::kWeightGrad);
   }
   return most;
+}
+
+bool least_caps_hold(const SearchProblem& problem) {
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
+    if (problem.cap[static_cast<std::size_t>(rank)] < least_cap(problem, rank)) return false;
+  return true;
 }
 
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens) {

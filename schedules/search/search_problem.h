@@ -65,6 +65,9 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
 /// True for two chunks per rank that lie down the ranks and up again.
 bool lies_in_v(const SearchProblem& problem);
 
+/// A rank's busy time over the whole step.
+Nanos work_of(const SearchProblem& problem, std::int32_t rank);
+
 /// What a rank must hold to get one micro-batch from the F of `chunk` on through all that is left
 /// of it, while nothing else runs.
 std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t chunk);
@@ -73,6 +76,9 @@ std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std:
 inline std::int64_t least_cap(const SearchProblem& problem, std::int32_t rank) {
   return room_for_rest(problem, rank, 0);
 }
+
+/// True if every rank's cap is enough for one micro-batch: then there is an order.
+bool least_caps_hold(const SearchProblem& problem);
 
 /// True if a rank's tokens never hold more than its cap.
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);

@@ -1,6 +1,7 @@
 // The search command as scripts see it: what it promises, it keeps.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,6 +25,25 @@ TEST(SearchCommand, SaysWhatItProved) {
   EXPECT_EQ(found["bound_ns"], 72'000'000);
   EXPECT_EQ(found["proved_optimal"], true);
   EXPECT_EQ(found["gap"], 0.0);
+}
+
+// The report's own lower bound, 27 ms, knows no cap; the claim's does.
+TEST(SearchCommand, NamesWhichBoundKnowsTheCap) {
+  const nlohmann::json found = report("search --pp 4 -m 8 --cap 1");
+  EXPECT_LT(found["lower_bound_ns"], found["bound_ns"]);
+  EXPECT_EQ(found["claim"], "proved optimal: no order within the cap is better");
+  EXPECT_EQ(report("search --pp 2 -m 3")["claim"],
+            "proved optimal: no order without a memory cap is better");
+  const std::string text = run("search --pp 4 -m 8 --cap 1").output;
+  EXPECT_NE(text.find("(the lower bound below knows no cap)"), std::string::npos) << text;
+}
+
+// 70 billion parameters on eight stages leave each H100 room for some of the activations only.
+TEST(SearchCommand, KeepsAModelWithinItsDevices) {
+  const nlohmann::json found = report(
+      "search --model llama3-70b --gpu h100 --pp 8 --tp 4 --placement v -m 12 --time-limit 1s");
+  for (const nlohmann::json& rank : found["ranks"])
+    EXPECT_LE(rank["peak_memory_bytes"], std::int64_t{80} << 30);
 }
 
 TEST(SearchCommand, RefusesWhatItDoesNotCount) {

@@ -1,0 +1,92 @@
+// The levels of a problem's caps.
+#include "schedules/search/cap_ladder.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "schedules/search/deadline_test.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int64_t kMostSteps = 8;  ///< levels per forward
+// A level of a V is expensive and its bound is loose: long steps get fewer levels.
+constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
+constexpr std::int64_t kFewestLevels = 12;
+constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
+
+/// What a forward keeps, at least; 0 where caps mean nothing.
+std::int64_t forward_memory(const SearchProblem& problem) {
+  std::int64_t least = kNoCap;
+  for (const auto& memory : problem.memory) least = std::min(least, memory[0]);
+  return std::max<std::int64_t>(least, 0);
+}
+
+/// What all memory is a multiple of.
+std::int64_t common_memory(const SearchProblem& problem) {
+  std::int64_t common = 0;
+  for (const auto& memory : problem.memory)
+    for (const std::int64_t delta : memory) common = std::gcd(common, delta);
+  return common;
+}
+
+}  // namespace
+
+CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
+  const std::int64_t forward = forward_memory(problem);
+  const std::int64_t largest = *std::max_element(problem.cap.begin(), problem.cap.end());
+  if (forward == 0) {  // no level is better than the caps themselves
+    level_ = kNoCap;
+    return;
+  }
+  const std::int64_t common = common_memory(problem);
+  skips_levels_ = common * kMostSteps < forward;
+  step_ = skips_levels_ ? std::max<std::int64_t>(forward / kMostSteps, 1) : common;
+  const std::int64_t most = 3 * std::int64_t{problem.ranks} * problem.chunks * forward;
+  const std::int64_t affordable =
+      std::max<std::int64_t>(kFewestLevels, kOpsOfAllLevels / problem.ops());
+  if (problem.chunks > 1) step_ *= (most / step_ - 1) / affordable + 1;
+  without_caps_ = largest >= most;
+  level_ = std::min(largest, most) / step_ * step_;
+}
+
+std::optional<SearchProblem> CapLadder::next() {
+  if (without_caps_) {
+    without_caps_ = false;
+    SearchProblem problem = problem_;
+    problem.cap.assign(problem.cap.size(), kNoCap);
+    return problem;
+  }
+  if (is_done_) return std::nullopt;
+  SearchProblem problem = at_level(level_);
+  is_done_ = level_ == kNoCap || at_level(0).cap == problem.cap;
+  level_ -= step_;
+  return problem;
+}
+
+SearchProblem CapLadder::at_level(std::int64_t level) const {
+  SearchProblem problem = problem_;
+  if (level == kNoCap) return problem;
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
+    const std::int64_t own = problem.cap[rank] / step_ * step_;
+    problem.cap[rank] = std::max(least_cap(problem, rank), std::min(own, level));
+  }
+  return problem;
+}
+
+SearchProblem capped_problem(const SearchProblem& problem, std::int64_t cap) {
+  SearchProblem capped = problem;
+  for (std::int64_t& own : capped.cap) own = std::min(own, cap);
+  return capped;
+}
+
+bool may_be_shorter(const SearchProblem& problem, Nanos value) {
+  if (value <= 0) return false;
+  DeadlineTest test(problem);
+  test.set_value(value - 1);
+  return test.passes(Progress(problem));
+}
+
+}  // namespace bubblescope

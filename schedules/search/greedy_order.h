@@ -1,0 +1,19 @@
+// What a greedy heuristic under memory caps returns.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "schedules/search/search_problem.h"
+
+namespace bubblescope {
+
+struct GreedyOrder {
+  std::optional<TokenOrder> order;  ///< empty if a cap cannot be kept or the order is too long
+  /// The most that the run saw fit on a rank: under all caps between this and the problem's own it
+  /// does the same.
+  std::int64_t most_fitted = 0;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,148 @@
+// Heuristics, branch and bound and local search on one problem; mixes of two kinds of backwards.
+#include "schedules/search/level_search.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "schedules/search/best_order.h"
+#include "schedules/search/deadline_test.h"
+#include "schedules/search/exact_search.h"
+#include "schedules/search/known_orders.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int64_t kFirstClimb = 2'000'000;
+constexpr std::int64_t kRoundOfClimbing = 6'000'000;
+constexpr std::int64_t kMostExactOps = 1'000;  ///< larger steps are never searched exactly
+
+/// All times of a step are multiples of this.
+Nanos granularity(const SearchProblem& problem) {
+  Nanos common = 0;
+  for (const auto& durations : problem.duration)
+    for (const Nanos duration : durations) common = std::gcd(common, duration);
+  for (const Nanos latency : problem.forward_latency) common = std::gcd(common, latency);
+  for (const Nanos latency : problem.backward_latency) common = std::gcd(common, latency);
+  return std::max<Nanos>(common, 1);
+}
+
+}  // namespace
+
+OrderRefinement::OrderRefinement(SearchProblem problem, const ScheduleRequest& request,
+                                 const SearchGoal& goal)
+    : problem_(std::move(problem)), goal_(goal), granularity_(granularity(problem_)) {
+  SearchPlan plan;
+  plan.effort = {kFirstClimb, goal.seed, goal.stop};
+  plan.known = known_orders(problem_, request);
+  best_ = search_orders(problem_, plan).best();
+  bound_ = least_value(problem_, best_.score.span);
+  bound_ = (bound_ + granularity_ - 1) / granularity_ * granularity_;
+}
+
+void OrderRefinement::refine(std::int64_t effort) {
+  std::int64_t left = effort;
+  if (can_be_exact(problem_) && problem_.ops() <= kMostExactOps) left -= look_at_all(effort / 2);
+  for (std::uint64_t round = 1; left > 0 && !is_settled() && !stopped(goal_.stop); ++round) {
+    climb(goal_.seed + round);
+    left -= kRoundOfClimbing;
+  }
+}
+
+/// The effort that it took.
+std::int64_t OrderRefinement::look_at_all(std::int64_t effort) {
+  std::int64_t left = effort;
+  while (left > 0 && !is_settled() && !stopped(goal_.stop)) {
+    const ExactAnswer answer =
+        find_order_within(problem_, value() - granularity_, left, goal_.stop);
+    left -= answer.ops;
+    if (answer.order)
+      take(*answer.order);
+    else if (answer.complete)
+      bound_ = value();
+  }
+  return effort - left;
+}
+
+void OrderRefinement::climb(std::uint64_t seed) {
+  AsapClock clock(problem_);
+  TimedOrder better = improve(problem_, clock, best_,
+                              {bound_, 1 + kRoundOfClimbing / problem_.ops(), seed, goal_.stop});
+  if (better.score < best_.score) best_ = std::move(better);
+}
+
+void OrderRefinement::take(const TokenOrder& order) {
+  AsapClock clock(problem_);
+  if (const std::optional<Score> score = clock.time(order)) best_ = {order, *score};
+}
+
+SearchProblem LevelProblem::relaxed() const {
+  return split && full ? MixedProblem{*split, *full}.relaxed() : any();
+}
+
+bool LevelProblem::any_order() const {
+  return (split && least_caps_hold(*split)) || (full && least_caps_hold(*full));
+}
+
+LevelProblem LevelProblem::with_caps(const std::vector<std::int64_t>& caps) const {
+  LevelProblem problem = *this;
+  if (problem.split) problem.split->cap = caps;
+  if (problem.full) problem.full->cap = caps;
+  return problem;
+}
+
+LevelSearch::LevelSearch(const LevelProblem& problem, const ScheduleRequest& request,
+                         const SearchGoal& goal)
+    : goal_(goal) {
+  for (const auto& kind : {problem.split, problem.full})
+    if (kind && least_caps_hold(*kind)) kinds_.emplace_back(*kind, request, goal);
+  if (!problem.split || !problem.full) return;
+  mixed_ = MixedProblem{*problem.split, *problem.full};
+  relaxed_.emplace(mixed_->relaxed(), request, goal);
+  mix(kFirstClimb);
+}
+
+Nanos LevelSearch::value() const {
+  Nanos least = mixed_order_.empty() ? kinds_.front().value() : mixed_value_;
+  for (const OrderRefinement& kind : kinds_) least = std::min(least, kind.value());
+  return least;
+}
+
+Nanos LevelSearch::bound() const {
+  return relaxed_ ? std::min(relaxed_->bound(), value()) : kinds_.front().bound();
+}
+
+Schedule LevelSearch::schedule() const {
+  for (const OrderRefinement& kind : kinds_)
+    if (kind.value() == value()) return to_schedule(kind.problem(), kind.order());
+  return to_schedule(*mixed_, mixed_order_);
+}
+
+void LevelSearch::refine(std::int64_t effort) {
+  const std::int64_t share = effort / static_cast<std::int64_t>(kinds_.size() + (relaxed_ ? 2 : 0));
+  if (relaxed_) relaxed_->refine(share);
+  for (OrderRefinement& kind : kinds_)
+    if (bound() < value()) kind.refine(share);
+  if (mixed_ && bound() < value()) mix(share);
+}
+
+/// Climbs from the best order of either kind, and from the relaxed one with all backwards split.
+void LevelSearch::mix(std::int64_t effort) {
+  std::vector<MixedOrder> starts;
+  for (const OrderRefinement& kind : kinds_)
+    starts.push_back(mixed_from(kind.problem(), kind.order()));
+  starts.push_back(mixed_from(relaxed_->problem(), relaxed_->order()));
+  if (!mixed_order_.empty()) starts.push_back(mixed_order_);
+  for (MixedOrder& start : starts) {
+    MixedOrder order =
+        improve_mixed(*mixed_, std::move(start),
+                      {effort / static_cast<std::int64_t>(starts.size()), goal_.seed, goal_.stop});
+    const std::optional<Nanos> value = time_mixed(*mixed_, order);
+    if (!value || (!mixed_order_.empty() && *value >= mixed_value_)) continue;
+    mixed_value_ = *value;
+    mixed_order_ = std::move(order);
+  }
+}
+
+}  // namespace bubblescope

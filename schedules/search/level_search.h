@@ -1,0 +1,75 @@
+// The search on one placement under one level of memory.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "schedules/search/local_search.h"
+#include "schedules/search/mixed_backward.h"
+#include "schedules/search/schedule_search.h"
+
+namespace bubblescope {
+
+/// The search for orders of one kind of backward: heuristics at once, more when asked to refine.
+class OrderRefinement {
+ public:
+  OrderRefinement(SearchProblem problem, const ScheduleRequest& request, const SearchGoal& goal);
+
+  const SearchProblem& problem() const { return problem_; }
+  const TokenOrder& order() const { return best_.order; }
+  Nanos value() const { return best_.score.span; }
+  Nanos bound() const { return bound_; }  ///< no order of this problem is shorter
+
+  /// Looks for better orders; half of the effort goes into all orders, where that may end.
+  void refine(std::int64_t effort);
+
+ private:
+  bool is_settled() const { return bound_ >= value(); }
+  std::int64_t look_at_all(std::int64_t effort);
+  void climb(std::uint64_t seed);
+  void take(const TokenOrder& order);
+
+  SearchProblem problem_;
+  const SearchGoal& goal_;
+  Nanos granularity_;
+  TimedOrder best_;
+  Nanos bound_ = 0;
+};
+
+/// What can be searched on one placement.
+struct LevelProblem {
+  std::optional<SearchProblem> split;  ///< where the halves' times are known
+  std::optional<SearchProblem> full;   ///< where full backwards can pay
+
+  /// Ranks' caps for which to look up levels.
+  const SearchProblem& any() const { return split ? *split : *full; }
+  /// What bounds all kinds of backwards and their mixes.
+  SearchProblem relaxed() const;
+  /// Whether the caps leave room for one micro-batch.
+  bool any_order() const;
+  /// The same with these caps.
+  LevelProblem with_caps(const std::vector<std::int64_t>& caps) const;
+};
+
+/// Searches both kinds of backwards and, where that can pay, mixes of them.
+class LevelSearch {
+ public:
+  LevelSearch(const LevelProblem& problem, const ScheduleRequest& request, const SearchGoal& goal);
+
+  Nanos value() const;
+  Nanos bound() const;  ///< no schedule of this placement within the caps is shorter
+  Schedule schedule() const;
+  void refine(std::int64_t effort);
+
+ private:
+  void mix(std::int64_t effort);
+
+  const SearchGoal& goal_;
+  std::vector<OrderRefinement> kinds_;      ///< split, full: as far as they are searched
+  std::optional<MixedProblem> mixed_;       ///< where mixing can pay
+  std::optional<OrderRefinement> relaxed_;  ///< bounds what mixing can reach
+  MixedOrder mixed_order_;
+  Nanos mixed_value_ = 0;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,273 @@
+// Two packings of a V-shaped block, and the squeezing between them.
+#include "schedules/search/twice_packed.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int32_t kPeriod = 6;  ///< F, I and W of two chunks
+
+/// The passes of a micro-batch in the order in which it makes them, then the W of either chunk.
+enum Pass : std::size_t { kF0, kF1, kI1, kI0, kW };
+constexpr std::size_t kPasses = 4;
+
+/// [pass]: the slots of a rank's ops, ascending.
+using Rows = std::array<std::vector<std::int32_t>, kPasses + 1>;
+
+struct Visit {
+  std::int32_t slot;
+  std::size_t rank;
+  std::size_t pass;
+  std::size_t n;
+
+  auto operator<=>(const Visit&) const = default;
+};
+
+std::vector<Visit> in_slot_order(const std::vector<Rows>& ranks) {
+  std::vector<Visit> visits;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    for (std::size_t pass = 0; pass < ranks[rank].size(); ++pass)
+      for (std::size_t n = 0; n < ranks[rank][pass].size(); ++n)
+        visits.push_back({ranks[rank][pass][n], rank, pass, n});
+  std::sort(visits.begin(), visits.end());
+  return visits;
+}
+
+/// [slot]: the pass that is there; kNothing: none.
+constexpr std::size_t kNothing = kPasses + 2;
+std::vector<std::size_t> cells_of(const Rows& rows) {
+  std::int32_t last = 0;
+  for (const std::vector<std::int32_t>& slots : rows)
+    if (!slots.empty()) last = std::max(last, slots.back());
+  std::vector<std::size_t> cells(static_cast<std::size_t>(last) + 1, kNothing);
+  for (std::size_t pass = 0; pass < rows.size(); ++pass)
+    for (const std::int32_t slot : rows[pass]) cells[static_cast<std::size_t>(slot)] = pass;
+  return cells;
+}
+
+/// A rank's memory while the W run in whatever slots are left.
+struct Held {
+  std::int32_t chunks = 0;
+  std::int32_t weights = 0;  ///< that could run
+
+  void pass_slot(std::size_t cell) {
+    if (cell == kF0 || cell == kF1) ++chunks;
+    if (cell == kI0 || cell == kI1) ++weights;
+    if (cell == kW) --chunks;
+    if (cell != kNothing || weights == 0) return;
+    --weights;
+    --chunks;
+  }
+  auto operator<=>(const Held&) const = default;
+};
+
+/// Adds the W: each in the first slot after its I that nobody else takes.
+void add_weights(Rows& rows) {
+  std::int32_t weights = 0;
+  const std::vector<std::size_t> cells = cells_of(rows);
+  std::int32_t slot = 0;
+  for (const std::size_t cell : cells) {
+    if (cell == kI0 || cell == kI1) ++weights;
+    if (cell == kNothing && weights > 0) {
+      rows[kW].push_back(slot);
+      --weights;
+    }
+    ++slot;
+  }
+  for (; weights > 0; --weights) rows[kW].push_back(slot++);
+}
+
+/// Where every op's inputs end, in slots of ops that are all one slot long.
+class Inputs {
+ public:
+  explicit Inputs(const std::vector<Rows>& ranks) : ranks_(ranks) {}
+
+  /// The last slot of the op's inputs; -1 where it needs none. W aside.
+  std::int32_t last(const Visit& op) const {
+    std::int32_t slot = op.n > 0 ? at(op.rank, op.pass, op.n - 1) : -1;
+    if (op.pass == kW) return slot;
+    const bool away = op.pass == kF0 || op.pass == kI1;
+    if (away && op.rank > 0) slot = std::max(slot, at(op.rank - 1, op.pass, op.n));
+    if (!away && op.rank + 1 < ranks_.size()) slot = std::max(slot, at(op.rank + 1, op.pass, op.n));
+    if (op.pass > 0) slot = std::max(slot, at(op.rank, op.pass - 1, op.n));
+    return slot;
+  }
+
+ private:
+  std::int32_t at(std::size_t rank, std::size_t pass, std::size_t n) const {
+    return ranks_[rank][pass][n];
+  }
+  const std::vector<Rows>& ranks_;
+};
+
+/// Every op in the first slot after its inputs and after the op before it on its rank.
+void squeeze(std::vector<Rows>& ranks) {
+  const std::vector<Visit> visits = in_slot_order(ranks);
+  const Inputs inputs(ranks);
+  std::vector<std::int32_t> free(ranks.size(), 0);
+  for (const Visit& op : visits) {
+    const std::int32_t slot = std::max(free[op.rank], inputs.last(op) + 1);
+    ranks[op.rank][op.pass][op.n] = slot;
+    free[op.rank] = slot + 1;
+  }
+}
+
+/// Moves ops to earlier slots. `with_weights`: the W have slots, and the warm-up is packed too;
+/// else they run in whatever slots are left.
+class Packing {
+ public:
+  Packing(std::vector<Rows>& ranks, bool with_weights)
+      : ranks_(ranks), with_weights_(with_weights), inputs_(ranks), gradients_(ranks.size()) {
+    for (const Rows& rows : ranks) {
+      cells_.push_back(cells_of(rows));
+      behind_.emplace_back();
+      Held held;
+      for (const std::size_t cell : cells_.back()) {
+        pass_slot(held, cell);
+        behind_.back().push_back(held);
+        most_ = std::max(most_, held.chunks);
+      }
+    }
+  }
+
+  void pack() {
+    bool is_warm_up = true;
+    bool is_steady = false;
+    for (const Visit& op : in_slot_order(ranks_)) {
+      const bool first_rank = op.rank == 0;
+      if (first_rank && op.pass == kI0 && is_warm_up) {
+        is_warm_up = false;
+        is_steady = true;
+      }
+      const bool stays = is_steady || (is_warm_up && !with_weights_);
+      if (is_steady && first_rank && op.pass == kF0 && op.n + 1 == ranks_[0][kF0].size())
+        is_steady = false;
+      if (!stays) move(op);
+      if (op.pass == kI0 || op.pass == kI1) note_gradient(op);
+    }
+  }
+
+ private:
+  void pass_slot(Held& held, std::size_t cell) const {
+    if (with_weights_ && cell == kNothing) return;
+    held.pass_slot(cell);
+    if (with_weights_) held.weights = 0;
+  }
+
+  void note_gradient(const Visit& op) {
+    std::vector<std::int32_t>& slots = gradients_[op.rank];
+    const std::int32_t slot = ranks_[op.rank][op.pass][op.n];
+    slots.insert(std::upper_bound(slots.begin(), slots.end(), slot), slot);
+  }
+
+  void move(const Visit& op) {
+    std::int32_t first = inputs_.last(op) + 1;
+    if (op.pass == kW) first = std::max(first, gradients_[op.rank][op.n] + 1);
+    if (with_weights_ && op.pass <= kF1) first = std::max(first, first_roomy(op));
+    for (std::int32_t slot = first; slot < op.slot; ++slot)
+      if (cells_[op.rank][static_cast<std::size_t>(slot)] == kNothing && try_slot(op, slot)) return;
+  }
+
+  /// From here on to the op's slot, all slots have room for one chunk more.
+  std::int32_t first_roomy(const Visit& op) const {
+    std::int32_t slot = op.slot;
+    while (slot > 0 && behind_[op.rank][static_cast<std::size_t>(slot - 1)].chunks < most_) --slot;
+    return slot;
+  }
+
+  /// Moves the op there if that keeps the peak.
+  bool try_slot(const Visit& op, std::int32_t slot) {
+    std::vector<std::size_t>& cells = cells_[op.rank];
+    const auto from = static_cast<std::size_t>(op.slot);
+    const auto to = static_cast<std::size_t>(slot);
+    std::swap(cells[from], cells[to]);
+    if (!keeps_peak(op.rank, to, from)) {
+      std::swap(cells[from], cells[to]);
+      return false;
+    }
+    ranks_[op.rank][op.pass][op.n] = slot;
+    Held held = to > 0 ? behind_[op.rank][to - 1] : Held{};
+    for (std::size_t at = to; at < cells.size(); ++at) {
+      pass_slot(held, cells[at]);
+      if (at > from && held == behind_[op.rank][at]) break;
+      behind_[op.rank][at] = held;
+    }
+    return true;
+  }
+
+  /// Whether a rank's cells, which have changed between two slots, hold no more than the peak.
+  bool keeps_peak(std::size_t rank, std::size_t from, std::size_t to) const {
+    Held held = from > 0 ? behind_[rank][from - 1] : Held{};
+    for (std::size_t at = from; at < cells_[rank].size(); ++at) {
+      pass_slot(held, cells_[rank][at]);
+      if (held.chunks > most_) return false;
+      if (at > to && held == behind_[rank][at]) break;
+    }
+    return true;
+  }
+
+  std::vector<Rows>& ranks_;
+  bool with_weights_;
+  Inputs inputs_;
+  std::vector<std::vector<std::int32_t>> gradients_;  ///< [rank]: slots of the I so far, ascending
+  std::vector<std::vector<std::size_t>> cells_;       ///< [rank][slot]: the pass
+  std::vector<std::vector<Held>> behind_;             ///< [rank][slot]: what is held behind it
+  std::int32_t most_ = 0;
+};
+
+/// The rank's tokens; where W could be of either chunk, chunk 1's first.
+void append(TokenOrder& order, const Rows& rows) {
+  const std::array<Token, kPasses> tokens{token_of(0, Step::kForward), token_of(1, Step::kForward),
+                                          token_of(1, Step::kInputGrad),
+                                          token_of(0, Step::kInputGrad)};
+  std::array<std::int32_t, 2> weights{};  // [chunk]
+  const auto add_weight = [&] {
+    const std::int32_t chunk = weights[1] > 0 ? 1 : 0;
+    if (weights[static_cast<std::size_t>(chunk)] == 0) return;
+    order.push_back(token_of(chunk, Step::kWeightGrad));
+    --weights[static_cast<std::size_t>(chunk)];
+  };
+  for (const std::size_t cell : cells_of(rows)) {
+    if (cell == kNothing) {
+      add_weight();
+      continue;
+    }
+    order.push_back(tokens[cell]);
+    if (cell == kI1) ++weights[1];
+    if (cell == kI0) ++weights[0];
+  }
+  while (weights[0] + weights[1] > 0) add_weight();
+}
+
+}  // namespace
+
+TokenOrder twice_packed_order(const SearchProblem& problem, const BuildingBlock& block) {
+  std::vector<Rows> ranks(block.ranks.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const BuildingBlock::Passes& at = block.ranks[rank];
+    for (std::int32_t start = 0; start < kPeriod * problem.microbatches; start += kPeriod) {
+      ranks[rank][kF0].push_back(at.forward[0] + start);
+      ranks[rank][kF1].push_back(at.forward[1] + start);
+      ranks[rank][kI1].push_back(at.gradient[1] + start);
+      ranks[rank][kI0].push_back(at.gradient[0] + start);
+    }
+  }
+  for (const bool with_weights : {true, false}) {
+    if (with_weights)
+      for (Rows& rows : ranks) add_weights(rows);
+    Packing(ranks, with_weights).pack();
+    if (!with_weights)
+      for (Rows& rows : ranks) add_weights(rows);
+    squeeze(ranks);
+    for (Rows& rows : ranks) rows[kW].clear();
+  }
+  TokenOrder order;
+  for (const Rows& rows : ranks) append(order, rows);
+  return order;
+}
+
+}  // namespace bubblescope

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sim/ir/error.h"
+#include "tools/flags/words.h"
 #include "traces/format.h"
 
 namespace bubblescope {

@@ -14,8 +14,12 @@
 namespace bubblescope {
 
 CommandFlag* CommandFlag::check(const InRange& range) {
-  std::visit([this](const auto& ends) { option_->check(CLI::Range(ends.least, ends.most)); },
-             range.ends);
+  if (const auto* numbers = std::get_if<RangeEnds<int>>(&range.ends))
+    option_->check(CLI::Range(numbers->least, numbers->most));
+  else if (const auto* large = std::get_if<RangeEnds<std::int64_t>>(&range.ends))
+    option_->check(CLI::Range(large->least, large->most));
+  else if (const auto* real = std::get_if<RangeEnds<double>>(&range.ends))
+    option_->check(CLI::Range(real->least, real->most));
   return this;
 }
 

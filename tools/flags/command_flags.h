@@ -18,17 +18,18 @@ class Option;
 
 namespace bubblescope {
 
+template <class Number>
+struct RangeEnds {
+  Number least;
+  Number most;
+};
+
 /// The numbers that a flag may have, both ends among them.
 struct InRange {
-  template <class Number>
-  struct Ends {
-    Number least{};
-    Number most{};
-  };
-  InRange(int least, int most) : ends(Ends<int>{least, most}) {}
-  InRange(std::int64_t least, std::int64_t most) : ends(Ends<std::int64_t>{least, most}) {}
-  InRange(double least, double most) : ends(Ends<double>{least, most}) {}
-  std::variant<Ends<int>, Ends<std::int64_t>, Ends<double>> ends;
+  InRange(int least, int most) : ends(RangeEnds<int>{least, most}) {}
+  InRange(std::int64_t least, std::int64_t most) : ends(RangeEnds<std::int64_t>{least, most}) {}
+  InRange(double least, double most) : ends(RangeEnds<double>{least, most}) {}
+  std::variant<RangeEnds<int>, RangeEnds<std::int64_t>, RangeEnds<double>> ends;
 };
 
 /// One flag, for saying more of it. It lives as long as its CommandFlags.

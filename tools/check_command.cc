@@ -10,6 +10,7 @@
 #include "sim/analysis/suggest_receives.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
+#include "sim/ir/swapped_messages.h"
 #include "sim/ir/validate.h"
 #include "tools/flags/command_flags.h"
 #include "tools/predict.h"
@@ -26,13 +27,14 @@ constexpr const char* kCheckExample =
     "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
     "--suggest\n"
     "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
-    "--all-modes: in any), or holds more than --cap\n";
+    "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
 
 /// What check found out about one schedule; what a schedule that cannot run has not, is empty.
 struct Verdict {
   std::string name;
   Problems problems;
   std::vector<ModeVerdict> modes;
+  Problems swapped;  ///< messages that are received in another order than sent
   std::optional<std::int32_t> eager_slots;
   std::vector<Peak> peaks;
   Problems over_cap;
@@ -87,6 +89,7 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
   const LowerOptions& lower_options = options.cost.lower;
   verdict.modes = check_modes(schedule, lower_options);
   verdict.eager_slots = eager_slots_needed(schedule, lower_options);
+  verdict.swapped = find_swapped_messages(schedule, posted_lists(schedule, lower_options.posting));
   const Program program = std::get<Program>(lower(schedule));
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
@@ -124,6 +127,9 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
     json["deadlock"][name] = mode.deadlock.has_value();
     if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
   }
+  json["swapped_messages"] = nlohmann::ordered_json::array();
+  for (const Problem& problem : verdict.swapped)
+    json["swapped_messages"].push_back(json_of(problem));
   if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
   for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
   if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
@@ -148,6 +154,13 @@ void print_modes(const Verdict& verdict, const LowerOptions& options) {
   }
   fmt::print("  eager slots needed: {}\n",
              verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+  if (verdict.swapped.empty()) return;
+  const Problem& first = verdict.swapped.front();
+  fmt::print("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
+  fmt::print(
+      "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
+      "  does, computes with the wrong ones)\n",
+      verdict.swapped.size());
 }
 
 void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
@@ -180,7 +193,7 @@ int run_check(const Arguments& arguments) {
   add_predict_options(app, options);
   bool all_modes = false;
   app.add_flag("--all-modes", all_modes,
-               "exit 1 if it deadlocks in any message mode: a gate for CI");
+               "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
   app.footer(kCheckExample);
@@ -200,9 +213,9 @@ int run_check(const Arguments& arguments) {
     } else {
       print_text(verdict, schedule, options.cost.lower);
     }
-    const bool deadlocks =
-        all_modes ? verdict.deadlocks_in_any() : verdict.deadlocks_in(options.cost.lower.mode);
-    sound = sound && verdict.legal() && verdict.over_cap.empty() && !deadlocks;
+    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
+                                 : verdict.deadlocks_in(options.cost.lower.mode);
+    sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
   }
   if (format == "json")
     fmt::print("{}\n", reports.size() == 1 ? reports[0].dump() : reports.dump());

@@ -1,6 +1,7 @@
 // convert: a schedule in another format.
 #include <fmt/format.h>
 
+#include "sim/ir/swapped_messages.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/predict.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr const char* kConvertExample =
     "example: a schedule for PyTorch's runtime, with its sends and receives\n"
-    "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch \\\n"
+    "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch-2.15 --fsdp \\\n"
     "      --to pytorch-csv-comms -o schedule.csv\n";
 
 const ScheduleFormat& find_format(const std::string& name) {
@@ -29,11 +30,29 @@ std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const Sched
   return format.write_priced({schedule, program, durations});
 }
 
+/// PyTorch's own deferral does this, and trains with wrong gradients then.
+void warn_of_swapped(const Schedule& schedule, Lowering posting) {
+  const Problems swapped = find_swapped_messages(schedule, posted_lists(schedule, posting));
+  if (swapped.empty()) return;
+  fmt::print(stderr,
+             "bubblescope: {}: messages are received in another order than they are sent, and "
+             "PyTorch computes with the wrong ones: rank {}: {}\n",
+             schedule.name, *swapped.front().rank, swapped.front().message);
+}
+
 std::vector<FilePart> write(const ScheduleFormat& format, const Schedule& schedule,
                             const PredictOptions& options) {
   if (format.write_priced) return write_with_costs(format, schedule, options);
   // What a runtime would load must be sound; our own formats may also hold work in progress.
   if (format.for_runtimes) lower_or_explain(schedule, {});
+  if (format.write_lists) {
+    const Lowering posting = options.cost.lower.posting;
+    if (posting == Lowering::kDeferred && posts_messages(schedule))
+      throw Error(schedule.name +
+                  " posts its own messages, which stay where they are; leave --lowering out");
+    warn_of_swapped(schedule, posting);
+    return {{"", format.write_lists(schedule, {release_of(options.shape.profile), posting})}};
+  }
   return {{"", format.write(schedule)}};
 }
 

@@ -213,9 +213,15 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
 }
 
 void add_profile_option(CommandFlags& app, ShapeOptions& options) {
-  add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
-                      choices_of(kProfiles),
-                      [&options](Profile profile) { options.profile = profile; });
+  add_choice<Profile>(
+      app,
+      {"--profile",
+       "whose rules hold: without it the widest correct ones (pytorch: releases 2.6 to 2.14)"},
+      choices_of(kProfiles), [&options](Profile profile) { options.profile = profile; });
+}
+
+PytorchRelease release_of(Profile profile) {
+  return profile == Profile::kPytorch ? PytorchRelease::k2_6 : PytorchRelease::k2_15;
 }
 
 void add_cost_options(CommandFlags& app, CostOptions& options) {

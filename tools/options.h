@@ -10,6 +10,7 @@
 #include "exec/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
+#include "sim/ir/pytorch_release.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
@@ -38,6 +39,8 @@ struct ShapeOptions {
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
+/// Whose lists of messages a profile asks for: without one, those of the current release.
+PytorchRelease release_of(Profile profile);
 
 /// What ops and messages cost, and how they run.
 struct CostOptions {

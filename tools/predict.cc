@@ -250,7 +250,11 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
-  return shard_stages(std::move(schedule));
+  schedule = shard_stages(std::move(schedule), release_of(options.shape.profile));
+  // What is asked for by name runs as that release does; else nothing waits for a reduction.
+  if (options.shape.profile == Profile::kPytorch215)
+    for (RankOrder& cells : schedule.posted) cells = add_reduction_waits(cells);
+  return schedule;
 }
 
 /// One source for every time, so that nobody wonders which of two was taken.

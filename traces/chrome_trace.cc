@@ -38,12 +38,15 @@ std::string_view reserved_colour(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return "generic_work";
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return "generic_work";
     case OpKind::kEvict: return "olive";
     case OpKind::kLoad: return "rail_load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return "terrible";
     case OpKind::kOptimizer: return "vsync_highlight_color";
     case OpKind::kIdle: return "white";

@@ -11,6 +11,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
+#include "sim/ir/pytorch_lists.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
@@ -60,6 +61,9 @@ struct ScheduleFormat {
   bool for_runtimes = false;  ///< a runtime will load it: only legal schedules are written
   /// For formats that hold costs. One part without suffix, or several files.
   std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
+  /// For formats of PyTorch's lists, of the release and with the receives that are asked for;
+  /// `write` writes those of the current release.
+  std::function<std::string(const Schedule&, const PytorchListOptions&)> write_lists = {};
 };
 
 /// One of the steps that a file shows.

@@ -32,12 +32,15 @@ TerminalTones terminal_tones(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return {241, 243, 247, 249};
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return {241, 243, 247, 249};
     case OpKind::kEvict: return {66, 67, 109, 110};
     case OpKind::kLoad: return {73, 80, 152, 159};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return {124, 131, 174, 181};
     case OpKind::kOptimizer: return {162, 169, 212, 218};
     case OpKind::kIdle: return {16, 16, 16, 16};
@@ -60,12 +63,15 @@ Rgb base_colour(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return {0x8c, 0x8c, 0x8c};
     case OpKind::kEvict: return {0x5b, 0x7f, 0x86};
     case OpKind::kLoad: return {0x9c, 0xc4, 0xc9};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return {0xb0, 0x50, 0x50};
     case OpKind::kOptimizer: return {0xc2, 0x4d, 0x8e};
     case OpKind::kIdle: return {0xff, 0xff, 0xff};
@@ -90,12 +96,15 @@ std::string_view meaning(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return "message";
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return "message";
     case OpKind::kEvict: return "evict";
     case OpKind::kLoad: return "load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return "collective";
     case OpKind::kOptimizer: return "optimizer step";
     case OpKind::kIdle: return "idle";

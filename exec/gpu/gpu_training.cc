@@ -146,10 +146,13 @@ void GpuTraining::run(InstructionId id, void* stream) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
     case OpKind::kNorm:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return;
     case OpKind::kOptimizer:
       if (inside_.updates) weights_.update(home_of(instruction), stream);

@@ -7,6 +7,8 @@
 //     RESHARD      waits for the last op on its stage before it; so the next UNSHARD finds room
 //   lane "collective"
 //     REDUCE_GRAD  waits for its stage's gradients that are posted before it
+//     WAIT_REDUCE_GRAD  no instruction: the rank's next compute op waits for the stage's
+//     REDUCE_GRAD
 #pragma once
 
 #include <variant>

@@ -330,6 +330,7 @@ Problems validate(const Schedule& schedule) {
   if (!problems.empty()) return problems;
   problems = validate_collectives(schedule);
   for (Problem& problem : validate_messages(schedule)) problems.push_back(std::move(problem));
+  for (Problem& problem : validate_waits(schedule)) problems.push_back(std::move(problem));
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     problems.push_back(deadlock_problem(schedule, *deadlock));

@@ -26,6 +26,11 @@ Problems validate_messages(const Schedule& schedule);
 /// a stage is gathered at all, all its ops between UNSHARD and RESHARD. Needs sound ops.
 Problems validate_collectives(const Schedule& schedule);
 
+/// The WAIT_SEND and WAIT_REDUCE_GRAD of `posted` alone. Lists without any are those of a runtime
+/// that waits by itself (PyTorch before 2.15); with one, every SEND needs one WAIT_SEND behind it
+/// on its rank, and every REDUCE_GRAD one WAIT_REDUCE_GRAD before the rank's next REDUCE_GRAD.
+Problems validate_waits(const Schedule& schedule);
+
 /// The weights of an asynchronous schedule alone: a forward reads a version that is there, its
 /// backward the same one, and versions are written one after the other. Needs sound ops.
 Problems validate_weights(const Schedule& schedule);

@@ -42,6 +42,9 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
                                                   : message_duration(costs, instruction, ranks);
     case OpKind::kOptimizer: return update.optimizer;
     case OpKind::kReshard:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return 0;
   }
   return 0;

@@ -22,7 +22,8 @@ namespace bubblescope {
 /// Whose legality rules and details of the order hold; without one, the widest correct ones.
 enum class Profile : std::uint8_t {
   kNone,
-  kPytorch,
+  kPytorch,     ///< releases 2.6 to 2.14
+  kPytorch215,  ///< since 2.15: the same orders, other lists of messages
   kMegatron,
   kDeepspeed,
   kColossalai,
@@ -30,8 +31,9 @@ enum class Profile : std::uint8_t {
 };
 
 /// Every profile but none, in the order of the enum.
-inline constexpr std::array<Named<Profile>, 5> kProfiles{{
+inline constexpr std::array<Named<Profile>, 6> kProfiles{{
     {Profile::kPytorch, "pytorch"},
+    {Profile::kPytorch215, "pytorch-2.15"},
     {Profile::kMegatron, "megatron"},
     {Profile::kDeepspeed, "deepspeed"},
     {Profile::kColossalai, "colossalai"},
@@ -97,6 +99,9 @@ const ScheduleDef& find_schedule(const std::string& name);
 /// Fills in the implied chunks, refuses what cannot be (Error, Fault::kProblem, with every reason)
 /// and builds the rest.
 Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
+
+/// The profile whose rules of orders and shapes hold: that of the framework's first release.
+Profile rules_of(Profile profile);
 
 /// "pytorch" and so on; empty for none.
 std::string to_string(Profile profile);

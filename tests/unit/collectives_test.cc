@@ -80,6 +80,12 @@ TEST(PostedCollectives, GatherAgainOnlyWhenThereIsRoom) {
   EXPECT_EQ(timed.start("0B0"), 16);
 }
 
+TEST(PostedCollectives, HoldUpTheNextOpOnlyWhereItIsWaitedFor) {
+  // 1B0 ends at 4, and the reduction, which takes 10, at 14.
+  EXPECT_EQ(Timed("0F0 1F0 1B0 1REDUCE_GRAD 1WAIT_REDUCE_GRAD 0B0").start("0B0"), 14);
+  EXPECT_EQ(Timed("0F0 1F0 1B0 1REDUCE_GRAD 0B0").start("0B0"), 4);
+}
+
 TEST(ValidateCollectives, FindsAnOpWithoutItsParameters) {
   EXPECT_EQ(first_problem("0UNSHARD 0F0 0RESHARD 0B0"),
             "0B0 needs the parameters of stage 0; add 0UNSHARD before it");

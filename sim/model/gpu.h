@@ -1,10 +1,12 @@
 // Devices and the links between them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "sim/ir/range.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 
@@ -16,7 +18,7 @@ struct Link {
   double bytes_per_second = 1;
 
   Nanos time(double bytes) const {
-    return latency + static_cast<Nanos>(bytes / bytes_per_second * 1e9);
+    return latency + round_nanos(std::floor(bytes / bytes_per_second * 1e9), "a message");
   }
 };
 

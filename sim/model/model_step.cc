@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
+#include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/stage_loads.h"
 
@@ -104,7 +105,7 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
     const std::int32_t here = schedule.rank_of_stage[stage];
     const std::int32_t next = schedule.rank_of_stage[stage + 1];
     const auto waited = [&](Nanos message) {
-      return std::llround(exposed * static_cast<double>(message));
+      return round_nanos(exposed * static_cast<double>(message), "a message");
     };
     for (std::size_t slice = 0; slice < slices; ++slice) {
       costs.stages[static_cast<std::size_t>(stage) * slices + slice].forward +=
@@ -120,22 +121,23 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
 
 /// Buffers of a rank: two messages each way; a layer that is computed again; gathered weights.
 Bytes buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
-  Bytes buffers = ranks > 1 ? static_cast<Bytes>(4 * message_bytes(on, 1)) : 0;
+  Bytes buffers = ranks > 1 ? round_bytes(4 * message_bytes(on, 1), "a message") : 0;
   if (on.parallel.recompute == Recompute::kFull) {
     Parallelism whole = on.parallel;
     whole.recompute = Recompute::kNone;
     buffers += layer_memory(on.model, whole, on.model.layers - 1).forward;
   }
   if (on.parallel.zero_stage >= 3 && load.layers > 0)
-    buffers += static_cast<Bytes>(4 * load.parameters.all() / static_cast<double>(load.layers));
+    buffers += round_bytes(4 * load.parameters.all() / static_cast<double>(load.layers),
+                           "a layer's parameters");
   return buffers;
 }
 
 StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
   StageCost cost;
-  cost.forward = cost.recompute = std::llround(times.forward / slices);
-  cost.input_grad = std::llround(times.input_grad / slices);
-  cost.weight_grad = std::llround(times.weight_grad / slices);
+  cost.forward = cost.recompute = round_nanos(times.forward / slices, "the forward of a stage");
+  cost.input_grad = round_nanos(times.input_grad / slices, "the input gradient of a stage");
+  cost.weight_grad = round_nanos(times.weight_grad / slices, "the weight gradient of a stage");
   cost.backward = cost.input_grad + cost.weight_grad;
   return cost;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ir/range.h"
+
 namespace bubblescope {
 
 namespace {
@@ -33,7 +35,7 @@ CopyGroup expert_copies(const Parallelism& parallel) {
 
 StateBytes shard(double parameters, std::int32_t copies, std::int32_t zero_stage) {
   const auto bytes = [&](double each, bool sharded) {
-    return static_cast<Bytes>(std::llround(parameters * each / (sharded ? copies : 1)));
+    return round_bytes(parameters * each / (sharded ? copies : 1), "a stage's parameters");
   };
   StateBytes states;
   states.weights = bytes(kWeightBytes, zero_stage >= 3);
@@ -74,7 +76,8 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
 
 /// What of a collective is waited for beside so much compute, which it slows down meanwhile.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions) {
-  const Nanos waited = std::max(collective / kLastBucket, collective - static_cast<Nanos>(compute));
+  const Nanos waited =
+      std::max(collective / kLastBucket, collective - round_nanos(compute, "a stage's compute"));
   return waited +
          std::llround(assumptions.collective_sms * static_cast<double>(collective - waited));
 }
@@ -119,7 +122,7 @@ UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& paramete
   UpdateCost cost;
   if (sharing.by_schedule || zero_stage < 2)
     cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions);
-  cost.optimizer = static_cast<Nanos>(kUpdateBytes * all.updated / rate * 1e9);
+  cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
   if (zero_stage >= 1 && (sharing.by_schedule || zero_stage < 3))
     cost.optimizer += exposed(all.gather, times.forward, on.assumptions);
   cost.unshard = all.gather;

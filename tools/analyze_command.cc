@@ -43,7 +43,7 @@ constexpr std::int64_t kMostOpsToRecognize = 200'000;
 /// Everything about the measured steps: the mean report, and the step that stands for them.
 struct Analysis {
   Step shown;
-  Iterations iterations;
+  Iterations iterations = {};
 };
 
 bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
@@ -118,29 +118,30 @@ std::optional<std::string> recognize(const Schedule& schedule) {
 void name_steps(std::vector<MeasuredStep>& steps) {
   const std::optional<std::string> name = recognize(steps.front().schedule);
   for (MeasuredStep& step : steps) {
-    const bool unnamed = step.schedule.name == step.timeline.source;
-    if (unnamed && name && step.schedule.order == steps.front().schedule.order)
-      step.schedule.name = *name;
+    const bool unnamed = step.schedule->name == step.timeline.source;
+    if (unnamed && name && step.schedule->order == steps.front().schedule->order)
+      step.schedule.rename(*name);
   }
 }
 
 Analysis analyze_steps(std::vector<MeasuredStep> steps, const MemoryOptions& memory) {
   name_steps(steps);
-  Analysis analysis;
+  Iterations iterations;
   std::vector<BubbleReport> reports;
   std::vector<ObservedStep> observed;
-  analysis.shown.models.memory = uniform_memory(steps.front().schedule.shape, memory);
+  const MemoryModel model = uniform_memory(steps.front().schedule->shape, memory);
   for (const MeasuredStep& step : steps) {
-    const BubbleReport& report = reports.emplace_back(
-        analyze(step.schedule, step.program, step.timeline, analysis.shown.models.memory));
-    analysis.iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
-                                        replay_error(step.program, step.timeline)});
+    const BubbleReport& report =
+        reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
+    iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
+                               replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }
-  if (!is_broken(steps.front())) analysis.iterations.stragglers = find_stragglers(observed);
+  if (!is_broken(steps.front())) iterations.stragglers = find_stragglers(observed);
   MeasuredStep& median = steps[median_report(reports)];
+  Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
+  analysis.shown.models.memory = model;
   analysis.shown.report = mean_of(reports);
-  analysis.shown.schedule = std::move(median.schedule);
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);
   return analysis;

@@ -130,7 +130,7 @@ LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
 Json measure_costs(const Request& request, const Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
-    const Schedule schedule = load_schedule(name, request.options);
+    const ValidSchedule schedule = load_valid_schedule(name, request.options);
     const Program program = lower_or_explain(schedule, lowering_of(request, schedule));
     measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;
@@ -139,8 +139,8 @@ Json measure_costs(const Request& request, const Processes& processes) {
       fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
   }
   const std::vector<Observation> observations = observations_of(measurements);
-  const Schedule& schedule = measurements[0].step.schedule;
-  const Calibration calibration = calibrate(observations, schedule.stages());
+  const ValidSchedule& schedule = measurements[0].step.schedule;
+  const Calibration calibration = calibrate(observations, schedule->stages());
   MemoryModel memory;
   const bool on_device = static_cast<bool>(find_backend(request.run.backend).start);
   if (request.run.work == WorkKind::kTransformer)
@@ -181,6 +181,7 @@ int run_calibrate(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   expect_folder(output);
   request.schedules = schedules_of(list, request.options.shape);
+  request.options = read_inputs(std::move(request.options), request.schedules);
   const Session session(request.run);
   if (session.processes().speaks())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);

@@ -58,10 +58,12 @@ struct Verdict {
   }
 };
 
+using Loaded = std::variant<ValidSchedule, InvalidSchedule, Verdict>;
+
 /// A shape that is refused is a problem found, not a failure to check.
-std::variant<Schedule, Verdict> load(const std::string& name, const PredictOptions& options) {
+Loaded load(const std::string& name, const PredictOptions& options) {
   try {
-    return load_schedule(name, options);
+    return std::visit([](auto loaded) -> Loaded { return loaded; }, load_schedule(name, options));
   } catch (const Error& error) {
     if (error.fault() != Fault::kProblem) throw;
     Verdict refused;
@@ -71,23 +73,20 @@ std::variant<Schedule, Verdict> load(const std::string& name, const PredictOptio
   }
 }
 
-Verdict examine(const Schedule& schedule, const PredictOptions& options, bool suggest) {
+Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bool suggest) {
   Verdict verdict;
-  verdict.name = schedule.name;
-  verdict.problems = validate(schedule);
-  if (validate_ops(schedule).empty()) {
-    const auto lowered = lower(schedule);
-    if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
-      // Ops that wait for each other do so whatever the messages do.
-      for (const Named<P2pMode>& mode : kP2pModes)
-        verdict.modes.push_back({mode.choice, *deadlock});
-    }
+  verdict.name = schedule->name;
+  const std::variant<Program, Deadlock> lowered = lower(schedule);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+    verdict.problems = {deadlock_problem(schedule, *deadlock)};
+    // Ops that wait for each other do so whatever the messages do.
+    for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
+    return verdict;
   }
-  if (!verdict.legal()) return verdict;
   const LowerOptions& lower_options = options.cost.lower;
   verdict.modes = check_modes(schedule, lower_options);
   verdict.eager_slots = eager_slots_needed(schedule, lower_options);
-  const Program program = std::get<Program>(lower(schedule));
+  const auto& program = std::get<Program>(lowered);
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
   verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
@@ -99,6 +98,24 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
     verdict.suggested_mode = to_string(suggested.mode, suggested.eager_slots);
   }
   return verdict;
+}
+
+Verdict verdict_on(const Loaded& loaded, const PredictOptions& options, bool suggest) {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded))
+    return examine(*valid, options, suggest);
+  if (const auto* refused = std::get_if<Verdict>(&loaded)) return *refused;
+  const auto& invalid = std::get<InvalidSchedule>(loaded);
+  Verdict verdict;
+  verdict.name = invalid.schedule.name;
+  verdict.problems = invalid.problems;
+  return verdict;
+}
+
+/// What there is to draw; null for a shape that was refused.
+const Schedule* drawn(const Loaded& loaded) {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return &valid->get();
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&loaded)) return &invalid->schedule;
+  return nullptr;
 }
 
 nlohmann::ordered_json json_of(const Problem& problem) {
@@ -188,13 +205,13 @@ int run_check(const Arguments& arguments) {
   if (!options.injections.empty())
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
+  options = read_inputs(std::move(options), names);
   bool sound = true;
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
   for (const std::string& name : names) {
-    const std::variant<Schedule, Verdict> loaded = load(name, options);
-    const auto* schedule = std::get_if<Schedule>(&loaded);
-    const Verdict verdict =
-        schedule != nullptr ? examine(*schedule, options, suggest) : std::get<Verdict>(loaded);
+    const Loaded loaded = load(name, options);
+    const Schedule* const schedule = drawn(loaded);
+    const Verdict verdict = verdict_on(loaded, options, suggest);
     if (format == "json") {
       reports.push_back(json_of(verdict));
     } else {

@@ -346,6 +346,7 @@ int run_compare(const Arguments& arguments) {
   if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
   expect_shape(list, shapes, options);
+  options = read_inputs(std::move(options), names_of(list));
   std::vector<Row> rows = predict_rows(list, shapes, options);
   comment_on_models(rows, options.model.explain);
   const bool refused =

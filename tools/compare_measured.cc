@@ -155,9 +155,9 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
 }  // namespace
 
 Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench) {
-  Comparison comparison{label, std::move(predicted), {}, {}, {}};
+  Measurement measured = measure(predicted.schedule, predicted.program, bench);
+  Comparison comparison{label, std::move(predicted), std::move(measured)};
   const Step& step = comparison.predicted;
-  comparison.measured = measure(step.schedule, step.program, bench);
   if (comparison.measured.breakdown)
     throw Error(comparison.measured.breakdown->fault,
                 label + ": " + comparison.measured.breakdown->message);

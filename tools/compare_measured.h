@@ -27,8 +27,8 @@ struct Comparison {
   std::string label;
   Step predicted;
   Measurement measured;
-  std::vector<Bytes> predicted_pools;  ///< per rank; empty where activations have no pools
-  PredictionError error;
+  std::vector<Bytes> predicted_pools = {};  ///< per rank; empty where activations have no pools
+  PredictionError error = {};
 };
 
 /// Runs what was predicted. Throws Error where the run breaks down.

@@ -22,19 +22,29 @@ const ScheduleFormat& find_format(const std::string& name) {
               " ('bubblescope list formats' shows them all)");
 }
 
-std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const Schedule& schedule,
+const Schedule& schedule_of(const ValidSchedule& valid) { return valid; }
+const Schedule& schedule_of(const InvalidSchedule& invalid) { return invalid.schedule; }
+
+std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const ValidSchedule& schedule,
                                        const PredictOptions& options) {
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const std::vector<Nanos> durations = price(program, load_models(schedule, options).costs);
   return format.write_priced({schedule, program, durations});
 }
 
-std::vector<FilePart> write(const ScheduleFormat& format, const Schedule& schedule,
+std::vector<FilePart> write(const ScheduleFormat& format, const std::string& name,
                             const PredictOptions& options) {
+  // Our own formats may also hold work in progress.
+  if (format.write && !format.for_runtimes)
+    return std::visit(
+        [&](const auto& loaded) -> std::vector<FilePart> {
+          return {{"", format.write(schedule_of(loaded))}};
+        },
+        load_schedule(name, options));
+  const ValidSchedule schedule = load_valid_schedule(name, options);
   if (format.write_priced) return write_with_costs(format, schedule, options);
-  // What a runtime would load must be sound; our own formats may also hold work in progress.
   if (format.for_runtimes) lower_or_explain(schedule, {});
-  return {{"", format.write(schedule)}};
+  return {{"", format.write ? format.write(schedule) : format.write_valid(schedule)}};
 }
 
 }  // namespace
@@ -57,8 +67,8 @@ int run_convert(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   const ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
-  const Schedule loaded = load_schedule(schedule, options);
-  const std::vector<FilePart> parts = write(to, loaded, options);
+  options = read_inputs(std::move(options), {schedule});
+  const std::vector<FilePart> parts = write(to, schedule, options);
   if (output == "-" && parts.size() > 1)
     throw Error(fmt::format("{} is {} files; give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));

@@ -64,8 +64,7 @@ Side load_side(const std::string& path) {
     if (!file.timeline.breakdown.empty())
       throw Error(Fault::kProblem,
                   path + " is no whole step, it broke off: " + file.timeline.breakdown);
-    Step step;
-    step.schedule = std::move(file.schedule);
+    Step step{std::move(file.schedule)};
     step.program = std::move(file.program);
     step.timeline = std::move(file.timeline);
     step.report = analyze(step.schedule, step.program, step.timeline);

@@ -153,7 +153,7 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
 }
 
 void write_exports(const Step& step, const ExportOptions& exports, const std::string& command) {
-  write_exports({{step.schedule.name, step}}, exports, command);
+  write_exports({{step.schedule->name, step}}, exports, command);
 }
 
 }  // namespace bubblescope

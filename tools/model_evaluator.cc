@@ -59,7 +59,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
   ScheduleRequest request = request_of(def, fitting);
   if (def.reads_costs) request.stage_costs = unordered.costs;
   ordered_.reset();
-  Schedule schedule = build_schedule(def, std::move(request));
+  ValidSchedule schedule = build_schedule(def, std::move(request));
   std::variant<Program, Deadlock> program = lower(schedule, lowering_of(schedule, options));
   return ordered_.emplace(Ordered{configuration.schedule, configuration.shape, std::move(schedule),
                                   std::move(program)});
@@ -89,7 +89,7 @@ const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configura
     if (none)
       dealt_->refused.refusal = fmt::format(
           "{} layers cannot be dealt to {} stages by --split {}", here.model.layers,
-          ordered.schedule.stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
+          ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
     dealt_->refused.refusal = error.what();
@@ -112,12 +112,12 @@ Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
 
 Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       const LayerCounts& layers) const {
-  const Schedule& schedule = ordered_->schedule;
+  const ValidSchedule& schedule = ordered_->schedule;
   const auto& program = std::get<Program>(ordered_->program);
   ModelOnDevices here = planner_.on(configuration);
   here.parallel.layers_of_stage = layers;
   const Models models = placed_models(
-      here, schedule, uniform_memory(schedule.shape, planner_.options_of(configuration).memory));
+      here, schedule, uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
   const Timeline timeline = simulate(program, price(program, models.costs));
   const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory);
   Plan plan = with_rates(summarize(configuration, report), here);

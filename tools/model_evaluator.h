@@ -28,7 +28,7 @@ class ModelEvaluator {
   struct Ordered {
     std::string name;
     Shape asked;
-    Schedule schedule;
+    ValidSchedule schedule;
     std::variant<Program, Deadlock> program;
   };
 

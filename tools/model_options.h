@@ -27,7 +27,8 @@ struct ModelOptions {
   double tensor_exposed = 1;
   double message_exposed = 0;
   double accumulation_bytes = 0;
-  std::string keep_free = "0";  ///< of a device's memory: bytes, or "5%"
+  std::string keep_free = "0";               ///< of a device's memory: bytes, or "5%"
+  std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, once read_inputs() did it
 
   bool given() const { return !model.empty(); }
 };

@@ -19,7 +19,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 constexpr const char* kCostHeading = "Costs";
 constexpr const char* kMemoryHeading = "Memory";
 

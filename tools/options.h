@@ -17,9 +17,13 @@
 #include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
+#include "traces/cost_file.h"
 #include "traces/megatron_layout.h"
 
 namespace bubblescope {
+
+/// The most micro-batches that a step may have.
+inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 
 /// Which schedule, in which shape, by whose rules.
 struct ShapeOptions {
@@ -45,6 +49,7 @@ struct CostOptions {
   bool any_uniform = false;               ///< whether a cost flag was given at all
   bool any_update = false;                ///< whether a flag says how the step ends
   std::string file;                       ///< --costs; empty where not given
+  std::optional<CostFile> content;        ///< of that file, once read_inputs() has read it
   std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;
 };

@@ -34,7 +34,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
   options.shape.ranks = stages;
   options.shape.microbatches = microbatches;
   const Step step = predict(name, options);
-  if (step.schedule.rank_of_stage != loop_placement(stages, 1))
+  if (step.schedule->rank_of_stage != loop_placement(stages, 1))
     throw Error(
         fmt::format("--schedule {} has not one stage per rank; name one that has, such as "
                     "1f1b",

@@ -136,6 +136,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   if (configurations.size() > kMostConfigurations)
     throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
                             configurations.size(), kMostConfigurations));
+  options.predict = read_inputs(std::move(options.predict), {});
   const WhatIf what_if(options.predict, options.whole_model);
   const auto make_evaluate = [&]() -> Evaluate {
     return [&](const Configuration& which) { return what_if.evaluate(which); };

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <utility>
 #include <variant>
@@ -48,7 +47,12 @@ std::int32_t microbatches_of(const PredictOptions& options, const std::string& s
   const Parallelism& parallel = options.model.parallel;
   const std::int64_t samples = std::int64_t{parallel.data} * parallel.micro_batch_size;
   const std::int64_t microbatches = batch / samples;
-  if (batch % samples != 0 || microbatches > std::numeric_limits<std::int32_t>::max())
+  if (microbatches > kMaxMicrobatches)
+    throw Error(
+        fmt::format("--global-batch-size {} makes {} micro-batches of {} sample(s), the "
+                    "limit is {}; give at most {}",
+                    batch, microbatches, samples, kMaxMicrobatches, kMaxMicrobatches * samples));
+  if (batch % samples != 0)
     throw Error(
         fmt::format("--global-batch-size {} is no multiple of --dp {} times "
                     "--micro-batch-size {}; give {}, or -m",
@@ -96,7 +100,7 @@ std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOpt
   const CostOptions& cost = options.cost;
   if (options.model.given()) return model_step(model_of(options), unordered).costs;
   if (!options.shape.layout.empty()) return layout_costs(unordered, options);
-  if (!cost.file.empty()) return costs_before_order(read_cost_file(cost.file), shape);
+  if (!cost.file.empty()) return costs_before_order(cost_file_of(cost), shape);
   if (cost.network) return flag_models(cost.uniform, cost.network, unordered).costs;
   return {};
 }
@@ -233,15 +237,22 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   return request;
 }
 
-Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  Schedule schedule;
+namespace {
+
+std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
+                                                           const PredictOptions& options) {
   if (is_schedule_file(name_or_path)) {
-    schedule = read_schedule(name_or_path);
+    Schedule schedule = read_schedule(name_or_path);
     expect_agreement(schedule, options, name_or_path);
-  } else {
-    const ScheduleDef& def = find_schedule(name_or_path);
-    schedule = build_schedule(def, request_of(def, options));
+    return validate_schedule(std::move(schedule));
   }
+  const ScheduleDef& def = find_schedule(name_or_path);
+  return build_schedule(def, request_of(def, options));
+}
+
+/// What the flags add to any schedule.
+ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path,
+                         const PredictOptions& options) {
   const MovesOptions& moves = options.moves;
   // A model's backward has the recomputation in it.
   if (!moves.recompute.empty() && !options.model.given())
@@ -253,33 +264,35 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return shard_stages(std::move(schedule));
 }
 
-/// One source for every time, so that nobody wonders which of two was taken.
-void expect_one_cost_source(const PredictOptions& options) {
-  const CostOptions& cost = options.cost;
-  const bool has_layout = !options.shape.layout.empty();
-  const bool has_file = !cost.file.empty();
-  constexpr const char* kCostFlags =
-      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard and "
-      "--norm";
-  if (cost.network && (options.model.given() || has_layout))
-    throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
-  if (options.model.given() && (cost.any_uniform || has_file))
-    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
-  if (has_file && has_layout)
-    throw Error("--costs has the times of every stage; leave --layout out");
-  if (has_file && cost.network)
-    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
-  if (has_file && cost.any_uniform)
-    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
+bool has_moves(const PredictOptions& options) {
+  return !options.moves.recompute.empty() || options.moves.offload || options.shape.sharded;
 }
 
-Models load_models(const Schedule& schedule, const PredictOptions& options) {
+ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> validated) {
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    refuse(invalid->schedule, invalid->problems);
+  return std::get<ValidSchedule>(std::move(validated));
+}
+
+}  // namespace
+
+std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
+                                                           const PredictOptions& options) {
+  std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options);
+  if (!has_moves(options)) return loaded;
+  return with_moves(valid_or_refused(std::move(loaded)), name_or_path, options);
+}
+
+ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options) {
+  return valid_or_refused(load_schedule(name_or_path, options));
+}
+
+Models load_models(const ValidSchedule& schedule, const PredictOptions& options) {
   expect_one_cost_source(options);
   const CostOptions& cost = options.cost;
-  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.uniform.per);
+  MemoryModel memory = uniform_memory(schedule->shape, options.memory, cost.uniform.per);
   if (options.model.given()) return placed_models(model_of(options), schedule, std::move(memory));
-  if (!cost.file.empty())
-    return file_models(read_cost_file(cost.file), schedule, std::move(memory));
+  if (!cost.file.empty()) return file_models(cost_file_of(cost), schedule, std::move(memory));
   Models models;
   if (!options.shape.layout.empty()) {
     models.costs = layout_costs(schedule, options);
@@ -301,29 +314,24 @@ std::optional<Traffic> find_traffic(const Program& program, const Models& models
   return with_company(std::move(traffic), program, *models.contention);
 }
 
-Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
-  Problems problems = validate_ops(schedule);
-  if (problems.empty()) problems = validate_collectives(schedule);
-  if (problems.empty()) problems = validate_messages(schedule);
-  if (!problems.empty()) refuse(schedule, problems);
+Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
     if (options.mode == P2pMode::kDataflow)
       refuse(schedule, {deadlock_problem(schedule, *deadlock)});
     throw Error(Fault::kProblem,
-                fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule.name,
+                fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule->name,
                             to_string(options.mode, options.eager_slots), to_string(*deadlock)));
   }
   return std::get<Program>(std::move(lowered));
 }
 
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
-  return predict(load_schedule(name_or_path, options), options);
+  return predict(load_valid_schedule(name_or_path, options), options);
 }
 
-Step predict(Schedule schedule, const PredictOptions& options) {
-  Step step;
-  step.schedule = std::move(schedule);
+Step predict(ValidSchedule schedule, const PredictOptions& options) {
+  Step step{std::move(schedule)};
   step.program = lower_or_explain(step.schedule, lowering_of(step.schedule, options));
   step.models = load_models(step.schedule, options);
   step.durations =

@@ -91,7 +91,8 @@ int run_run(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   expect_folder(training_file);
-  const Schedule schedule = load_schedule(name, options);
+  options = read_inputs(std::move(options), {name});
+  const ValidSchedule schedule = load_valid_schedule(name, options);
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);

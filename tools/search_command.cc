@@ -262,8 +262,9 @@ int run_search(const Arguments& arguments) {
   expect_searchable(options);
   options.predict.cost.any_update = true;  // a model's step, too, ends with the gradients
   if (output) expect_native(*output);
+  options.predict = read_inputs(std::move(options.predict), {});
   const FoundSchedule found = find(options);
-  const Step step = predict(found.schedule, options.predict);
+  const Step step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
   if (step.models.placed)
     comment_on_model(*step.models.placed, step.report, options.predict.model.explain);

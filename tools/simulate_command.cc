@@ -65,6 +65,7 @@ int run_simulate(const Arguments& arguments) {
   warn_without_noise(app, options.noise);
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
+  options = read_inputs(std::move(options), {schedule});
   const Step step = predict(schedule, options);
   warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && format == "csv")

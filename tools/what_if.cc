@@ -81,7 +81,7 @@ WhatIf::WhatIf(PredictOptions options, bool whole_model)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options_.cost.any_uniform || whole_model)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b, --p2p and --total-* out");
-  file_ = read_cost_file(options_.cost.file);
+  file_ = cost_file_of(options_.cost);
   options_.cost.file.clear();
 }
 
@@ -111,7 +111,7 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   ScheduleRequest request = request_of(def, fitted(options_of(configuration), def));
   if (file_ && def.reads_costs) request.stage_costs = costs_before_order(*file_, request.shape);
-  Lowered lowered{build_schedule(def, std::move(request)), {}};
+  Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
@@ -119,10 +119,10 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   return lowered;
 }
 
-Models WhatIf::models_of(const Schedule& schedule, const Configuration& configuration) const {
+Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
   const PredictOptions options = options_of(configuration);
   const UniformCost& cost = options.cost.uniform;
-  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.per);
+  MemoryModel memory = uniform_memory(schedule->shape, options.memory, cost.per);
   if (file_) return file_models(*file_, schedule, std::move(memory));
   Models models = flag_models(cost, options.cost.network, schedule);
   models.memory = std::move(memory);

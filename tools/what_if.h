@@ -36,14 +36,13 @@ class WhatIf {
   /// one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// The whole walk: build, lower, simulate, analyze. The orders of registered schedules are legal
-  /// by their tests, so they are not validated here.
+  /// The whole walk: build, lower, simulate, analyze.
   Outcome evaluate(const Configuration& configuration) const;
 
   /// A configuration's order and program, to be timed under several costs.
   struct Lowered {
-    Schedule schedule;
-    Program program;
+    ValidSchedule schedule;
+    Program program = {};
   };
   /// Throws Error where it cannot be built.
   Lowered lower_plan(const Configuration& configuration) const;
@@ -56,7 +55,7 @@ class WhatIf {
 
  private:
   PredictOptions options_of(const Configuration& configuration) const;
-  Models models_of(const Schedule& schedule, const Configuration& configuration) const;
+  Models models_of(const ValidSchedule& schedule, const Configuration& configuration) const;
 
   PredictOptions options_;
   bool whole_model_;

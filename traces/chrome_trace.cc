@@ -103,7 +103,7 @@ class ChromeTrace {
     const BubbleReport& report = recording_.report;
     nlohmann::ordered_json data{{"tool", "bubblescope " BUBBLESCOPE_VERSION},
                                 {"source", timeline_.source},
-                                {"schedule", recording_.schedule.name},
+                                {"schedule", recording_.schedule->name},
                                 {"pp", report.shape.ranks},
                                 {"vpp", report.shape.chunks},
                                 {"microbatches", report.shape.microbatches},
@@ -161,7 +161,7 @@ class ChromeTrace {
         "\"critical\":{}",
         to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
         recording_.report.slack[id], static_cast<bool>(critical_[id]));
-    if (recording_.schedule.shape.slices > 1) print(",\"slice\":{}", op.slice);
+    if (recording_.schedule->shape.slices > 1) print(",\"slice\":{}", op.slice);
     const bool receives = is_recv(op.kind);
     if (is_message(op.kind))
       print(",\"Src Rank\":{},\"Dst Rank\":{}", receives ? instruction.peer : instruction.rank,
@@ -186,7 +186,7 @@ class ChromeTrace {
 
   void write_counter(const MemoryPoint& point) {
     const Micros time(point.time);
-    const double chunks = chunks_of(point.held, recording_.schedule.shape);
+    const double chunks = chunks_of(point.held, recording_.schedule->shape);
     print(
         ",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held "
         "activations\",\"args\":{{\"chunks\":{}}}}}",

@@ -109,10 +109,10 @@ class DotGraph {
   }
 
   std::string write() && {
-    print("digraph \"{}\" {{\n", escape_dot(recording_.schedule.name));
+    print("digraph \"{}\" {{\n", escape_dot(recording_.schedule->name));
     print("  layout=nop2 rankdir=LR labelloc=t fontname=\"Helvetica\" fontsize=16\n");
-    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(recording_.schedule.name),
-          shape_text(recording_.schedule.shape), short_text(recording_.report.makespan));
+    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(recording_.schedule->name),
+          shape_text(recording_.schedule->shape), short_text(recording_.report.makespan));
     print(
         "  node [shape=box style=filled fixedsize=true fontname=\"Helvetica\" fontsize=11 "
         "penwidth=0.6]\n");

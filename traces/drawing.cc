@@ -123,7 +123,7 @@ class TimelineDrawing {
     const int label_width =
         static_cast<int>(fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
     const auto name_length = static_cast<int>(fmt::formatted_size(
-        "{}{}", options.colour ? "" : "F", recording.schedule.shape.microbatches - 1));
+        "{}{}", options.colour ? "" : "F", recording.schedule->shape.microbatches - 1));
     const std::vector<CopyLane> copies = shown_copies();
     const Room room{std::max(options.width, kLeastWidth) - label_width,
                     static_cast<int>(ranks_.size() + copies.size()), name_length};
@@ -151,11 +151,11 @@ class TimelineDrawing {
  private:
   const Op& op(InstructionId id) const { return recording_.program.instructions[id].op; }
 
-  std::int32_t slices() const { return recording_.schedule.shape.slices; }
+  std::int32_t slices() const { return recording_.schedule->shape.slices; }
 
   std::string title() const {
-    return fmt::format("{}: {}, {}\n", recording_.schedule.name,
-                       shape_text(recording_.schedule.shape), recording_.timeline.source);
+    return fmt::format("{}: {}, {}\n", recording_.schedule->name,
+                       shape_text(recording_.schedule->shape), recording_.timeline.source);
   }
 
   std::string axis(int begin, int end) const {
@@ -253,7 +253,7 @@ class TimelineDrawing {
     if (palette_.chunks() > 1)
       entries.push_back(
           fmt::format("{}: {}", colour ? "lighter" : "lower case",
-                      recording_.schedule.pipelines > 1 ? "second pipeline" : "odd chunk"));
+                      recording_.schedule->pipelines > 1 ? "second pipeline" : "odd chunk"));
     return wrap(entries, "", "  ", std::max(options_.width, kLeastWidth)) + notes();
   }
 

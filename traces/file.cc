@@ -194,7 +194,7 @@ void write_file(const std::string& path, std::string_view content) {
 Schedule read_schedule(const std::string& path) {
   const std::string text = read_file(path);
   const std::string file = path == "-" ? "stdin" : path;
-  if (is_timeline(text)) return parse_timeline(text, file).schedule;
+  if (is_timeline(text)) return std::move(parse_timeline(text, file).schedule).take();
   std::string readable;
   for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all()) {
     if (format.recognize && format.recognize(text)) return format.read(text, file);

@@ -14,6 +14,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -26,7 +27,7 @@ struct MadeWith {
 
 /// All that is known of one step, for formats that show it.
 struct Recording {
-  const Schedule& schedule;
+  const ValidSchedule& schedule;
   const Program& program;
   const Timeline& timeline;
   const BubbleReport& report;
@@ -35,7 +36,7 @@ struct Recording {
 
 /// A schedule with its program and what each instruction costs.
 struct PricedSchedule {
-  const Schedule& schedule;
+  const ValidSchedule& schedule;
   const Program& program;
   const std::vector<Nanos>& durations;
 };
@@ -51,7 +52,7 @@ struct ScheduleFormat {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;
-  /// Empty where the format also holds costs.
+  /// Writes any schedule, legal or not. Empty where only legal ones can be written.
   std::function<std::string(const Schedule&)> write;
   /// Reads it back; empty where a format is only written. Throws Error: file, row, column, text.
   std::function<Schedule(std::string_view text, const std::string& file)> read;
@@ -60,6 +61,8 @@ struct ScheduleFormat {
   bool for_runtimes = false;  ///< a runtime will load it: only legal schedules are written
   /// For formats that hold costs. One part without suffix, or several files.
   std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
+  /// For formats that say what follows from a legal schedule, such as its messages.
+  std::function<std::string(const ValidSchedule&)> write_valid = {};
 };
 
 /// One of the steps that a file shows.

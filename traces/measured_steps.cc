@@ -96,7 +96,7 @@ void number_microbatches(std::vector<ObservedOp>& computes) {
 struct DraftStep {
   MeasuredStep step;                           ///< with the times of its compute ops
   std::vector<std::vector<ObservedOp>> lanes;  ///< [rank], in order
-  std::vector<ObservedOp> messages;
+  std::vector<ObservedOp> messages = {};
 };
 
 /// What had to be corrected in all steps together.
@@ -114,15 +114,13 @@ class StepBuilder {
   DraftStep order(std::string label, StepOps ops, std::int32_t ranks) {
     std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
     number_microbatches(ops.computes);
-    DraftStep draft;
-    draft.lanes.resize(static_cast<std::size_t>(ranks));
-    for (const ObservedOp& observed : ops.computes)
-      draft.lanes[observed.recorder].push_back(observed);
-    for (std::vector<ObservedOp>& lane : draft.lanes) cut_overlaps(lane);
+    std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
+    for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
+    for (std::vector<ObservedOp>& lane : lanes) cut_overlaps(lane);
+    ValidSchedule schedule = order_of(lanes, label);
+    DraftStep draft{{std::move(label), std::move(schedule)}, std::move(lanes)};
     draft.messages = std::move(ops.messages);
-    draft.step.label = std::move(label);
     draft.step.timeline.source = trace_.source;
-    draft.step.schedule = order_of(draft.lanes, draft.step.label);
     draft.step.program = lower_measured(draft.step.schedule, draft.step.label);
     time_computes(draft);
     return draft;
@@ -162,8 +160,8 @@ class StepBuilder {
     return label.empty() ? file : file + ": " + label;
   }
 
-  Schedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
-                    const std::string& label) const {
+  ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
+                         const std::string& label) const {
     std::vector<RankOrder> lists;
     for (const std::vector<ObservedOp>& lane : lanes) {
       RankOrder& list = lists.emplace_back();
@@ -173,14 +171,14 @@ class StepBuilder {
         infer_schedule(trace_.source, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
           return fmt::format("{}: rank {}, op {}", where(label), rank, cell);
         });
-    const Problems problems = validate_ops(schedule);
-    if (!problems.empty())
+    auto validated = validate_schedule(std::move(schedule));
+    if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
       throw Error(fmt::format("{}: this is no whole step of a pipeline: {}", where(label),
-                              problems[0].message));
-    return schedule;
+                              invalid->problems[0].message));
+    return std::get<ValidSchedule>(std::move(validated));
   }
 
-  Program lower_measured(const Schedule& schedule, const std::string& label) const {
+  Program lower_measured(const ValidSchedule& schedule, const std::string& label) const {
     std::variant<Program, Deadlock> lowered = lower(schedule);
     if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
       throw Error(fmt::format(
@@ -266,7 +264,7 @@ std::map<StepKey, DraftStep> order_whole(std::map<StepKey, StepOps> steps, StepB
 
 /// The last stage has nobody to send to, unless the trace of a further rank is missing.
 std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
-  const std::int32_t last = draft.step.schedule.stages() - 1;
+  const std::int32_t last = draft.step.schedule->stages() - 1;
   const auto leads_on = [&](const ObservedOp& message) {
     const OpKind kind = message.op.kind;
     return !message.chunk && message.numbered && message.op.stage == last &&
@@ -297,9 +295,29 @@ std::optional<std::string> tell_disorder(const MeasuredStep& step) {
   return {};
 }
 
+/// Clocks may begin anywhere, but the ops of one trace lie within days.
+void expect_times(const ObservedTrace& trace) {
+  constexpr Nanos kLongestTrace = Nanos{100} * 24 * 3600 * 1'000'000'000;
+  if (trace.ops.empty()) return;
+  const Nanos origin = trace.ops.front().start;
+  const auto is_near = [origin](Nanos time) {
+    Nanos apart = 0;
+    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kLongestTrace &&
+           apart >= -kLongestTrace;
+  };
+  for (const ObservedOp& observed : trace.ops)
+    if (!is_near(observed.start) || !is_near(observed.end))
+      throw Error(
+          fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
+                      "correct its times, or leave it out",
+                      trace.recorders.at(static_cast<std::size_t>(observed.recorder)).where,
+                      to_string(observed.op), observed.start, observed.end, origin));
+}
+
 }  // namespace
 
 std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
+  expect_times(trace);
   std::vector<MeasuredStep> built = std::move(trace.steps);
   for (const MeasuredStep& step : built)
     if (std::optional<std::string> disorder = tell_disorder(step))
@@ -321,7 +339,7 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
   if (drafts.size() < count)
     trace.notes.push_back(
         fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
-                    count - drafts.size(), drafts.begin()->second.step.schedule.op_count()));
+                    count - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
   if (std::optional<std::string> missing = tell_missing_rank(drafts.begin()->second))
     trace.notes.push_back(*std::move(missing));
   if (corrections.cut > 0)

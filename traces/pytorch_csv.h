@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -23,6 +24,6 @@ std::string write_pytorch_csv(const Schedule& schedule);
 
 /// All messages, too: those of `posted`, or where it has none, PyTorch's own (post_messages).
 /// Throws Error as above, and for schedules that are not legal or wait for themselves.
-std::string write_pytorch_csv_comms(const Schedule& schedule);
+std::string write_pytorch_csv_comms(const ValidSchedule& schedule);
 
 }  // namespace bubblescope

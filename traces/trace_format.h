@@ -11,15 +11,16 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
 /// One step of one pipeline, whole: what `analyze` works on.
 struct MeasuredStep {
   std::string label;  ///< "dp 0 step 23"; empty where a file holds one step only
-  Schedule schedule;
-  Program program;
-  Timeline timeline;
+  ValidSchedule schedule;
+  Program program = {};
+  Timeline timeline = {};
 };
 
 /// Who recorded ops: one rank of a pipeline.

@@ -35,16 +35,16 @@ std::vector<std::int64_t> first_layers(const LayerCounts& counts) {
 
 }  // namespace
 
-LayerDealer::LayerDealer(const ModelOnDevices& on, const Schedule& schedule)
+LayerDealer::LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule)
     : on_(on),
       schedule_(schedule),
-      stages_(schedule.stages_per_pipeline()),
+      stages_(schedule->stages_per_pipeline()),
       loads_(on, stages_),
-      stages_of_rank_(static_cast<std::size_t>(schedule.shape.ranks)),
+      stages_of_rank_(static_cast<std::size_t>(schedule->shape.ranks)),
       ranks_of_stage_(static_cast<std::size_t>(stages_)) {
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
-    for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
-      const std::int32_t rank = schedule.rank_of_stage[static_cast<std::size_t>(stage)] + replica;
+  for (std::int32_t stage = 0; stage < schedule->stages(); ++stage)
+    for (std::int32_t replica = 0; replica < schedule->replicas(stage); ++replica) {
+      const std::int32_t rank = schedule->rank_of_stage[static_cast<std::size_t>(stage)] + replica;
       stages_of_rank_[static_cast<std::size_t>(rank)].push_back(stage % stages_);
       ranks_of_stage_[static_cast<std::size_t>(stage % stages_)].push_back(rank);
     }

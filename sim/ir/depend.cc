@@ -37,7 +37,7 @@ std::optional<Made> carried_by(const Schedule& schedule, const Op& message) {
   const std::int32_t from = is_send(message.kind) ? message.stage : message.stage - step;
   if (from < 0 || from >= schedule.stages()) return std::nullopt;
   if (message.microbatch < 0 || message.microbatch >= schedule.shape.microbatches ||
-      message.slice >= schedule.shape.slices)
+      message.slice < 0 || message.slice >= schedule.shape.slices)
     return std::nullopt;
   const Made made{forward ? Product::kActivation : Product::kGradient, from, message.microbatch,
                   message.slice};

@@ -88,7 +88,7 @@ bool posts_collectives(const Schedule& schedule) {
   });
 }
 
-std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule,
+std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
                                                   const Program& program) {
   return PostedCollectives(schedule, program).run();
 }

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "sim/ir/program.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -20,6 +21,7 @@ bool posts_collectives(const Schedule& schedule);
 
 /// `program` is what lower() makes of the schedule otherwise. The cells must be sound
 /// (validate_collectives).
-std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule, const Program& program);
+std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
+                                                  const Program& program);
 
 }  // namespace bubblescope

@@ -88,7 +88,7 @@ Instruction end_of_message(const PostedStep& step, const Program& dataflow, std:
   return {step.op, lane, message.peer, message.rank, role};
 }
 
-std::vector<PostedSteps> find_steps(const Schedule& schedule, const Program& dataflow,
+std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program& dataflow,
                                     const std::vector<RankOrder>& posted) {
   StepSearch search(schedule, dataflow);
   std::vector<PostedSteps> steps;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/ir/program.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -22,7 +23,7 @@ Instruction end_of_message(const PostedStep& step, const Program& dataflow, std:
 
 /// Finds every posted op, [rank]. Cells that neither compute nor send nor receive are left out.
 /// Throws Error for an op or a message that the Program lacks, or that was not posted at both ends.
-std::vector<PostedSteps> find_steps(const Schedule& schedule, const Program& dataflow,
+std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program& dataflow,
                                     const std::vector<RankOrder>& posted);
 
 }  // namespace bubblescope

@@ -97,12 +97,14 @@ RankOrder add_reductions(const RankOrder& order) {
   return cells;
 }
 
-Schedule shard_stages(Schedule schedule) {
+ValidSchedule shard_stages(ValidSchedule given) {
+  Schedule schedule = std::move(given).take();
   schedule.posted.clear();
   for (const RankOrder& order : schedule.order) schedule.posted.push_back(add_unshards(order));
-  if (schedule.pipelines > 1 || !schedule.weights.empty()) return schedule;
-  for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
-  return schedule;
+  const bool reduces_elsewhere = schedule.pipelines > 1 || !schedule.weights.empty();
+  if (!reduces_elsewhere)
+    for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
+  return require_valid(std::move(schedule));
 }
 
 }  // namespace bubblescope

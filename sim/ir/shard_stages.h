@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -22,7 +22,7 @@ RankOrder add_reductions(const RankOrder& order);
 
 /// Both, as `posted` of the schedule; its idle cells are left out, as there. Where two pipelines'
 /// replicas reduce together, or every update by itself, reductions are no affair of one rank's
-/// cells, and left to --grad-reduction.
-Schedule shard_stages(Schedule schedule);
+/// cells, and left to --grad-reduction. The result is validated again.
+ValidSchedule shard_stages(ValidSchedule schedule);
 
 }  // namespace bubblescope

@@ -70,7 +70,7 @@ std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleR
   return reasons;
 }
 
-Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
   if (request.shape.slices == 1) request.shape.slices = def.implied_slices;
   const std::vector<std::string> reasons = refuse_schedule(def, request);
@@ -84,7 +84,7 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   Schedule schedule = def.build(request);
   schedule.name = def.name;
   schedule.shape = request.shape;
-  return schedule;
+  return require_valid(std::move(schedule));
 }
 
 std::string to_string(Profile profile) { return name_of(kProfiles, profile); }

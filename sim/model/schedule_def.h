@@ -14,6 +14,7 @@
 #include "sim/ir/named.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
 
@@ -95,8 +96,8 @@ using ScheduleRegistrar = Registrar<ScheduleDef>;
 const ScheduleDef& find_schedule(const std::string& name);
 
 /// Fills in the implied chunks, refuses what cannot be (Error, Fault::kProblem, with every reason)
-/// and builds the rest.
-Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
+/// builds the rest and validates it.
+ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
 
 /// "pytorch" and so on; empty for none.
 std::string to_string(Profile profile);

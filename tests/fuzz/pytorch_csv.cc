@@ -14,8 +14,9 @@ namespace {
 using namespace bubblescope;
 
 void expect_round_trip(const Schedule& schedule) {
-  const std::string text =
-      posts_messages(schedule) ? write_pytorch_csv_comms(schedule) : write_pytorch_csv(schedule);
+  const std::string text = posts_messages(schedule)
+                               ? write_pytorch_csv_comms(require_valid(schedule))
+                               : write_pytorch_csv(schedule);
   if (read_pytorch_csv(text, "fuzz.csv") == schedule) return;
   std::fprintf(stderr, "another schedule came back from:\n%s", text.c_str());
   std::abort();

@@ -10,6 +10,7 @@
 #include "sim/ir/shard_stages.h"
 #include "tests/golden/reference_data.h"
 #include "tests/golden/sha256.h"
+#include "tests/support/as_written.h"
 #include "traces/pytorch_csv.h"
 #include "traces/text_schedule.h"
 
@@ -36,7 +37,7 @@ TEST_P(Lowering, IsThatOfPyTorch) {
   for (std::string line; std::getline(file, line);) {
     const auto golden = nlohmann::json::parse(line);
     if (!golden.contains("ops")) continue;
-    std::string lowered = write_pytorch_csv_comms(shard_stages(schedule_of(golden)));
+    std::string lowered = write_pytorch_csv_comms(shard_stages(require_valid(schedule_of(golden))));
     lowered.pop_back();
     EXPECT_EQ(sha256(lowered), golden["lowered_sha256"])
         << "p " << golden["p"] << ", v " << golden["v"] << ", m " << golden["m"] << "\n"

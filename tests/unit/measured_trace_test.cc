@@ -4,6 +4,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/replay.h"
 #include "sim/ir/error.h"
+#include "tests/support/as_written.h"
 #include "traces/chrome_events.h"
 #include "traces/measured_steps.h"
 
@@ -169,8 +170,8 @@ TEST(MeasuredTrace, ChunksAreStagesAroundTheRanks) {
       events.slice("forward-compute", 0, rank, time++ * 10, 10, step_args(1, 0, chunk));
   const std::vector<MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].schedule.shape.chunks, 2);
-  EXPECT_EQ(steps[0].schedule.order[1], (RankOrder{forward(1, 0), forward(3, 0)}));
+  EXPECT_EQ(steps[0].schedule->shape.chunks, 2);
+  EXPECT_EQ(steps[0].schedule->order[1], (RankOrder{forward(1, 0), forward(3, 0)}));
 }
 
 TEST(MeasuredTrace, ASplitBackwardIsInputAndWeightGradient) {
@@ -181,7 +182,7 @@ TEST(MeasuredTrace, ASplitBackwardIsInputAndWeightGradient) {
       .slice("backward-wgrad-compute", 0, 0, 20, 5, step_args(1, 0));
   const std::vector<MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].schedule.order[0],
+  EXPECT_EQ(steps[0].schedule->order[0],
             (RankOrder{forward(0, 0), input_grad(0, 0), weight_grad(0, 0)}));
 }
 
@@ -208,8 +209,8 @@ TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
   ASSERT_EQ(steps.size(), 1u);
   const MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "kineto");
-  EXPECT_EQ(step.schedule.order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
-  EXPECT_EQ(step.schedule.order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
+  EXPECT_EQ(step.schedule->order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
+  EXPECT_EQ(step.schedule->order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
   EXPECT_EQ(step.timeline.start[0], 0);
   EXPECT_EQ(step.timeline.end[0], 12'000);  // on both streams
 }

@@ -11,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
+#include "tests/support/as_written.h"
 #include "tools/models.h"
 
 namespace bubblescope {
@@ -279,11 +280,11 @@ TEST(ModelCopies, TakeTheLinkToWhereActivationsAreKept) {
   request.shape = shape_of(4, 8);
   Schedule schedule = build_schedule(find_schedule("bpipe"), request);
   const Bytes kept = model_step(on, schedule).activation_bytes[1].forward;
-  const CostModel to_partner = placed_models(on, schedule, {}).costs;
+  const CostModel to_partner = placed_models(on, require_valid(schedule), {}).costs;
   EXPECT_EQ(to_partner.stages[1].evict, 500 + kept);
   EXPECT_EQ(to_partner.stages[1].load, 500 + kept);
   schedule.keeper_of_rank = kept_by_host(4);
-  EXPECT_EQ(placed_models(on, schedule, {}).costs.stages[1].evict, 700 + 2 * kept);
+  EXPECT_EQ(placed_models(on, require_valid(schedule), {}).costs.stages[1].evict, 700 + 2 * kept);
 }
 
 }  // namespace

@@ -86,8 +86,8 @@ TEST(Nsys, OpsRunFromTheFirstToTheLastOfTheirKernels) {
   ASSERT_EQ(steps.size(), 1u);
   const MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "nsys");
-  EXPECT_EQ(step.schedule.order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
-  EXPECT_EQ(step.schedule.order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
+  EXPECT_EQ(step.schedule->order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
+  EXPECT_EQ(step.schedule->order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
   EXPECT_EQ(step.timeline.start[0], 0);
   EXPECT_EQ(step.timeline.end[0], 40);
   EXPECT_TRUE(trace.notes.empty());

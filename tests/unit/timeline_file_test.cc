@@ -6,6 +6,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
+#include "tests/support/as_written.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "traces/format.h"
@@ -16,13 +17,12 @@ namespace {
 
 TimelineFile read(const std::string& text) { return parse_timeline(text, "f.json"); }
 
-TimelineFile time(Schedule schedule, Overlap overlap = Overlap::kAtomic) {
-  TimelineFile step;
+TimelineFile time(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) {
+  TimelineFile step{require_valid(schedule)};
   step.program = std::get<Program>(lower(schedule, {overlap}));
   UniformCost cost;
   cost.message = 100'000;
   step.timeline = simulate(step.program, spread(cost, schedule));
-  step.schedule = std::move(schedule);
   return step;
 }
 
@@ -69,7 +69,7 @@ TEST(TimelineFile, RoundTripsRandomSchedulesInEveryOverlapMode) {
     if (std::holds_alternative<Deadlock>(lower(schedule, {overlap}))) continue;
     const TimelineFile step = time(schedule, overlap);
     const TimelineFile again = read(write(step));
-    ASSERT_TRUE(again.schedule == step.schedule) << "seed " << seed;
+    ASSERT_TRUE(again.schedule.get() == step.schedule.get()) << "seed " << seed;
     ASSERT_EQ(write(again), write(step)) << "seed " << seed;
     ASSERT_EQ(simulate(again.program, spread({}, schedule)).end,
               simulate(step.program, spread({}, schedule)).end)

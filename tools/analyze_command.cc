@@ -15,6 +15,7 @@
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
 #include "traces/iterations.h"
 #include "traces/measured_steps.h"
@@ -186,7 +187,7 @@ int run_analyze(const Arguments& arguments) {
   write_exports(analysis.shown, exports, command_line("analyze", arguments));
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
-  fmt::print("{}", print_report(analysis, format, draw));
+  show("{}", print_report(analysis, format, draw));
   return report_failures(gate, metrics) ? 1 : 0;
 }
 

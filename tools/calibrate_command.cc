@@ -12,6 +12,7 @@
 #include "tools/calibrate_messages.h"
 #include "tools/exports.h"
 #include "tools/measure.h"
+#include "tools/say.h"
 #include "traces/company_entry.h"
 #include "traces/cost_file.h"
 #include "traces/format.h"
@@ -134,8 +135,7 @@ Json measure_costs(const Request& request, const Processes& processes) {
     measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;
     if (breakdown) throw Error(breakdown->fault, name + ": " + breakdown->message);
-    if (processes.speaks())
-      fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
+    if (processes.speaks()) say("measured {} step(s) of {}\n", request.run.steps, name);
   }
   const std::vector<Observation> observations = observations_of(measurements);
   const Schedule& schedule = measurements[0].step.schedule;
@@ -184,7 +184,9 @@ int run_calibrate(const Arguments& arguments) {
   if (session.processes().speaks())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
   const Json costs = measure_costs(request, session.processes());
-  if (session.processes().speaks()) write_and_say(output, costs.dump(1) + "\n");
+  if (session.processes().speaks())
+    write_and_say(output,
+                  costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "traces/drawing.h"
 
 namespace bubblescope {
@@ -132,38 +133,38 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
-  fmt::print("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
+  show("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
   if (schedule != nullptr) {
-    fmt::print("{}", draw_grid(*schedule, verdict.problems));
+    show("{}", draw_grid(*schedule, verdict.problems));
   } else {
-    fmt::print("  {}\n", verdict.problems[0].message);
+    show("  {}\n", verdict.problems[0].message);
   }
 }
 
 void print_modes(const Verdict& verdict, const LowerOptions& options) {
   for (const ModeVerdict& mode : verdict.modes) {
     const std::string name = to_string(mode.mode, options.eager_slots);
-    fmt::print("  {:<16} {}\n", name,
-               mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
+    show("  {:<16} {}\n", name,
+         mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
   }
-  fmt::print("  eager slots needed: {}\n",
-             verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+  show("  eager slots needed: {}\n",
+       verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
 }
 
 void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
-  fmt::print("{}: legal\n", verdict.name);
+  show("{}: legal\n", verdict.name);
   print_modes(verdict, options);
-  fmt::print("  activations held at the peak, rank by rank:");
-  for (const Peak& peak : verdict.peaks) fmt::print(" {:g}", peak.activations);
-  fmt::print("\n");
-  for (const Problem& problem : verdict.over_cap) fmt::print("  {}\n", problem.message);
+  show("  activations held at the peak, rank by rank:");
+  for (const Peak& peak : verdict.peaks) show(" {:g}", peak.activations);
+  show("\n");
+  for (const Problem& problem : verdict.over_cap) show("  {}\n", problem.message);
   if (verdict.suggested_mode.empty()) return;
   if (!verdict.suggestion) {
-    fmt::print("no suggestion for {}: no other places of receives that were tried are better\n",
-               verdict.suggested_mode);
+    show("no suggestion for {}: no other places of receives that were tried are better\n",
+         verdict.suggested_mode);
   } else {
-    fmt::print("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
+    show("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
   }
 }
 
@@ -205,7 +206,9 @@ int run_check(const Arguments& arguments) {
     sound = sound && verdict.legal() && verdict.over_cap.empty() && !deadlocks;
   }
   if (format == "json")
-    fmt::print("{}\n", reports.size() == 1 ? reports[0].dump() : reports.dump());
+    show("{}\n", reports.size() == 1
+                     ? reports[0].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
+                     : reports.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   return sound ? 0 : 1;
 }
 

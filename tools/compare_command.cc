@@ -10,6 +10,7 @@
 #include "tools/compare_noise.h"
 #include "tools/exports.h"
 #include "tools/model_report.h"
+#include "tools/say.h"
 #include "traces/csv_string.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
@@ -127,8 +128,8 @@ void print_periods(const std::vector<Row>& rows) {
     std::int32_t staleness = 0;
     for (const RankReport& rank : row.step->report.ranks)
       if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
-    fmt::print("{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
-               row.name, to_text(*row.step->report.period), staleness);
+    show("{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
+         row.name, to_text(*row.step->report.period), staleness);
   }
 }
 
@@ -139,14 +140,14 @@ void comment_on_models(const std::vector<Row>& rows, bool explain) {
     const PlacedModel& placed = *row.step->models.placed;
     if (std::exchange(explain, false)) print_assumptions(placed.on);
     const std::string warning = memory_warning(placed, row.step->report);
-    if (!warning.empty()) fmt::print(stderr, "bubblescope: {}: {}\n", row.name, warning);
+    if (!warning.empty()) say("bubblescope: {}: {}\n", row.name, warning);
   }
 }
 
 void print_sensitivity(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     if (row.step && row.step->report.sensitivity)
-      fmt::print("{}: {}", row.name, write_sensitivity_text(row.step->report));
+      show("{}: {}", row.name, write_sensitivity_text(row.step->report));
 }
 
 void print_text(const std::vector<Row>& rows) {
@@ -156,8 +157,8 @@ void print_text(const std::vector<Row>& rows) {
       best = row.step->report.makespan;
   std::size_t width = 12;
   for (const Row& row : rows) width = std::max(width, row.name.size() + 1);
-  fmt::print("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9}{:>6}\n", "schedule", width, "makespan",
-             "vs best", "bubble", "span rate", "over bound", "peak act", "sends");
+  show("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9}{:>6}\n", "schedule", width, "makespan", "vs best",
+       "bubble", "span rate", "over bound", "peak act", "sends");
   for (const Row& row : rows) {
     if (!row.step) continue;
     const BubbleReport& report = row.step->report;
@@ -165,18 +166,17 @@ void print_text(const std::vector<Row>& rows) {
       return base == 0 ? 0.0
                        : static_cast<double>(report.makespan - base) / static_cast<double>(base);
     };
-    fmt::print("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9.4g}{:>6}\n", row.name, width,
-               short_text(report.makespan), "+" + percent(relative(best)),
-               percent(report.bubble.ratio), percent(report.bubble.span_rate),
-               "+" + percent(relative(report.lower_bound)), highest_peak(report),
-               most_sends(report));
+    show("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9.4g}{:>6}\n", row.name, width,
+         short_text(report.makespan), "+" + percent(relative(best)), percent(report.bubble.ratio),
+         percent(report.bubble.span_rate), "+" + percent(relative(report.lower_bound)),
+         highest_peak(report), most_sends(report));
   }
   for (const Row& row : rows)
-    if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
+    if (!row.refusal.empty()) show("{:<{}}{}\n", row.name, width, row.refusal);
   print_periods(rows);
   print_sensitivity(rows);
-  fmt::print("{}", write_beats_text(reports_of(rows)));
-  fmt::print(
+  show("{}", write_beats_text(reports_of(rows)));
+  show(
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
@@ -185,23 +185,23 @@ void print_text(const std::vector<Row>& rows) {
 
 void print_csv(const std::vector<Row>& rows) {
   const std::vector<NamedReport> reports = reports_of(rows);
-  fmt::print(
+  show(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
       write_noise_csv_header(reports));
   for (const Row& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
     if (!row.step) {
-      fmt::print("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
-                 write_noise_csv_values(reports, row.name));
+      show("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
+           write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
     const std::string period = report.period ? std::to_string(*report.period) : "";
-    fmt::print("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
-               report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
-               report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
-               most_sends(report), refusal, period, write_noise_csv_values(reports, row.name));
+    show("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
+         report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
+         report.bubble.overhead, report.bubble.span_rate, highest_peak(report), most_sends(report),
+         refusal, period, write_noise_csv_values(reports, row.name));
   }
 }
 
@@ -216,8 +216,8 @@ void print_json(const std::vector<Row>& rows) {
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
                              json_string(row.name), json_string(row.refusal));
   }
-  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
-             reports, refused, write_beats_json(reports_of(rows)));
+  show("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
+       reports, refused, write_beats_json(reports_of(rows)));
 }
 
 bool trains(const Schedule& schedule, const TrainingOptions& options) {
@@ -280,17 +280,17 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
       comparisons.push_back(
           run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
     else
-      fmt::print(stderr, "bubblescope: {}\n", row.refusal);
+      say("bubblescope: {}\n", row.refusal);
   }
   if (comparisons.empty()) return 1;
   if (!session.processes().speaks()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
   if (output.format == "json")
-    fmt::print("{}", write_comparison_json(comparisons));
+    show("{}", write_comparison_json(comparisons));
   else if (output.format == "csv")
-    fmt::print("{}", write_comparison_csv(comparisons));
+    show("{}", write_comparison_csv(comparisons));
   else
-    fmt::print("{}", write_comparison_text(comparisons));
+    show("{}", write_comparison_text(comparisons));
   return gradients_match(comparisons) ? 0 : 1;
 }
 

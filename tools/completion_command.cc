@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/options.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -67,7 +68,7 @@ int run_completion(const Arguments& arguments) {
   std::string script = script_for(shell);
   constexpr std::string_view kMark = "@COMMANDS@";
   script.replace(script.find(kMark), kMark.size(), command_names());
-  fmt::print("{}", script);
+  show("{}", script);
   return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "tools/say.h"
+
 namespace bubblescope {
 
 void warn_of_unused(const CLI::App& app, const std::string& heading, const std::string& why) {
@@ -12,7 +14,7 @@ void warn_of_unused(const CLI::App& app, const std::string& heading, const std::
     return option->get_group() == heading && option->count() > 0;
   };
   for (const CLI::Option* option : app.get_options(given))
-    fmt::print(stderr, "bubblescope: {} changes nothing {}\n", option->get_name(), why);
+    say("bubblescope: {} changes nothing {}\n", option->get_name(), why);
 }
 
 }  // namespace bubblescope

@@ -7,6 +7,7 @@
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
 #include "tools/heading.h"
+#include "tools/say.h"
 #include "traces/gpu_file.h"
 #include "traces/model_file.h"
 
@@ -173,7 +174,7 @@ ModelOnDevices resolve(const ModelOptions& options) {
 }
 
 void print_assumptions(const ModelOnDevices& on) {
-  for (const std::string& line : explain(on)) fmt::print(stderr, "{}\n", line);
+  for (const std::string& line : explain(on)) say("{}\n", line);
 }
 
 }  // namespace bubblescope

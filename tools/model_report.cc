@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/say.h"
 #include "traces/json_string.h"
 
 namespace bubblescope {
@@ -151,7 +152,7 @@ std::string memory_warning(const PlacedModel& placed, const BubbleReport& report
 void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {
   if (explain) print_assumptions(placed.on);
   const std::string warning = memory_warning(placed, report);
-  if (!warning.empty()) fmt::print(stderr, "bubblescope: {}\n", warning);
+  if (!warning.empty()) say("bubblescope: {}\n", warning);
 }
 
 }  // namespace bubblescope

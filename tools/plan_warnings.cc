@@ -13,6 +13,7 @@
 #include "sim/ir/lower.h"
 #include "tools/model_costs.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/unused_costs.h"
 
 namespace bubblescope {
@@ -58,10 +59,9 @@ void warn_of_unequal_backwards(const std::vector<Schedule>& orders, const Unifor
   for (const Schedule& order : orders)
     if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order.name);
   if (splitting.empty()) return;
-  fmt::print(stderr,
-             "bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
-             fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
-             to_text(cost.full_backward()));
+  say("bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
+      fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
+      to_text(cost.full_backward()));
 }
 
 void warn_of_missing_flushes(const Schedule& order) {
@@ -69,18 +69,17 @@ void warn_of_missing_flushes(const Schedule& order) {
   std::int32_t staleness = 0;
   for (const WeightReport& weights : account_for_weights(order, {}))
     staleness = std::max(staleness, weights.staleness);
-  fmt::print(stderr,
-             "bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
-             "fills and drains the pipeline, which training does once\n",
-             order.name, staleness);
+  say("bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
+      "fills and drains the pipeline, which training does once\n",
+      order.name, staleness);
 }
 
 }  // namespace
 
 void say_defaults(bool has_ranks, bool has_microbatches) {
   if (has_ranks && has_microbatches) return;
-  fmt::print(stderr, "bubblescope: planned for{}{}, as nothing else is given\n",
-             has_ranks ? "" : " --pp 4", has_microbatches ? "" : " -m 8");
+  say("bubblescope: planned for{}{}, as nothing else is given\n", has_ranks ? "" : " --pp 4",
+      has_microbatches ? "" : " -m 8");
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {

@@ -24,6 +24,7 @@
 #include "sim/ir/validate.h"
 #include "sim/model/uneven_spread.h"
 #include "tools/model_costs.h"
+#include "tools/say.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
 
@@ -127,9 +128,8 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
   if (!has_kind(schedule, OpKind::kInputGrad) ||
       cost.full_backward() == cost.input_grad + cost.weight_grad)
     return;
-  fmt::print(stderr, "bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",
-             schedule.name, to_text(cost.input_grad), to_text(cost.weight_grad),
-             to_text(cost.full_backward()));
+  say("bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n", schedule.name,
+      to_text(cost.input_grad), to_text(cost.weight_grad), to_text(cost.full_backward()));
 }
 
 /// The same step in every scenario of the noise.
@@ -169,7 +169,7 @@ std::string costs_text(const Models& models, const PredictOptions& options) {
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
-  fmt::print(stderr, "{}", draw_grid(schedule, problems));
+  say_drawing(draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
                                            schedule.name, problems.size(), problems[0].message));
 }

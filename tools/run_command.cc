@@ -8,6 +8,7 @@
 #include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
 #include "tools/training_file.h"
 #include "traces/report_csv.h"
@@ -106,7 +107,7 @@ int run_run(const Arguments& arguments) {
     write_and_say(activity_file,
                   write_activity(*measurement.activity, measurement.step, activity_file));
   if (measurement.breakdown) return status_of(measurement);
-  fmt::print("{}", print_report(measurement, format));
+  show("{}", print_report(measurement, format));
   const int status = status_of(measurement);
   if (status != 0) complain(to_string(*measurement.proof));
   return report_failures(gate, metrics_of(measurement.step.report)) ? 1 : status;

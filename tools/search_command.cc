@@ -13,6 +13,7 @@
 #include "tools/gate.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
@@ -120,8 +121,8 @@ SearchGoal goal_of(const SearchOptions& options) {
   goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
   if (isatty(STDERR_FILENO) != 0)
     goal.tell = [](const SearchNews& news) {
-      fmt::print(stderr, "\rfound {}, none is below {}  ", to_text(news.value),
-                 to_text(news.bound));
+      draw_progress(
+          fmt::format("\rfound {}, none is below {}  ", to_text(news.value), to_text(news.bound)));
     };
   return goal;
 }
@@ -141,7 +142,7 @@ FoundSchedule find(const SearchOptions& options) {
   }
   const InterruptCatcher catcher;
   FoundSchedule found = search_schedule(request, goal);
-  if (goal.tell) fmt::print(stderr, "\r\x1b[K");
+  if (goal.tell) draw_progress("\r\x1b[K");
   return found;
 }
 
@@ -243,7 +244,7 @@ int run_search(const Arguments& arguments) {
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports, command_line("search", arguments));
   if (output) write_and_say(*output, native(found.schedule));
-  if (output != "-") fmt::print("{}", print_found(found, step, options.objective, format));
+  if (output != "-") show("{}", print_found(found, step, options.objective, format));
   return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
 }
 

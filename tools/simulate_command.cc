@@ -8,6 +8,7 @@
 #include "tools/measure.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
 #include "tools/unused_costs.h"
 #include "traces/made_with.h"
@@ -69,15 +70,15 @@ int run_simulate(const Arguments& arguments) {
   const Step step = predict(schedule, options);
   warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && format == "csv")
-    fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
+    say("bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports, command_line("simulate", arguments));
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
-  fmt::print("{}", print_report(step, format, draw));
+  show("{}", print_report(step, format, draw));
   const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
-  for (const Problem& problem : problems) fmt::print(stderr, "bubblescope: {}\n", problem.message);
+  for (const Problem& problem : problems) say("bubblescope: {}\n", problem.message);
   const bool failed = report_failures(gate, metrics_of(step.report));
   return problems.empty() && !failed ? 0 : 1;
 }

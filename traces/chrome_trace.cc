@@ -112,7 +112,7 @@ class ChromeTrace {
     if (!timeline_.breakdown.empty()) data["breakdown"] = timeline_.breakdown;
     for (const auto& [key, value] : describe(recording_.made)) data[key] = value;
     data["native_schedule"] = write_native_schedule(recording_.schedule);
-    return data.dump();
+    return data.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   }
 
   void write_names() {

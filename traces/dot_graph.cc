@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/plain_text.h"
 #include "traces/columns.h"
 #include "traces/palette.h"
 #include "traces/time_axis.h"
@@ -51,7 +52,7 @@ std::string curve(Point begin, Point leave, Point arrive, Point tip) {
 
 std::string escape_dot(std::string_view text) {
   std::string escaped;
-  for (const char byte : text) {
+  for (const char byte : plain_line(text)) {
     if (byte == '"' || byte == '\\') escaped += '\\';
     escaped += byte;
   }

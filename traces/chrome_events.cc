@@ -18,6 +18,7 @@ namespace {
 
 constexpr Nanos kLatest = std::int64_t{1} << 62;
 constexpr std::size_t kMaxKept = 100'000'000;
+constexpr std::size_t kMostNested = 200;
 
 /// The fields of the event that is being read.
 struct Event {
@@ -58,6 +59,7 @@ class EventReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(std::size_t) override {
+    expect_shallow();
     const Place place = places_.empty() ? Place::kRoot : inside(places_.back());
     if (place == Place::kEvent) event_ = {};
     places_.push_back(place);
@@ -69,6 +71,7 @@ class EventReader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_array(std::size_t) override {
+    expect_shallow();
     const bool events =
         places_.empty() || (places_.back() == Place::kRoot && key_ == "traceEvents");
     places_.push_back(events ? Place::kEvents : Place::kElsewhere);
@@ -89,6 +92,11 @@ class EventReader : public nlohmann::json_sax<Json> {
   }
 
  private:
+  void expect_shallow() const {
+    if (places_.size() >= kMostNested)
+      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
+  }
+
   /// The place of an object that begins in `outer` under the current key.
   Place inside(Place outer) const {
     if (outer == Place::kEvents) return Place::kEvent;

@@ -49,10 +49,13 @@ std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace) {
     const std::optional<std::int32_t> rank = trace.recorders[at].rank;
     places.push_back({rank.value_or(nowhere), rank ? 0 : first_stage[at], rank ? 0 : at});
   }
-  const std::set<Place> ordered(places.begin(), places.end());
+  std::vector<Place> ordered = places;
+  std::sort(ordered.begin(), ordered.end());
+  ordered.erase(std::unique(ordered.begin(), ordered.end()), ordered.end());
   std::vector<std::int32_t> ranks;
   for (const Place& place : places)
-    ranks.push_back(static_cast<std::int32_t>(std::distance(ordered.begin(), ordered.find(place))));
+    ranks.push_back(static_cast<std::int32_t>(
+        std::lower_bound(ordered.begin(), ordered.end(), place) - ordered.begin()));
   return ranks;
 }
 

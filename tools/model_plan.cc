@@ -40,6 +40,7 @@ std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t most) {
 template <class Value, class Set>
 std::vector<Configuration> varied(const std::vector<Configuration>& configurations,
                                   const std::vector<Value>& values, Set set) {
+  expect_plannable(configurations.size() * values.size());
   std::vector<Configuration> all;
   for (const Configuration& configuration : configurations)
     for (const Value& value : values) set(all.emplace_back(configuration), value);
@@ -153,6 +154,7 @@ std::vector<Configuration> ModelPlanner::configurations() const {
   std::vector<Configuration> all;
   for (const Configuration& parallel : parallelisms()) {
     const std::vector<Configuration> shapes = shapes_of(parallel);
+    expect_plannable(all.size() + shapes.size());
     all.insert(all.end(), shapes.begin(), shapes.end());
   }
   const auto place_of = [&](const Configuration& next) {

@@ -12,6 +12,7 @@
 #include "tools/model_evaluator.h"
 #include "tools/plan_options.h"
 #include "tools/plan_warnings.h"
+#include "tools/say.h"
 #include "tools/sweep.h"
 #include "tools/terminal.h"
 #include "traces/plan_table.h"
@@ -22,20 +23,18 @@ namespace {
 
 /// A sweep takes in these many searched configurations without being asked to by name.
 constexpr std::size_t kFewSearched = 64;
-constexpr std::size_t kMostConfigurations = 10'000'000;
 
 /// Searching takes tenths of a second per configuration: few are welcome, many must be asked for.
 void add_searched(PlanOptions& options) {
   if (options.schedules != "all") return;
   Axes searched = options.axes;
   searched.schedules = schedules_of("searched", options.sliced());
-  if (combine(searched).size() <= kFewSearched)
+  if (count_configurations(searched) <= kFewSearched)
     options.axes.schedules.insert(options.axes.schedules.end(), searched.schedules.begin(),
                                   searched.schedules.end());
   else
-    fmt::print(stderr,
-               "bubblescope: schedules that look for an order are left out of so many "
-               "configurations; '--schedules all,searched' takes them in\n");
+    say("bubblescope: schedules that look for an order are left out of so many "
+        "configurations; '--schedules all,searched' takes them in\n");
 }
 
 /// Of a schedule's configurations the one that lacks least memory says most; else the first.
@@ -77,15 +76,14 @@ PlanTable tabulate(const std::vector<Configuration>& configurations,
 void print_table(PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
     const DrawOptions terminal = terminal_draw_options();
-    fmt::print("{}",
-               write_plan_text(table, {terminal.width, terminal.colour, options.top.value_or(20)}));
+    show("{}", write_plan_text(table, {terminal.width, terminal.colour, options.top.value_or(20)}));
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
-  fmt::print("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
+  show("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
 }
 
-int show(PlanTable table, const PlanOptions& options) {
+int show_plans(PlanTable table, const PlanOptions& options) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, options.predict);
   if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
@@ -103,14 +101,12 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   const ModelPlanner planner(options.predict, std::move(axes));
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
-    fmt::print(stderr,
-               "sharing: every device has a link of its own to other nodes; messages both ways and "
-               "gradients are timed as if each had it alone, because sharing it needs time order, "
-               "which takes ten times as long per plan ('simulate --network' has it for one)\n");
+    say("sharing: every device has a link of its own to other nodes; messages both ways and "
+        "gradients are timed as if each had it alone, because sharing it needs time order, "
+        "which takes ten times as long per plan ('simulate --network' has it for one)\n");
   }
   if (!options.varies_context)
-    fmt::print(stderr,
-               "bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
+    say("bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error(
@@ -122,7 +118,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  return show(tabulate(configurations, *std::move(outcomes)), options);
+  return show_plans(tabulate(configurations, *std::move(outcomes)), options);
 }
 
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
@@ -133,9 +129,6 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
   const std::vector<Configuration> configurations = combine(axes);
-  if (configurations.size() > kMostConfigurations)
-    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
-                            configurations.size(), kMostConfigurations));
   const WhatIf what_if(options.predict, options.whole_model);
   const auto make_evaluate = [&]() -> Evaluate {
     return [&](const Configuration& which) { return what_if.evaluate(which); };
@@ -146,29 +139,31 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   BreakEvens break_evens = find_break_evens(what_if, table.plans);
   table.break_evens = std::move(break_evens.found);
   table.stays_best = std::move(break_evens.stays_best);
-  return show(std::move(table), options);
+  return show_plans(std::move(table), options);
 }
 
-/// A plan as it was asked of its shards, shown as it is asked for now.
-int run_sweep(PlanOptions options, const Arguments& arguments, std::optional<PlanJournal> whole) {
+int run_sweep(PlanOptions options, const Arguments& question, std::optional<PlanJournal> whole) {
   options.axes.schedules = schedules_of(options.schedules, options.sliced());
   keep_freed_memory();  // every walk takes and gives back the same few large blocks
-  JournaledSweep sweep(arguments, {options.shard, options.journal, std::move(whole)});
+  JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
   sweep.finish();
   return status;
 }
 
-int merge(const std::vector<std::string>& parts, const SplitArguments& split) {
-  PlanJournal whole = merge_journals(parts);
-  Arguments arguments = whole.owner.arguments;
-  if (!split.sweep.empty() && split.sweep != arguments)
+/// The question may be left to the journals; all else is that of the command line.
+int merge(PlanOptions options, const Arguments& asked) {
+  PlanJournal whole = merge_journals(options.parts);
+  const Arguments question = whole.owner.arguments;
+  if (!asked.empty() && asked != question)
     throw Error(fmt::format("the shards are of 'plan {}'; leave the flags that differ out",
-                            fmt::join(arguments, " ")));
-  arguments.insert(arguments.end(), split.run.begin(), split.run.end());
-  const std::vector<std::string> of_sweep = whole.owner.arguments;
-  return run_sweep(*parse_plan_options(arguments), of_sweep, std::move(whole));
+                            fmt::join(question, " ")));
+  if (asked.empty()) {
+    expect_no_file(question);
+    static_cast<PlanQuestion&>(options) = parse_plan_question(question);
+  }
+  return run_sweep(std::move(options), question, std::move(whole));
 }
 
 }  // namespace
@@ -176,9 +171,9 @@ int merge(const std::vector<std::string>& parts, const SplitArguments& split) {
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
-  const SplitArguments split = split_arguments(arguments);
-  if (!options->parts.empty()) return merge(options->parts, split);
-  return run_sweep(*std::move(options), split.sweep, {});
+  const Arguments question = question_of(arguments);
+  if (!options->parts.empty()) return merge(*std::move(options), question);
+  return run_sweep(*std::move(options), question, {});
 }
 
 }  // namespace bubblescope

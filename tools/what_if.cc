@@ -37,7 +37,22 @@ std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
 
 }  // namespace
 
+void expect_plannable(std::size_t configurations) {
+  if (configurations > kMostConfigurations)
+    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
+                            configurations, kMostConfigurations));
+}
+
+std::size_t count_configurations(const Axes& axes) {
+  std::size_t count = 0;
+  for (const std::string& schedule : axes.schedules)
+    count += axes.ranks.size() * chunks_for(find_schedule(schedule), axes).size() *
+             axes.microbatches.size();
+  return count;
+}
+
 std::vector<Configuration> combine(const Axes& axes) {
+  expect_plannable(count_configurations(axes));
   std::vector<Configuration> configurations;
   for (const std::string& schedule : axes.schedules) {
     const std::vector<std::int32_t> chunks = chunks_for(find_schedule(schedule), axes);

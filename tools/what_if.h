@@ -1,6 +1,7 @@
 // The plain what-if: schedules and shapes under the cost flags, without a model.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,17 @@ struct Axes {
   std::vector<std::int32_t> microbatches;
 };
 
-/// Schedules that imply their chunks have one configuration per ranks and micro-batches.
+/// So many take minutes and half a gigabyte.
+inline constexpr std::size_t kMostConfigurations = 1'000'000;
+
+/// Throws Error for more; called before they are made.
+void expect_plannable(std::size_t configurations);
+
+/// How many configurations combine() makes.
+std::size_t count_configurations(const Axes& axes);
+
+/// Schedules that imply their chunks have one configuration per ranks and micro-batches. Throws
+/// Error for more than kMostConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
 /// The schedules that a list stands for: names, separated by commas; "all" is every synchronous

@@ -194,6 +194,22 @@ const Registrar<TimelineFormat> registrar{
      },
      {".json"}}};
 
+/// A lane does one thing at a time, so its work takes no longer than the step: else a rank would be
+/// idle for less than no time. (Ops may overlap a little, as devices' clocks are not exact.)
+void expect_room(const JsonNode& rows, const TimelineFile& file) {
+  const Nanos step = makespan_of(file.timeline);
+  std::vector<Nanos> left(file.program.lanes.size(), step);
+  for (InstructionId id = 0; id < file.program.size(); ++id) {
+    const std::uint32_t lane = file.program.instructions[id].lane;
+    if (lane == kNoLane) continue;
+    left[lane] -= file.timeline.end[id] - file.timeline.start[id];
+    if (left[lane] < 0)
+      rows.refuse(
+          fmt::format("the ops of lane {} take longer than the whole step, {}; they overlap", lane,
+                      to_text(step)));
+  }
+}
+
 ObservedTrace read_whole_step(const TraceInput& input) {
   TimelineFile file = parse_timeline(input.text, input.path);
   ObservedTrace trace;
@@ -245,6 +261,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   RowReader reader(result);
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
+  expect_room(rows, result);
   return result;
 }
 

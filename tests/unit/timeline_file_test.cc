@@ -5,6 +5,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
@@ -83,6 +84,12 @@ TEST(TimelineFile, IsRecognized) {
 }
 
 TEST(TimelineFile, RefusesWhatIsMalformed) { expect_refusals("timeline.txt", read); }
+
+TEST(TimelineFile, RefusesALaneWhoseOpsTakeLongerThanTheStep) {
+  TimelineFile step = time(parse_schedule_text("0F0 0B0"));
+  step.timeline.start[1] = 0;  // beside the forward, which takes as long as half of it
+  EXPECT_THROW(read(write(step)), Error);
+}
 
 TEST(TimelineFile, SurvivesDamage) {
   expect_survival(write(time(parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"))), read);

@@ -60,8 +60,8 @@ int run_convert(const Arguments& arguments) {
   if (output.empty()) throw Error("-o has an empty file name");
   const Schedule loaded = load_schedule(schedule, options);
   const std::vector<FilePart> parts = write(to, loaded, options);
-  if (output == "-" && parts.size() > 1)
-    throw Error(fmt::format("{} is {} files; give -o PREFIX, and they are PREFIX{} and so on",
+  if (output == "-" && !parts.front().suffix.empty())
+    throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));
   for (const FilePart& part : parts) write_and_say(output + part.suffix, part.content);
   return 0;

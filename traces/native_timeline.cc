@@ -2,6 +2,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <utility>
@@ -198,6 +199,11 @@ const Registrar<TimelineFormat> registrar{
 /// idle for less than no time. (Ops may overlap a little, as devices' clocks are not exact.)
 void expect_room(const JsonNode& rows, const TimelineFile& file) {
   const Nanos step = makespan_of(file.timeline);
+  if (step > kLatest / std::max(1, file.program.ranks))
+    rows.refuse(
+        fmt::format("the step takes {}, which no step of {} ranks does; are these "
+                    "nanoseconds?",
+                    to_text(step), file.program.ranks));
   std::vector<Nanos> left(file.program.lanes.size(), step);
   for (InstructionId id = 0; id < file.program.size(); ++id) {
     const std::uint32_t lane = file.program.instructions[id].lane;
@@ -208,6 +214,13 @@ void expect_room(const JsonNode& rows, const TimelineFile& file) {
           fmt::format("the ops of lane {} take longer than the whole step, {}; they overlap", lane,
                       to_text(step)));
   }
+}
+
+/// A step begins at 0 or later, as reports say when things happen in it.
+void begin_at_zero(Timeline& timeline) {
+  const Nanos early = std::min<Nanos>(0, step_bounds(timeline).start);
+  for (Nanos& start : timeline.start) start -= early;
+  for (Nanos& end : timeline.end) end -= early;
 }
 
 ObservedTrace read_whole_step(const TraceInput& input) {
@@ -262,6 +275,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
   expect_room(rows, result);
+  begin_at_zero(result.timeline);
   return result;
 }
 

@@ -24,6 +24,9 @@ namespace {
 /// The low 24 bits of a globalTid are the thread; what is above names the process.
 constexpr std::int64_t kThreadMask = 0xffffff;
 
+/// Times are counted from the start of a recording, which lasts no year.
+constexpr Nanos kLatest = std::int64_t{1} << 55;
+
 std::int64_t process_of(std::int64_t global_tid) { return global_tid & ~kThreadMask; }
 
 struct Range {
@@ -68,6 +71,14 @@ class Reader {
     });
   }
 
+  Nanos time_of(const SqliteRow& row, int column) const {
+    const Nanos time = row.integer(column).value_or(0);
+    if (time < -kLatest || time > kLatest)
+      throw Error(fmt::format("{}: has the time {} ns, which is out of range; export it again",
+                              path_, time));
+    return time;
+  }
+
   std::vector<Range> read_ranges() const {
     std::vector<Range> ranges;
     if (!has("NVTX_EVENTS", {"start", "end", "text", "globalTid"})) return ranges;
@@ -79,9 +90,9 @@ class Reader {
         [&](const SqliteRow& row) {
           const std::optional<NamedOp> named = parse_op_name(row.text(3));
           if (!named || !named->has_microbatch) return;
-          const Nanos start = row.integer(0).value_or(0);
-          ranges.push_back({row.integer(2).value_or(0), start,
-                            std::max(start, row.integer(1).value_or(start)), *named});
+          const Nanos start = time_of(row, 0);
+          ranges.push_back(
+              {row.integer(2).value_or(0), start, std::max(start, time_of(row, 1)), *named});
         });
     // SQLite would sort them on the disk, or hold all columns in memory.
     std::stable_sort(ranges.begin(), ranges.end(), [](const Range& left, const Range& right) {
@@ -95,7 +106,7 @@ class Reader {
     database_.query("SELECT start, correlationId, globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME",
                     [&](const SqliteRow& row) {
                       calls_[row.integer(2).value_or(0)].push_back(
-                          {row.integer(0).value_or(0), row.integer(1).value_or(0)});
+                          {time_of(row, 0), row.integer(1).value_or(0)});
                     });
     for (auto& [thread, calls] : calls_)
       std::stable_sort(calls.begin(), calls.end(), [](const Call& left, const Call& right) {
@@ -111,7 +122,7 @@ class Reader {
           std::string("SELECT start, end, correlationId, globalPid FROM ") + table,
           [&](const SqliteRow& row) {
             kernels_[{process_of(row.integer(3).value_or(0)), row.integer(2).value_or(0)}] = {
-                row.integer(0).value_or(0), row.integer(1).value_or(0)};
+                time_of(row, 0), time_of(row, 1)};
           });
     }
   }

@@ -123,6 +123,14 @@ TEST(Nsys, RunsNothingThatADatabaseSays) {
   expect_refused(view, "no NVTX range that names a pipeline op");
 }
 
+TEST(Nsys, RefusesTimesThatNoRecordingHas) {
+  const Database database(kTables +
+                          "INSERT INTO NVTX_EVENTS VALUES(-9223372036854775807, "
+                          "9223372036854775807, 'PP:0F0', NULL, 59, 1);");
+  if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
+  expect_refused(database, "out of range");
+}
+
 TEST(Nsys, RefusesValuesThatNoNameHas) {
   const Database database(kTables + range(kFirstRank, 1, 2, "hex(zeroblob(10000000)),NULL"));
   if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 /// Names come from files: what is no UTF-8 is replaced, and no tag can begin in the page.
 std::string text_of(const Json& json) {
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at))
     text.replace(at, 1, "\\u003c");
   return text;

@@ -12,6 +12,7 @@
 #include "traces/cell.h"
 #include "traces/format.h"
 #include "traces/json_string.h"
+#include "traces/lane_room.h"
 #include "traces/native_json.h"
 #include "traces/timeline_file.h"
 #include "traces/trace_format.h"
@@ -195,27 +196,6 @@ const Registrar<TimelineFormat> registrar{
      },
      {".json"}}};
 
-/// A lane does one thing at a time, so its work takes no longer than the step: else a rank would be
-/// idle for less than no time. (Ops may overlap a little, as devices' clocks are not exact.)
-void expect_room(const JsonNode& rows, const TimelineFile& file) {
-  const Nanos step = makespan_of(file.timeline);
-  if (step > kLatest / std::max(1, file.program.ranks))
-    rows.refuse(
-        fmt::format("the step takes {}, which no step of {} ranks does; are these "
-                    "nanoseconds?",
-                    to_text(step), file.program.ranks));
-  std::vector<Nanos> left(file.program.lanes.size(), step);
-  for (InstructionId id = 0; id < file.program.size(); ++id) {
-    const std::uint32_t lane = file.program.instructions[id].lane;
-    if (lane == kNoLane) continue;
-    left[lane] -= file.timeline.end[id] - file.timeline.start[id];
-    if (left[lane] < 0)
-      rows.refuse(
-          fmt::format("the ops of lane {} take longer than the whole step, {}; they overlap", lane,
-                      to_text(step)));
-  }
-}
-
 /// A step begins at 0 or later, as reports say when things happen in it.
 void begin_at_zero(Timeline& timeline) {
   const Nanos early = std::min<Nanos>(0, step_bounds(timeline).start);
@@ -274,7 +254,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   RowReader reader(result);
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
-  expect_room(rows, result);
+  if (const auto fault = find_impossible_lane(result.program, result.timeline)) rows.refuse(*fault);
   begin_at_zero(result.timeline);
   return result;
 }

@@ -12,6 +12,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
+#include "traces/lane_room.h"
 #include "traces/made_with.h"
 #include "traces/native_schedule.h"
 
@@ -80,6 +81,8 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
   step.timeline = time(step.program, events, file);
+  if (const auto fault = find_impossible_lane(step.program, step.timeline))
+    throw Error(file + ": " + *fault);
   const auto take = [&](const char* key, std::string& text) {
     const auto found = events.other_data.find(key);
     if (found != events.other_data.end()) text = found->second;

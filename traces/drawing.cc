@@ -227,10 +227,12 @@ class TimelineDrawing {
     return swatch(shown, fmt::format("{:^{}}", name, run.columns), paired);
   }
 
+  /// Odd micro-batches are bold, which parts cells without borders: colours stay those of kinds.
   std::string swatch(const Op& shown, const std::string& content, bool underlined) const {
     const TerminalColours colours = palette_.terminal(shown);
-    return fmt::format("\x1b[{}48;5;{};38;5;{}m{}{}", underlined ? "4;" : "", colours.background,
-                       colours.ink, content, kReset);
+    const bool bold = has_microbatch(shown.kind) && shown.microbatch % 2 == 1;
+    return fmt::format("\x1b[{}{}48;5;{};38;5;{}m{}{}", underlined ? "4;" : "", bold ? "1;" : "",
+                       colours.background, colours.ink, content, kReset);
   }
 
   std::string legend() const {

@@ -12,6 +12,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
+#include "tools/memory_caps.h"
 #include "tools/predict.h"
 #include "traces/drawing.h"
 

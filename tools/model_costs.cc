@@ -46,6 +46,7 @@ ModelOnDevices model_of(const PredictOptions& options) {
     throw Error("--model recomputes every stage alike; give --recompute one entry");
   ModelOnDevices on = resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
+  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused;
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
   return on;
 }

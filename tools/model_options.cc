@@ -61,10 +61,11 @@ Bytes parse_part(const std::string& text, Bytes memory) {
   } else {
     part = parse_bytes(text);
   }
-  if (part < 0) throw Error("--keep-free " + text + " is below zero; give 0 or more");
+  if (part < 0) throw Error("--reserve-memory " + text + " is below zero; give 0 or more");
   if (part < memory) return part;
-  throw Error(fmt::format("--keep-free {} leaves nothing of the device's {:.1f} GiB; give less",
-                          text, static_cast<double>(memory) / (1 << 30)));
+  throw Error(
+      fmt::format("--reserve-memory {} leaves nothing of the device's {:.1f} GiB; give less", text,
+                  static_cast<double>(memory) / (1 << 30)));
 }
 
 }  // namespace
@@ -113,10 +114,17 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
                  "their own, such as 12 (default 0: by W's products)")
       ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--keep-free", options.keep_free,
-                 "of a device's memory, for what fragments and buffers of libraries: 4GiB, or 5% "
-                 "(default 0)")
+  app.add_option("--reserve-memory,--keep-free", options.reserve_memory,
+                 "of a device's memory, for fragments, beside the 2 GiB of driver and libraries "
+                 "that every rank counts: 4GiB, or 5% (default 0.5GiB)")
       ->type_name("SIZE|PERCENT");
+  add_choice<Gradients>(
+      app,
+      {"--gradients",
+       "what training keeps of gradients (bf16-lean: 10 bytes of Adam too; default: the largest "
+       "that fits)"},
+      choices_of(kGradientFormats),
+      [&options](Gradients gradients) { options.gradients = gradients; });
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
@@ -124,6 +132,13 @@ void add_sequence_option(CLI::App& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
       ->check(CLI::Range(1, 1 << 24));
+}
+
+void add_expert_tensor_option(CLI::App& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
+                 "ranks of one expert (default: --tp where --ep divides --dp times --cp, else 1)")
+      ->check(CLI::Range(1, 65'536));
 }
 
 void add_parallel_options(CLI::App& app, ModelOptions& options) {
@@ -139,6 +154,7 @@ void add_parallel_options(CLI::App& app, ModelOptions& options) {
       ->check(ranks);
   app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
       ->check(ranks);
+  add_expert_tensor_option(app, options);
   app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
 }
 
@@ -158,10 +174,12 @@ void warn_without_model(const CLI::App& app, const ModelOptions& options) {
 ModelOnDevices resolve(const ModelOptions& options) {
   ModelOnDevices on;
   set_model(on, options.model);
-  on.name = options.model + " on " + set_gpu(on, options.gpu);
+  on.device = set_gpu(on, options.gpu);
+  on.name = options.model + " on " + on.device;
   if (options.per_node) on.gpu.per_node = *options.per_node;
-  on.kept_free = parse_part(options.keep_free, on.gpu.memory);
+  on.kept_free = parse_part(options.reserve_memory, on.gpu.memory);
   on.parallel = options.parallel;
+  on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
   on.parallel.flash_attention = !options.keep_scores;
   on.assumptions.causal = !options.full_attention;

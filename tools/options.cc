@@ -33,11 +33,23 @@ void add_duration(CLI::App& app, CostOptions& options, const Flag& flag, const S
 std::vector<std::string> split(const std::string& text) { return CLI::detail::split(text, ','); }
 
 Millionths parse_cap(const std::string& text) {
-  if (!text.empty() && text.back() == 'B')
-    throw Error("'" + text + "' is in bytes; write it in the unit of --mem, such as 2");
   const Millionths cap = parse_millionths(text);
   if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
   return cap;
+}
+
+/// "3" or "8,6,6" in the unit of --mem, "70GiB" or "70GiB,75GiB" in bytes.
+void parse_caps(const std::string& text, MemoryOptions& options) {
+  options.cap.clear();
+  options.cap_bytes.clear();
+  for (const std::string& part : split(text)) {
+    if (!part.empty() && part.back() == 'B')
+      options.cap_bytes.push_back(parse_bytes(part));
+    else
+      options.cap.push_back(parse_cap(part));
+  }
+  if (!options.cap.empty() && !options.cap_bytes.empty())
+    throw Error("'" + text + "' mixes bytes and units of --mem; write all in one of both");
 }
 
 MemoryDelta parse_delta(const std::string& text) {
@@ -277,12 +289,10 @@ void add_memory_options(CLI::App& app, MemoryOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });
-  add_parsed(
-      app, {"--cap", "the most that a rank may hold, in the unit of --mem (commas: per rank)", "X"},
-      [&options](const std::string& text) {
-        options.cap.clear();
-        for (const std::string& part : split(text)) options.cap.push_back(parse_cap(part));
-      });
+  add_parsed(app,
+             {"--cap",
+              "the most that a rank may hold: 3 (units of --mem) or 70GiB (commas: per rank)", "X"},
+             [&options](const std::string& text) { parse_caps(text, options); });
   add_choice<Release>(
       app, {"--release", "when activations are given back (default w)"},
       {{"w", Release::kWeightGrad}, {"i", Release::kInputGrad}, {"half", Release::kHalf}},

@@ -58,7 +58,8 @@ void add_network_option(CLI::App& app, CostOptions& options);
 /// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
 struct MemoryOptions {
   MemoryDelta unit{kWhole, 0, -kWhole};
-  std::vector<Millionths> cap;  ///< one for all ranks, or one per rank; empty: none
+  std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
+  std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
   Release release = Release::kWeightGrad;
   KeptShares kept;  ///< where activations are made again
 };

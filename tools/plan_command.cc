@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "exec/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
+#include "tools/memory_caps.h"
 #include "tools/model_evaluator.h"
 #include "tools/plan_options.h"
 #include "tools/plan_warnings.h"
@@ -62,15 +64,32 @@ std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurat
   return refusals;
 }
 
+/// On one rank every schedule but for GPipe is the same plan: of those that agree in all else the
+/// first stays.
+std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
+  std::set<std::string> seen;
+  std::erase_if(ranked, [&](const Plan& plan) {
+    const Configuration& which = plan.configuration;
+    if (which.shape.ranks > 1) return false;
+    const auto key =
+        fmt::format("{} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
+                    which.context, which.micro_batch_size, static_cast<int>(which.recompute),
+                    which.shape.microbatches, which.shape.slices, plan.step, plan.memory());
+    return !seen.insert(key).second;
+  });
+  return ranked;
+}
+
 PlanTable tabulate(const std::vector<Configuration>& configurations,
                    std::vector<Outcome> outcomes) {
   PlanTable table;
   table.configurations = std::count_if(outcomes.begin(), outcomes.end(),
                                        [](const Outcome& outcome) { return outcome.was_tried(); });
+  table.covered = static_cast<std::int64_t>(outcomes.size()) - table.configurations;
   table.refusals = group_refusals(configurations, outcomes);
   for (Outcome& outcome : outcomes)
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
-  table.plans = rank_plans(std::move(table.plans));
+  table.plans = with_ties(without_doubles(rank_plans(std::move(table.plans))), 0);
   return table;
 }
 
@@ -78,7 +97,8 @@ void print_table(PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
     const DrawOptions terminal = terminal_draw_options();
     fmt::print("{}",
-               write_plan_text(table, {terminal.width, terminal.colour, options.top.value_or(20)}));
+               write_plan_text(table, {terminal.width, terminal.colour,
+                                       terminal.fit && !options.wide, options.top.value_or(20)}));
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
@@ -101,6 +121,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.ranks = options.axes.ranks;
   axes.chunks = options.axes.chunks;
   const ModelPlanner planner(options.predict, std::move(axes));
+  if (!options.predict.memory.cap.empty()) say_cap_unit(options.predict.memory);
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
     fmt::print(stderr,
@@ -122,17 +143,26 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  return show(tabulate(configurations, *std::move(outcomes)), options);
+  PlanTable table = tabulate(configurations, *std::move(outcomes));
+  table.modelled = true;
+  if (const KnownErrors* errors = nearest_errors(planner.model())) {
+    table.errors = *errors;
+    table.plans = with_ties(std::move(table.plans), errors->spread);
+  }
+  return show(std::move(table), options);
 }
 
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
-  say_defaults(!axes.ranks.empty(), !axes.microbatches.empty());
+  axes.slices = options.predict.shape.slices;
+  say_defaults(axes);
   if (axes.ranks.empty()) axes.ranks = {4};
-  if (axes.chunks.empty()) axes.chunks = {1};
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
   const std::vector<Configuration> configurations = combine(axes);
+  if (configurations.empty())
+    throw Error(
+        "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   if (configurations.size() > kMostConfigurations)
     throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
                             configurations.size(), kMostConfigurations));

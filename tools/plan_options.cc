@@ -87,6 +87,7 @@ void add_model_axes(CLI::App& app, PlanOptions& options) {
               {"--ep,--expert-model-parallel-size",
                "ranks of the experts (default: all that divide them)", "NUMBERS"},
               axes.expert);
+  add_expert_tensor_option(app, options.predict.model);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
   add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
@@ -161,6 +162,8 @@ void add_run_options(CLI::App& app, PlanOptions& options) {
                  "the files of all shards: prints the plan that one machine would print; no other "
                  "flags but --format, --top and --svg are needed")
       ->type_name("FILE...");
+  app.add_flag("--wide", options.wide,
+               "all columns of tables, also where the terminal is narrower");
   app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
   add_format_option(app, options.format, {"text", "json", "csv"});
 }

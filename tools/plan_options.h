@@ -23,6 +23,7 @@ struct PlanOptions {
   std::optional<std::size_t> top;
   std::int32_t threads = 1;
   std::string format;
+  bool wide = false;  ///< all columns, whatever the terminal's width
   std::string svg;
   std::optional<Shard> shard;
   std::string journal;             ///< of --resume

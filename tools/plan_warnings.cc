@@ -77,10 +77,18 @@ void warn_of_missing_flushes(const Schedule& order) {
 
 }  // namespace
 
-void say_defaults(bool has_ranks, bool has_microbatches) {
-  if (has_ranks && has_microbatches) return;
-  fmt::print(stderr, "bubblescope: planned for{}{}, as nothing else is given\n",
-             has_ranks ? "" : " --pp 4", has_microbatches ? "" : " -m 8");
+void say_defaults(const Axes& axes) {
+  const auto interleaves = [](const std::string& name) {
+    return find_schedule(name).usual_chunks > 1;
+  };
+  const bool takes_chunks =
+      axes.chunks.empty() && std::any_of(axes.schedules.begin(), axes.schedules.end(), interleaves);
+  std::string text;
+  if (axes.ranks.empty()) text += " --pp 4";
+  if (axes.microbatches.empty()) text += " -m 8";
+  if (takes_chunks) text += " --vpp 2 (of schedules that interleave)";
+  if (!text.empty())
+    fmt::print(stderr, "bubblescope: planned for{}, as nothing else is given\n", text);
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {

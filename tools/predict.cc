@@ -23,7 +23,10 @@
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "sim/model/uneven_spread.h"
+#include "tools/memory_caps.h"
 #include "tools/model_costs.h"
+#include "tools/model_fit.h"
+#include "tools/schedule_notes.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
 
@@ -174,6 +177,44 @@ std::string costs_text(const Models& models, const PredictOptions& options) {
                                            schedule.name, problems.size(), problems[0].message));
 }
 
+/// One source for every time, so that nobody wonders which of two was taken.
+void expect_one_cost_source(const PredictOptions& options) {
+  const CostOptions& cost = options.cost;
+  const bool has_layout = !options.shape.layout.empty();
+  const bool has_file = !cost.file.empty();
+  constexpr const char* kCostFlags =
+      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard and "
+      "--norm";
+  if (cost.network && (options.model.given() || has_layout))
+    throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
+  if (options.model.given() && (cost.any_uniform || has_file))
+    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
+  if (has_file && has_layout)
+    throw Error("--costs has the times of every stage; leave --layout out");
+  if (has_file && cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
+  if (has_file && cost.any_uniform)
+    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
+}
+
+Models models_from_source(const Schedule& schedule, const PredictOptions& options) {
+  expect_one_cost_source(options);
+  const CostOptions& cost = options.cost;
+  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.uniform.per);
+  if (options.model.given()) return placed_models(model_of(options), schedule, std::move(memory));
+  if (!cost.file.empty())
+    return file_models(read_cost_file(cost.file), schedule, std::move(memory));
+  Models models;
+  if (!options.shape.layout.empty()) {
+    models.costs = layout_costs(schedule, options);
+  } else {
+    warn_of_unequal_backwards(schedule, cost.uniform);
+    models = flag_models(cost.uniform, cost.network, schedule);
+  }
+  models.memory = std::move(memory);
+  return models;
+}
+
 }  // namespace
 
 MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
@@ -185,11 +226,13 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
+  memory.cap_bytes = options.cap_bytes;
+  for (auto* caps : {&memory.cap, &memory.cap_bytes}) {
+    if (caps->size() == 1) caps->resize(static_cast<std::size_t>(shape.ranks), caps->front());
+    if (!caps->empty() && caps->size() != static_cast<std::size_t>(shape.ranks))
+      throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                              caps->size(), shape.ranks));
+  }
   return memory;
 }
 
@@ -212,15 +255,20 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = microbatches_of(options, def.name);
-  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
+  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(def.usual_chunks));
   if (!given.layout.empty())
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
-  request.shape.slices = given.slices.value_or(1);
+  request.shape.slices = given.slices.value_or(def.usual_slices);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs) request.stage_costs = costs_before_order(request.shape, options);
+  if (def.reads_costs) {
+    request.stage_costs = costs_before_order(request.shape, options);
+    if (!request.memory.cap_bytes.empty())
+      request.memory.cap = unit_caps(
+          models_from_source(unordered_schedule(request.shape), options).memory, request.shape);
+  }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -241,6 +289,8 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
     expect_agreement(schedule, options, name_or_path);
   } else {
     const ScheduleDef& def = find_schedule(name_or_path);
+    say_similar_names(name_or_path);
+    say_usual_sizes(def, options.shape);
     schedule = build_schedule(def, request_of(def, options));
   }
   const MovesOptions& moves = options.moves;
@@ -254,41 +304,9 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   return shard_stages(std::move(schedule));
 }
 
-/// One source for every time, so that nobody wonders which of two was taken.
-void expect_one_cost_source(const PredictOptions& options) {
-  const CostOptions& cost = options.cost;
-  const bool has_layout = !options.shape.layout.empty();
-  const bool has_file = !cost.file.empty();
-  constexpr const char* kCostFlags =
-      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard and "
-      "--norm";
-  if (cost.network && (options.model.given() || has_layout))
-    throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
-  if (options.model.given() && (cost.any_uniform || has_file))
-    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
-  if (has_file && has_layout)
-    throw Error("--costs has the times of every stage; leave --layout out");
-  if (has_file && cost.network)
-    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
-  if (has_file && cost.any_uniform)
-    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
-}
-
 Models load_models(const Schedule& schedule, const PredictOptions& options) {
-  expect_one_cost_source(options);
-  const CostOptions& cost = options.cost;
-  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.uniform.per);
-  if (options.model.given()) return placed_models(model_of(options), schedule, std::move(memory));
-  if (!cost.file.empty())
-    return file_models(read_cost_file(cost.file), schedule, std::move(memory));
-  Models models;
-  if (!options.shape.layout.empty()) {
-    models.costs = layout_costs(schedule, options);
-  } else {
-    warn_of_unequal_backwards(schedule, cost.uniform);
-    models = flag_models(cost.uniform, cost.network, schedule);
-  }
-  models.memory = std::move(memory);
+  Models models = models_from_source(schedule, options);
+  check_cap_unit(options.memory, !models.memory.activation_bytes.empty());
   return models;
 }
 
@@ -322,7 +340,9 @@ Step predict(const std::string& name_or_path, const PredictOptions& options) {
   return predict(load_schedule(name_or_path, options), options);
 }
 
-Step predict(Schedule schedule, const PredictOptions& options) {
+namespace {
+
+Step time_step(Schedule schedule, const PredictOptions& options) {
   Step step;
   step.schedule = std::move(schedule);
   step.program = lower_or_explain(step.schedule, lowering_of(step.schedule, options));
@@ -352,24 +372,18 @@ Step predict(Schedule schedule, const PredictOptions& options) {
   return step;
 }
 
-Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
-  Problems problems;
-  for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
-    const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
-    const double held = peaks[rank].units;
-    if (held > cap * (1 + 1e-9))
-      problems.push_back(
-          {static_cast<std::int32_t>(rank),
-           {},
-           fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
-  }
-  return problems;
-}
+}  // namespace
 
-std::vector<Peak> peaks_of(const BubbleReport& report) {
-  std::vector<Peak> peaks;
-  for (const RankReport& rank : report.ranks) peaks.push_back(rank.peak);
-  return peaks;
+Step predict(Schedule schedule, const PredictOptions& options) {
+  Step step = time_step(std::move(schedule), options);
+  if (!options.memory.cap.empty() && !step.models.memory.activation_bytes.empty())
+    say_cap_unit(options.memory);
+  if (!step.models.placed || options.model.gradients) return step;
+  const auto smaller = smaller_gradients(*step.models.placed, step.report);
+  if (!smaller) return step;
+  PredictOptions with_smaller = options;
+  with_smaller.model.gradients = smaller;
+  return time_step(std::move(step.schedule), with_smaller);
 }
 
 }  // namespace bubblescope

@@ -68,8 +68,4 @@ Step predict(const std::string& name_or_path, const PredictOptions& options);
 /// The walk from a schedule on.
 Step predict(Schedule schedule, const PredictOptions& options);
 
-/// One line per rank that holds more than --cap allows; empty where all fit.
-Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
-std::vector<Peak> peaks_of(const BubbleReport& report);
-
 }  // namespace bubblescope

@@ -11,9 +11,11 @@
 #include "tools/choice.h"
 #include "tools/exports.h"
 #include "tools/gate.h"
+#include "tools/memory_caps.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
+#include "traces/fit_table.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
@@ -193,7 +195,9 @@ std::string print_found(const FoundSchedule& found, const Step& step, Objective 
     return write_report_json(step.report, step.program, step.timeline, fields(found, objective));
   if (format == "csv") return write_report_csv(step.report);
   const DrawOptions draw = terminal_draw_options();
-  return draw_timeline(step.recording(), draw) + "\n" + verdict(found, objective) +
+  const std::string proved = verdict(found, objective);
+  return draw_timeline(step.recording(), draw) + "\n" +
+         (draw.fit ? fold_lines(proved, draw.width) : proved) +
          write_text_report(step.recording(), draw);
 }
 

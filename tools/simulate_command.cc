@@ -6,6 +6,7 @@
 #include "tools/exports.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
+#include "tools/memory_caps.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
 #include "tools/terminal.h"
@@ -33,7 +34,7 @@ std::string print_report(const Step& step, const std::string& format, const Draw
   }
   if (format == "csv") return write_report_csv(step.report);
   return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
-         (placed ? write_model_text(*placed, step.report) : "");
+         (placed ? write_model_text(*placed, step.report, draw) : "");
 }
 
 }  // namespace
@@ -60,6 +61,8 @@ int run_simulate(const Arguments& arguments) {
   bool all_ranks = false;
   app.add_flag("--all-ranks", all_ranks,
                "show every rank in the text report, however many there are");
+  bool wide = false;
+  app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
   app.footer(kExample);
   if (!parse(app, arguments)) return 0;
   warn_without_model(app, options.model);
@@ -75,6 +78,7 @@ int run_simulate(const Arguments& arguments) {
   write_exports(step, exports, command_line("simulate", arguments));
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
+  draw.fit = draw.fit && !wide;
   fmt::print("{}", print_report(step, format, draw));
   const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
   for (const Problem& problem : problems) fmt::print(stderr, "bubblescope: {}\n", problem.message);

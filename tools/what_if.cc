@@ -10,7 +10,9 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_shared.h"
+#include "tools/memory_caps.h"
 #include "tools/predict.h"
+#include "tools/schedule_notes.h"
 
 namespace bubblescope {
 
@@ -26,8 +28,16 @@ bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   return trains_synchronously && def.reads_costs == searched && (sliced || !def.cuts_sequences);
 }
 
+/// With fewer chunks or slices than usual a schedule is another one under a second name: it is left
+/// out.
 std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
-  if (!def.implied_chunks) return axes.chunks;
+  if (def.usual_slices > 1 && axes.slices && *axes.slices < def.usual_slices) return {};
+  if (!def.implied_chunks) {
+    if (axes.chunks.empty()) return {def.usual_chunks};
+    std::vector<std::int32_t> chunks = axes.chunks;
+    std::erase_if(chunks, [&](std::int32_t count) { return count < def.usual_chunks; });
+    return chunks;
+  }
   if (!def.repeats_chunks) return {*def.implied_chunks};
   std::vector<std::int32_t> chunks;
   for (const std::int32_t count : axes.chunks)
@@ -64,6 +74,7 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
     const std::string name = normalize_name(word);
     if (name.empty()) continue;
     if (name != "all" && name != "searched") {
+      say_similar_names(word);
       add(find_schedule(word).name);
       continue;
     }
@@ -76,17 +87,26 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
 
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
     : options_(std::move(options)), whole_model_(whole_model) {
-  if (options_.cost.file.empty()) return;
+  if (options_.cost.file.empty()) {
+    check_cap_unit(options_.memory, false);
+    return;
+  }
   if (options_.cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options_.cost.any_uniform || whole_model)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b, --p2p and --total-* out");
   file_ = read_cost_file(options_.cost.file);
+  const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
+  check_cap_unit(options_.memory,
+                 std::any_of(file_->stages.begin(), file_->stages.end(), has_bytes));
   options_.cost.file.clear();
 }
 
 UniformCost WhatIf::cost_of(const Configuration& configuration) const {
-  UniformCost cost = options_.cost.uniform;
+  return share_of_rank(options_.cost.uniform, configuration);
+}
+
+UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configuration) const {
   if (!whole_model_) return cost;
   const std::int32_t ranks = configuration.shape.ranks;
   cost.forward = share_of(cost.forward, ranks);
@@ -148,6 +168,11 @@ Outcome judge(Plan plan, const BubbleReport& report, const MemoryModel& memory,
   const Problems over = over_cap(peaks_of(report), memory);
   if (over.empty()) return {std::move(plan), ""};
   const auto rank = static_cast<std::size_t>(*over[0].rank);
+  if (!memory.cap_bytes.empty()) {
+    const auto held = static_cast<double>(report.ranks[rank].peak.bytes.value_or(0));
+    return {std::move(plan), over[0].message,
+            held / static_cast<double>(std::max<Bytes>(memory.cap_bytes[rank], 1)) - 1};
+  }
   const double held = report.ranks[rank].peak.units / shares;
   const double cap = static_cast<double>(memory.cap[rank]) / (1e6 * shares);
   return {std::move(plan),

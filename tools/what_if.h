@@ -17,11 +17,13 @@ namespace bubblescope {
 struct Axes {
   std::vector<std::string> schedules;
   std::vector<std::int32_t> ranks;
-  std::vector<std::int32_t> chunks;
+  std::vector<std::int32_t> chunks;  ///< empty: as many as each schedule usually has
   std::vector<std::int32_t> microbatches;
+  std::optional<std::int32_t> slices = {};  ///< of all; nothing: as each schedule usually has
 };
 
-/// Schedules that imply their chunks have one configuration per ranks and micro-batches.
+/// Schedules that imply their chunks have one configuration per ranks and micro-batches; those that
+/// are another schedule with few chunks or slices have none there.
 std::vector<Configuration> combine(const Axes& axes);
 
 /// The schedules that a list stands for: names, separated by commas; "all" is every synchronous
@@ -52,7 +54,14 @@ class WhatIf {
 
   /// The cost flags of one rank's share in this configuration.
   UniformCost cost_of(const Configuration& configuration) const;
+  /// The flags as they are given: of one rank's share, or of the whole model.
+  const UniformCost& flags() const { return options_.cost.uniform; }
+  /// What a configuration makes of other flags.
+  UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;
+  bool divides_model() const { return whole_model_; }
   bool has_cost_file() const { return file_.has_value(); }
+  /// Whether a longer op can make a step shorter.
+  bool shares_links() const { return options_.cost.network.has_value(); }
 
  private:
   PredictOptions options_of(const Configuration& configuration) const;

@@ -71,6 +71,8 @@ Json json_of(const Plan& plan) {
           {"peak_memory_bytes", json_of(plan.peak_bytes)},
           {"mfu", json_of(plan.mfu)},
           {"tokens_per_second", json_of(plan.tokens_per_second)},
+          {"gradients", plan.gradients ? Json(static_cast<int>(*plan.gradients)) : Json()},
+          {"head_room_bytes", json_of(plan.head_room)},
           {"layout", plan.layout}};
 }
 
@@ -93,6 +95,9 @@ Plan plan_of(const Json& json) {
   plan.peak_bytes = optional_of<Bytes>(json.at("peak_memory_bytes"));
   plan.mfu = optional_of<double>(json.at("mfu"));
   plan.tokens_per_second = optional_of<double>(json.at("tokens_per_second"));
+  if (const auto gradients = optional_of<int>(json.at("gradients")))
+    plan.gradients = static_cast<Gradients>(*gradients);
+  plan.head_room = optional_of<Bytes>(json.at("head_room_bytes"));
   json.at("layout").get_to(plan.layout);
   return plan;
 }

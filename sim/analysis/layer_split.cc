@@ -111,7 +111,7 @@ bool LayerDealer::has_room(std::int32_t stage, const LayerCounts& counts) const 
   for (const std::int32_t rank : ranks_of_stage_[static_cast<std::size_t>(stage)]) {
     for (const std::int32_t held : stages_of_rank_[static_cast<std::size_t>(rank)])
       loads[static_cast<std::size_t>(held)] = alike(held, counts[static_cast<std::size_t>(held)]);
-    if (held(rank, loads) > on_.gpu.memory) return false;
+    if (held(rank, loads) > on_.usable_memory()) return false;
   }
   return true;
 }
@@ -200,7 +200,7 @@ std::vector<std::optional<LayerCounts>> LayerDealer::worth_trying(
     const SplitLoad mine = load(*counts);
     const bool covered = std::any_of(before.begin(), before.end(),
                                      [&](const SplitLoad& other) { return other.covers(mine); });
-    const bool fits = mine.fullest_rank <= on_.gpu.memory;
+    const bool fits = mine.fullest_rank <= on_.usable_memory();
     balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);
     if (!before.empty() && (covered || !fits)) continue;
     before.push_back(mine);

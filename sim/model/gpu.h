@@ -23,7 +23,7 @@ struct Link {
 struct Gpu {
   double peak_flops = 1;       ///< dense, 16-bit, per second, as the maker states it
   double reachable_flops = 1;  ///< the best that large matrix products were measured to reach
-  Bytes memory = 0;
+  Bytes memory = 0;            ///< what a program gets of it
   double memory_bytes_per_second = 1;  ///< as the maker states it
   std::int32_t per_node = 8;
   Link inside;   ///< between two of a node, one way, as measured where the source says so

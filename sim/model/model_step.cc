@@ -36,8 +36,12 @@ void expect_divisible(const ModelOnDevices& on) {
     throw Error(Fault::kProblem, "the model has no experts; leave --ep out");
   if (on.model.experts)
     refuse("--ep", parallel.expert, "the model's experts", on.model.experts->count);
-  refuse("--ep", parallel.expert, "--dp times --cp",
-         std::int64_t{parallel.data} * parallel.context);
+  const std::int64_t parts = parallel.expert_split();
+  refuse("--etp", parts, "the ranks of a stage: --tp times --cp times --dp",
+         parallel.ranks_of_stage());
+  refuse("--ep", parallel.expert,
+         "--tp times --cp times --dp over --etp " + std::to_string(parts) + ":",
+         parallel.ranks_of_stage() / parts);
 }
 
 void expect_layers(const ModelOnDevices& on, std::int32_t stages) {
@@ -140,6 +144,16 @@ StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
   return cost;
 }
 
+/// An overlapped pair, of which each half's all-to-all runs beside the other half's compute, which
+/// it slows down as any hidden collective does. The backward is taken to be of the same stage.
+Nanos pair_time(const StageCost& cost, const ModelOnDevices& on, double exchange) {
+  const bool again = on.parallel.recompute == Recompute::kFull;
+  const double waits = (again ? 3 : 2) * exchange;
+  const double both = static_cast<double>(cost.forward + cost.backward);
+  const double hidden = std::min(waits, both - waits) * (1 - on.assumptions.collective_sms);
+  return std::max<Nanos>(cost.forward, std::llround(both - hidden));
+}
+
 }  // namespace
 
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
@@ -171,9 +185,10 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
     const StageSharing sharing{schedule.replicas(stage) * schedule.pipelines, by_schedule};
-    step.costs.stages.insert(
-        step.costs.stages.end(), static_cast<std::size_t>(slices),
-        slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices));
+    StageCost cost = slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices);
+    if (on.assumptions.pairs_hide_exchange && load.exchange > 0)
+      cost.overlapped_pair = pair_time(cost, on, load.exchange / slices);
+    step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices), cost);
     step.costs.updates.push_back(update_cost(on, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(slice_memory(load.memory, slices));
   }

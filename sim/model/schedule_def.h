@@ -69,8 +69,10 @@ struct ScheduleDef {
   std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
-  /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
+  /// Chunks per rank where the schedule implies them; else --vpp says, `usual_chunks` unless given.
   std::optional<std::int32_t> implied_chunks = {};
+  std::int32_t usual_chunks = 1;     ///< 2 where it is another schedule with 1
+  std::int32_t usual_slices = 1;     ///< as many cuts where --slices gives none
   std::int32_t implied_slices = 1;   ///< cuts that the schedule makes by itself
   bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
   bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it

@@ -80,6 +80,23 @@ std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
   return ranked;
 }
 
+/// Where some plans fit with 32-bit gradients, those that do not are refused, unless flags say
+/// which gradients there are: what they keep is the training code's to say.
+std::vector<Outcome> with_one_kind_of_gradients(std::vector<Outcome> outcomes) {
+  const auto is_plan = [](const Outcome& outcome) {
+    return outcome.plan && outcome.refusal.empty();
+  };
+  const bool any_full = std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome& outcome) {
+    return is_plan(outcome) && outcome.plan->gradients == Gradients::kFp32;
+  });
+  if (!any_full) return outcomes;
+  for (Outcome& outcome : outcomes)
+    if (is_plan(outcome) && outcome.plan->gradients != Gradients::kFp32)
+      outcome.refusal = fmt::format("fits with --gradients {} alone",
+                                    name_of(kGradientFormats, *outcome.plan->gradients));
+  return outcomes;
+}
+
 PlanTable tabulate(const std::vector<Configuration>& configurations,
                    std::vector<Outcome> outcomes) {
   PlanTable table;
@@ -143,7 +160,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  PlanTable table = tabulate(configurations, *std::move(outcomes));
+  PlanTable table = tabulate(configurations, with_one_kind_of_gradients(*std::move(outcomes)));
   table.modelled = true;
   if (const KnownErrors* errors = nearest_errors(planner.model())) {
     table.errors = *errors;

@@ -37,6 +37,11 @@ void expect_divisible(const ModelOnDevices& on) {
   if (on.model.experts)
     refuse("--ep", parallel.expert, "the model's experts", on.model.experts->count);
   const std::int64_t parts = parallel.expert_split();
+  if (parts == parallel.tensor) {
+    refuse("--ep", parallel.expert, "--dp times --cp",
+           std::int64_t{parallel.data} * parallel.context);
+    return;
+  }
   refuse("--etp", parts, "the ranks of a stage: --tp times --cp times --dp",
          parallel.ranks_of_stage());
   refuse("--ep", parallel.expert,

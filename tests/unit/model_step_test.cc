@@ -74,11 +74,12 @@ TEST(StepEnd, IsFreeOfReductionsWithoutCopies) {
   }
 }
 
-// 16 data ranks on two nodes: 4 bytes of the gradients and 2 of the weights of 8 layers pass
-// InfiniBand; a sixteenth of each is waited for at least, and 20 of 132 SMs (2412.19437) are taken
-// from the compute beside the rest.
+// 16 data ranks, each on a node of its own, as 8 tensor ranks fill it: 4 bytes of the gradients and
+// 2 of the weights of 8 layers pass InfiniBand; a sixteenth of each is waited for at least, and 20
+// of 132 SMs (2412.19437) are taken from the compute beside the rest.
 TEST(StepEnd, CountsWhatComputeDoesNotHide) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.tensor = 8;
   on.parallel.data = 16;
   on.parallel.zero_stage = 0;
   const StageParameters parameters{1e9, 0};
@@ -98,6 +99,7 @@ TEST(StepEnd, CountsWhatComputeDoesNotHide) {
 // every micro-batch, and not again at the step's end. Two bytes per weight, four per gradient.
 TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.tensor = 8;
   on.parallel.data = 16;
   const StageParameters parameters{1e9, 0};
   const auto gather = static_cast<double>(all_gather_time(2e9, 16, on.gpu.outside));
@@ -220,7 +222,7 @@ TEST(Collectives, SlowDownTheComputeBesideThem) {
 
 TEST(Explanations, NameASourceForEveryNumberOfADevice) {
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
-    EXPECT_EQ(def.sources.size(), 8u) << def.name;
+    EXPECT_EQ(def.sources.size(), 9u) << def.name;
     for (const std::string& source : def.sources)
       EXPECT_NE(source.find(": "), std::string::npos) << def.name << ": " << source;
   }

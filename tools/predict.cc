@@ -255,10 +255,11 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = microbatches_of(options, def.name);
-  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(def.usual_chunks));
+  request.shape.chunks =
+      given.chunks.value_or(def.implied_chunks.value_or(usual_chunks(def, given)));
   if (!given.layout.empty())
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
-  request.shape.slices = given.slices.value_or(def.usual_slices);
+  request.shape.slices = given.slices.value_or(usual_slices(def, given));
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;

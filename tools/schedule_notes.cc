@@ -41,13 +41,21 @@ void say_similar_names(const std::string& name) {
                fmt::join(similar, ", "));
 }
 
+std::int32_t usual_chunks(const ScheduleDef& def, const ShapeOptions& given) {
+  return given.profile == Profile::kNone ? def.usual_chunks : 1;
+}
+
+std::int32_t usual_slices(const ScheduleDef& def, const ShapeOptions& given) {
+  return given.profile == Profile::kNone ? def.usual_slices : 1;
+}
+
 void say_usual_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   const auto say = [&](const char* flag, std::int32_t usual, bool is_given) {
     if (usual > 1 && !is_given)
       fmt::print(stderr, "bubblescope: {} takes {} {}, as none is given\n", def.name, flag, usual);
   };
-  say("--vpp", def.usual_chunks, given.chunks || !given.layout.empty());
-  say("--slices", def.usual_slices, given.slices.has_value());
+  say("--vpp", usual_chunks(def, given), given.chunks || !given.layout.empty());
+  say("--slices", usual_slices(def, given), given.slices.has_value());
 }
 
 }  // namespace bubblescope

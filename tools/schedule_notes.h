@@ -16,6 +16,10 @@ std::vector<std::string> similar_names(const std::string& name);
 /// "ZB1P is interleaved-zb; zb-1p is another schedule", where there are such.
 void say_similar_names(const std::string& name);
 
+/// Chunks and slices where flags give none: a framework's schedules (--profile) have one, as there.
+std::int32_t usual_chunks(const ScheduleDef& def, const ShapeOptions& given);
+std::int32_t usual_slices(const ScheduleDef& def, const ShapeOptions& given);
+
 /// Which sizes a schedule takes that would be another schedule with one chunk or one slice.
 void say_usual_sizes(const ScheduleDef& def, const ShapeOptions& given);
 

@@ -46,6 +46,10 @@ TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
   PredictOptions one = four_ranks();
   one.shape.chunks = 1;
   EXPECT_EQ(load_schedule("interleaved", one).shape.chunks, 1);
+  // A framework's schedule has what the framework gives it.
+  one = four_ranks();
+  one.shape.profile = Profile::kPytorch;
+  EXPECT_EQ(load_schedule("interleaved", one).shape.chunks, 1);
   one = four_ranks();
   one.shape.slices = 1;
   EXPECT_EQ(load_schedule("terapipe", one).shape.slices, 1);

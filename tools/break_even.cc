@@ -15,7 +15,7 @@ namespace {
 
 constexpr InstructionId kMostInstructions = 1 << 17;  ///< a larger program is too slow to vary
 constexpr std::int64_t kMostHeld = 1 << 22;           ///< instructions of all programs kept
-constexpr std::int64_t kMostTimed = 400'000'000;      ///< instructions, over all costs
+constexpr std::int64_t kMostTimed = 100'000'000;      ///< instructions, over all costs
 constexpr Nanos kGrid = 24;   ///< steps, the smallest next to what a cost is now
 constexpr Nanos kParts = 16;  ///< of a step in which a rival may be ahead and behind again
 

@@ -11,6 +11,7 @@
 #include "tools/calibrate_copies.h"
 #include "tools/calibrate_messages.h"
 #include "tools/exports.h"
+#include "tools/load_order.h"
 #include "tools/measure.h"
 #include "traces/company_entry.h"
 #include "traces/cost_file.h"
@@ -129,7 +130,7 @@ LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
 Json measure_costs(const Request& request, const Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
-    const Schedule schedule = load_schedule(name, request.options);
+    const Schedule schedule = load_order(name, request.options);
     const Program program = lower_or_explain(schedule, lowering_of(request, schedule));
     measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;

@@ -12,6 +12,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
+#include "tools/load_order.h"
 #include "tools/predict.h"
 #include "traces/drawing.h"
 
@@ -61,7 +62,7 @@ struct Verdict {
 /// A shape that is refused is a problem found, not a failure to check.
 std::variant<Schedule, Verdict> load(const std::string& name, const PredictOptions& options) {
   try {
-    return load_schedule(name, options);
+    return load_order(name, options);
   } catch (const Error& error) {
     if (error.fault() != Fault::kProblem) throw;
     Verdict refused;

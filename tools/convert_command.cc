@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/exports.h"
+#include "tools/load_order.h"
 #include "tools/predict.h"
 
 namespace bubblescope {
@@ -58,7 +59,8 @@ int run_convert(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   const ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
-  const Schedule loaded = load_schedule(schedule, options);
+  const Schedule loaded =
+      to.write_priced ? load_schedule(schedule, options) : load_order(schedule, options);
   const std::vector<FilePart> parts = write(to, loaded, options);
   if (output == "-" && parts.size() > 1)
     throw Error(fmt::format("{} is {} files; give -o PREFIX, and they are PREFIX{} and so on",

@@ -23,9 +23,11 @@
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "sim/model/uneven_spread.h"
+#include "tools/load_order.h"
 #include "tools/model_costs.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
+#include "traces/schedule_file.h"
 
 namespace bubblescope {
 
@@ -234,10 +236,14 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   return request;
 }
 
-Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
+namespace {
+
+Schedule load(const std::string& name_or_path, const PredictOptions& options, bool is_priced) {
   Schedule schedule;
   if (is_schedule_file(name_or_path)) {
-    schedule = read_schedule(name_or_path);
+    ScheduleFile file = read_schedule_file(name_or_path);
+    if (file.has_times && is_priced) expect_named_costs(name_or_path, options);
+    schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
   } else {
     const ScheduleDef& def = find_schedule(name_or_path);
@@ -252,6 +258,16 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
   return shard_stages(std::move(schedule));
+}
+
+}  // namespace
+
+Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
+  return load(name_or_path, options, true);
+}
+
+Schedule load_order(const std::string& name_or_path, const PredictOptions& options) {
+  return load(name_or_path, options, false);
 }
 
 /// One source for every time, so that nobody wonders which of two was taken.

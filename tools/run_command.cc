@@ -7,6 +7,7 @@
 #include "tools/activity_file.h"
 #include "tools/exports.h"
 #include "tools/gate.h"
+#include "tools/load_order.h"
 #include "tools/measure.h"
 #include "tools/terminal.h"
 #include "tools/training_file.h"
@@ -91,7 +92,8 @@ int run_run(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   expect_folder(training_file);
-  const Schedule schedule = load_schedule(name, options);
+  const bool trains = run.work == WorkKind::kTransformer;
+  const Schedule schedule = trains ? load_order(name, options) : load_schedule(name, options);
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);

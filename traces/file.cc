@@ -15,6 +15,7 @@
 #include "sim/ir/error.h"
 #include "traces/format.h"
 #include "traces/gzip.h"
+#include "traces/schedule_file.h"
 #include "traces/timeline_file.h"
 
 namespace bubblescope {
@@ -191,16 +192,18 @@ void write_file(const std::string& path, std::string_view content) {
   write_file(path, [content](const Sink& sink) { sink(content); });
 }
 
-Schedule read_schedule(const std::string& path) {
+ScheduleFile read_schedule_file(const std::string& path) {
   const std::string text = read_file(path);
   const std::string file = path == "-" ? "stdin" : path;
-  if (is_timeline(text)) return parse_timeline(text, file).schedule;
+  if (is_timeline(text)) return {parse_timeline(text, file).schedule, true};
   std::string readable;
   for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all()) {
-    if (format.recognize && format.recognize(text)) return format.read(text, file);
+    if (format.recognize && format.recognize(text)) return {format.read(text, file), false};
     if (format.read) readable += (readable.empty() ? "" : ", ") + format.name;
   }
   throw Error(fmt::format("{} is in no format that holds schedules; those are {}", file, readable));
 }
+
+Schedule read_schedule(const std::string& path) { return read_schedule_file(path).schedule; }
 
 }  // namespace bubblescope

@@ -8,6 +8,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
 #include "tools/model_costs.h"
 #include "tools/predict.h"
@@ -17,13 +18,9 @@ namespace bubblescope {
 
 namespace {
 
-std::string gibibytes(Bytes bytes) {
-  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
-
 /// `plan` with what is said of memory that does not suffice.
 Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
-  return {std::move(plan), fmt::format("{} {} of {}", what, gibibytes(needed), gibibytes(usable)),
+  return {std::move(plan), fmt::format("{} {} of {}", what, bytes_text(needed), bytes_text(usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 

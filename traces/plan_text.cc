@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ir/bytes_text.h"
 #include "traces/plan_table.h"
 #include "traces/wording.h"
 
@@ -22,7 +23,7 @@ std::string short_time(double nanos) {
 
 std::string memory_text(const Plan& plan) {
   if (!plan.peak_bytes) return fmt::format("{:.4g}", plan.peak_units);
-  return fmt::format("{:.1f} GiB", static_cast<double>(*plan.peak_bytes) / (1 << 30));
+  return bytes_text(*plan.peak_bytes);
 }
 
 /// A column that is shown only where it says something.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/ir/bytes_text.h"
 #include "traces/palette.h"
 #include "traces/path_text.h"
 #include "traces/shown_ranks.h"
@@ -59,10 +60,6 @@ std::string draw_table(const std::vector<Column>& columns) {
 }
 
 std::string amount_text(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
-
-std::string bytes_text(Bytes bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 class RankTable {
  public:

@@ -110,7 +110,7 @@ std::optional<TimeSpan> ProfileActivity::computing_within(const TimeSpan& range,
   const std::optional<Nanos> first = first_computing(thread, range.start, range.end);
   if (!first && receive_ends_.empty()) return {};
   if (!first) return TimeSpan{waited_until(range.start, range.end), range.end};
-  const Nanos last = *last_computing_end(thread, *first, range.end);
+  const Nanos last = std::min(range.end, *last_computing_end(thread, *first, range.end));
   const std::optional<Nanos> post = first_start(posts_[thread], last, range.end);
   return TimeSpan{waited_until(range.start, *first), std::max(last, post.value_or(range.end))};
 }
@@ -121,7 +121,8 @@ std::optional<std::pair<TimeSpan, TimeSpan>> ProfileActivity::split_pair(
   if (!gradient) return {};
   const std::optional<TimeSpan> forward = computing_within({range.start, *gradient}, thread);
   if (!forward || forward->start >= *gradient) return {};
-  const Nanos forward_end = *last_computing_end(thread, forward->start, *gradient);
+  const Nanos forward_end =
+      std::min(*gradient, *last_computing_end(thread, forward->start, *gradient));
   const Nanos backward_start = waited_until(forward_end, *gradient);
   return std::pair(TimeSpan{forward->start, std::min(forward_end, backward_start)},
                    TimeSpan{backward_start, range.end});

@@ -105,6 +105,12 @@ TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
   EXPECT_EQ(trace.ops[1].end, 43'000);
 }
 
+TEST(MeasuredProfile, AnOpEndsWithItsAnnotationAtTheLatest) {
+  const ObservedTrace trace =
+      RankProfile(1).annotation("PP:1F0", 10, 90).call("aten::mm", 20, 500).read();
+  EXPECT_EQ(op_of(trace, "1F0").end, 100'000);
+}
+
 TEST(MeasuredProfile, APairPartsAtTheFirstGradientFunction) {
   const ObservedTrace trace = RankProfile(1)
                                   .annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100)

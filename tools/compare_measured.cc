@@ -259,8 +259,8 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
     const StepSpread spread = spread_of(comparison.measured.makespans);
     text += fmt::format("{:<{}}predicted {}\n", comparison.label, width,
                         describe(comparison.predicted.report));
-    text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "", width,
-                        describe(comparison.measured.step.report), 100 * error.makespan,
+    text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}  {} to {}\n", "",
+                        width, describe(comparison.measured.step.report), 100 * error.makespan,
                         100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
                         short_text(spread.min), short_text(spread.max));
     partings += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,

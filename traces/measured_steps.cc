@@ -178,6 +178,9 @@ void tell_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const St
 
 std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
   std::vector<MeasuredStep> built = std::move(trace.steps);
+  // Whole steps of several files are iterations, not replicas of one step.
+  for (std::size_t at = 0; at < built.size(); ++at)
+    built[at].number = static_cast<std::int64_t>(at);
   for (const MeasuredStep& step : built)
     if (std::optional<std::string> disorder = tell_disorder(step))
       trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *disorder);

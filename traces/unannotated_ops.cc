@@ -67,8 +67,8 @@ class Walk {
  private:
   void take(const ProfiledEvent& event) {
     switch (event.activity) {
-      case Activity::kReceive: ++step_.receives; [[fallthrough]];
-      case Activity::kSend:
+      case Activity::kReceive: ++step_.receives; return close();
+      case Activity::kSend: ++step_.sends; return close();
       case Activity::kOutside:
       case Activity::kBarrier: return close();
       case Activity::kAutograd: return take_gradient(event);

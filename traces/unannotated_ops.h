@@ -25,6 +25,7 @@ struct UnannotatedStep {
   std::int32_t forwards = 0;
   std::int32_t backwards = 0;
   std::int32_t receives = 0;  ///< calls
+  std::int32_t sends = 0;     ///< calls
 };
 
 /// The ops within one step of a profile.

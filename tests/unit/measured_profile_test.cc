@@ -194,6 +194,12 @@ TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
   EXPECT_TRUE(trace.faults.empty());
 }
 
+TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
+  RankProfile rank(0);
+  rank.annotation("ProfilerStep#3", 0, 1000).forward_call(10, 100).gradient(501, 199);
+  EXPECT_THROW(rank.read(), Error);
+}
+
 TEST(MeasuredProfile, SeveralStagesWithoutAnnotationsAreRefused) {
   RankProfile rank = first_rank();
   rank.call("c10d::recv_", 600, 1);  // of a second stage: the first rank receives no activations

@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "sim/ir/range.h"
 
 namespace bubblescope {
 
@@ -92,7 +93,9 @@ std::string describe_stands(const Program& program, std::vector<bool> never) {
 
 Nanos Injection::extra(Nanos duration) const {
   const auto more = static_cast<long double>(factor - kWhole) / kWhole;
-  return delay + static_cast<Nanos>(std::llround(more * static_cast<long double>(duration)));
+  const long double slower = more * static_cast<long double>(duration);
+  if (slower > kMaxNanos) return kMaxNanos;
+  return delay + static_cast<Nanos>(std::llround(slower));
 }
 
 Injection parse_injection(std::string_view text) {
@@ -199,6 +202,7 @@ std::vector<Nanos> inject(const Injections& injections, const Program& program,
   if (fatal != nullptr)
     throw Error(Fault::kProblem, "with --inject " + to_string(*fatal) +
                                      " the step never ends: " + describe_stands(program, never));
+  expect_in_range(durations);
   return durations;
 }
 

@@ -16,6 +16,7 @@
 #include "exec/gpu/precision.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -30,7 +31,7 @@ struct DeviceOptions {
 
 /// Nothing is copied but the durations.
 struct JobRequest {
-  const Schedule& schedule;
+  const ValidSchedule& schedule;
   const Program& program;
   const TrainingOptions* training = nullptr;  ///< null: the durations are played
   std::vector<Nanos> durations;               ///< per instruction, where nothing is trained
@@ -75,7 +76,7 @@ MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptio
 
 /// A step, run or predicted.
 struct TimedProgram {
-  const Schedule& schedule;
+  const ValidSchedule& schedule;
   const Program& program;
   const Timeline& timeline;
 };

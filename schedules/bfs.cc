@@ -58,6 +58,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"LoopedBFS"},
     .summary = "all micro-batches chunk by chunk: the interleaved bubble, patient with latency",
     .source = "Lamy-Poirier 2023",
+    .usual_chunks = 2,
     .profiles = {Profile::kPytorch},
     .build = build,
     .claims = claim,

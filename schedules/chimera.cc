@@ -57,7 +57,9 @@ Claims claim(const ScheduleRequest& request) {
 
 const ScheduleRegistrar registrar{{
     .name = "chimera",
-    .summary = "two pipelines in opposite directions: about half the bubble, twice the weights",
+    .summary =
+        "two pipelines in opposite directions: half to two thirds of 1F1B's bubble for m = p, more "
+        "than it from m = 4p on; twice the weights",
     .source = "Li and Hoefler 2021",
     .implied_chunks = 1,
     .refuse = refuse,

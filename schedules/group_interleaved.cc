@@ -50,6 +50,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"GroupInterleaved", "pipeoffload"},
     .summary = "interleaved with half the warm-up: 1F1B's memory and less; made for --offload",
     .source = "Wan et al. 2025 (PipeOffload)",
+    .usual_chunks = 2,
     .groups_microbatches = true,
     .refuse = refuse_groups,
     .build = build,

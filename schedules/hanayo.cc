@@ -47,7 +47,9 @@ Claims claim(const ScheduleRequest& request) {
 
 const ScheduleRegistrar registrar{{
     .name = "hanayo",
-    .summary = "W waves down and up the ranks, two chunks each (--vpp 2W): a W-th of the bubble",
+    .summary = "W waves down and up the ranks, two chunks each (--vpp 2W): a W-th of 1F1B's bubble "
+               "or less "
+               "for m = p and 2p, more with more micro-batches",
     .source = "Liu et al. 2023",
     .implied_chunks = 2,
     .repeats_chunks = true,

@@ -69,6 +69,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"Interleaved1F1B", "vpp"},
     .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
     .source = "Narayanan et al. 2021 (Megatron-LM)",
+    .usual_chunks = 2,
     .groups_microbatches = true,
     .overlaps_experts = true,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},

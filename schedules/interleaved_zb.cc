@@ -66,6 +66,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"InterleavedZeroBubble", "ZB1P"},
     .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
     .source = "PyTorch (ScheduleInterleavedZeroBubble), after Qi et al. 2024",
+    .usual_chunks = 2,
     .groups_microbatches = true,
     .profiles = {Profile::kPytorch},
     .refuse = refuse_groups,

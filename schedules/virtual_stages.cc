@@ -58,7 +58,8 @@ std::int32_t group_size_of(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (shape.group_size) return *shape.group_size;
   switch (request.profile) {
-    case Profile::kPytorch: return shape.microbatches / pytorch_rounds(shape);
+    case Profile::kPytorch:
+    case Profile::kPytorch215: return shape.microbatches / pytorch_rounds(shape);
     case Profile::kMegatron:
     case Profile::kColossalai: return shape.ranks;
     case Profile::kNone:
@@ -87,7 +88,8 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
   if (request.moe_overlap && !known)
     return {to_string(request.profile) + " has no --moe-overlap; leave it out"};
   switch (request.profile) {
-    case Profile::kPytorch: return refuse_pytorch(shape);
+    case Profile::kPytorch:
+    case Profile::kPytorch215: return refuse_pytorch(shape);
     case Profile::kMegatron: return refuse_megatron(shape, group_size);
     case Profile::kColossalai: return refuse_colossalai(shape, group_size);
     case Profile::kNone:

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,18 +10,22 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
-#include "sim/model/schedule_def.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/predict.h"
+#include "tools/recognize_schedule.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
+#include "tools/trace_paths.h"
 #include "traces/iterations.h"
 #include "traces/measured_steps.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
+#include "traces/time_axis.h"
+#include "traces/trust.h"
 
 namespace bubblescope {
 
@@ -38,12 +42,12 @@ constexpr const char* kAnalyzeExample =
     "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
     "iterations.\n";
 
-constexpr std::int64_t kMostOpsToRecognize = 200'000;
-
 /// Everything about the measured steps: the mean report, and the step that stands for them.
 struct Analysis {
   Step shown;
-  Iterations iterations;
+  Iterations iterations = {};
+  BubbleReport median = {};       ///< of the step that is drawn
+  std::string median_label = {};  ///< "dp 0 step 23"
 };
 
 bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
@@ -51,7 +55,10 @@ bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty
 /// What files hold, and what had to be left out of it or corrected.
 struct ReadSteps {
   std::vector<MeasuredStep> steps;
+  std::vector<WholeStep> whole_steps;
   std::vector<std::string> notes;
+  std::vector<std::string> doubts;
+  std::vector<std::string> faults;
 };
 
 /// Steps that broke off are left out where others are whole, and said to be what they are.
@@ -71,90 +78,139 @@ ReadSteps set_broken_apart(ReadSteps read) {
   return read;
 }
 
-void expect_different(const std::vector<std::string>& paths) {
-  std::error_code ignored;
-  for (std::size_t at = 0; at < paths.size(); ++at)
-    for (std::size_t before = 0; before < at; ++before)
-      if (paths[at] == paths[before] ||
-          std::filesystem::equivalent(paths[at], paths[before], ignored))
-        throw Error(paths[at] + " is given twice; give every trace once");
-}
-
 ReadSteps read_steps(const std::vector<std::string>& paths) {
-  expect_different(paths);
-  ObservedTrace trace;
-  for (const std::string& path : paths) {
-    ObservedTrace further = read_trace(path);
-    for (MeasuredStep& step : further.steps)
-      if (step.label.empty() && paths.size() > 1) step.label = path;
-    append(trace, std::move(further));
-  }
+  ObservedTrace trace = read_traces(paths);
   std::vector<MeasuredStep> steps = measured_steps(trace);
   for (const MeasuredStep& step : steps)
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  return set_broken_apart({std::move(steps), std::move(trace.notes)});
-}
-
-/// The registered schedule that runs these ops in this order; traces do not say its name. Schedules
-/// that search for an order are not asked.
-std::optional<std::string> recognize(const Schedule& schedule) {
-  if (schedule.op_count() > kMostOpsToRecognize) return {};
-  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
-    ScheduleRequest request;
-    request.shape = schedule.shape;
-    if (def.reads_costs ||
-        def.implied_chunks.value_or(schedule.shape.chunks) != schedule.shape.chunks)
-      continue;
-    if (def.refuse && !def.refuse(request).empty()) continue;
-    const Schedule built = def.build(request);
-    if (built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage)
-      return def.name;
-  }
-  return {};
+  return set_broken_apart({std::move(steps), std::move(trace.whole_steps), std::move(trace.notes),
+                           std::move(trace.doubts), std::move(trace.faults)});
 }
 
 void name_steps(std::vector<MeasuredStep>& steps) {
-  const std::optional<std::string> name = recognize(steps.front().schedule);
+  const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
   for (MeasuredStep& step : steps) {
-    const bool unnamed = step.schedule.name == step.timeline.source;
-    if (unnamed && name && step.schedule.order == steps.front().schedule.order)
-      step.schedule.name = *name;
+    const bool unnamed = step.schedule->name == step.timeline.source;
+    if (unnamed && name && step.schedule->order == steps.front().schedule->order)
+      step.schedule.rename(*name);
   }
 }
 
-Analysis analyze_steps(std::vector<MeasuredStep> steps, const MemoryOptions& memory) {
+/// The steps with their replicas; nothing where some steps lack a replica.
+std::optional<SlowdownReport> slowdown_of(const std::vector<MeasuredStep>& steps) {
+  std::map<std::int64_t, ReplicatedStep> by_number;
+  for (const MeasuredStep& step : steps)
+    by_number[step.number].push_back({step.program, step.timeline});
+  std::vector<ReplicatedStep> replicated;
+  for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
+  for (const ReplicatedStep& step : replicated)
+    if (step.size() != replicated.front().size()) return {};
+  return find_slowdown(replicated);
+}
+
+TrustEvidence evidence_of(const Iterations& iterations, const ReadSteps& read) {
+  TrustEvidence evidence{{}, read.doubts, read.faults};
+  for (const IterationRow& row : iterations.rows)
+    evidence.replay_errors.push_back(row.replay_error);
+  return evidence;
+}
+
+Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
+  std::vector<MeasuredStep>& steps = read.steps;
   name_steps(steps);
-  Analysis analysis;
+  Iterations iterations;
   std::vector<BubbleReport> reports;
   std::vector<ObservedStep> observed;
-  analysis.shown.models.memory = uniform_memory(steps.front().schedule.shape, memory);
+  const MemoryModel model = uniform_memory(steps.front().schedule->shape, memory);
   for (const MeasuredStep& step : steps) {
-    const BubbleReport& report = reports.emplace_back(
-        analyze(step.schedule, step.program, step.timeline, analysis.shown.models.memory));
-    analysis.iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
-                                        replay_error(step.program, step.timeline)});
+    const BubbleReport& report =
+        reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
+    iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
+                               replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }
-  if (!is_broken(steps.front())) analysis.iterations.stragglers = find_stragglers(observed);
-  MeasuredStep& median = steps[median_report(reports)];
-  analysis.shown.report = mean_of(reports);
-  analysis.shown.schedule = std::move(median.schedule);
+  if (!is_broken(steps.front())) {
+    iterations.stragglers = find_stragglers(observed);
+    iterations.slowdown = slowdown_of(steps);
+  }
+  const BubbleReport mean = mean_of(reports);
+  iterations.notes = std::move(read.notes);
+  iterations.whole_steps = std::move(read.whole_steps);
+  iterations.trust = judge_trust(mean, evidence_of(iterations, read));
+  const std::size_t middle = median_report(reports);
+  MeasuredStep& median = steps[middle];
+  Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
+  analysis.median = reports[middle];
+  analysis.median_label = median.label;
+  analysis.shown.models.memory = model;
+  analysis.shown.report = mean;
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);
   return analysis;
 }
 
+bool is_trusted(const Analysis& analysis) {
+  return analysis.iterations.trust.verdict != Verdict::kNone;
+}
+
+std::string print_csv(const Analysis& analysis) {
+  const BubbleReport& report = analysis.shown.report;
+  return write_report_csv(report,
+                          {{"makespan_ns", fmt::format("{}", report.makespan)},
+                           {"step_ns", fmt::format("{}", mean_step(analysis.iterations))},
+                           {"trust", std::string(to_string(analysis.iterations.trust.verdict))}});
+}
+
+std::string print_json(const Analysis& analysis) {
+  const Step& step = analysis.shown;
+  const std::string report =
+      with_members(write_report_json(step.report, step.program, step.timeline),
+                   write_iterations_json(analysis.iterations));
+  return is_trusted(analysis) ? report : without_conclusions(report);
+}
+
+/// Without a basis for conclusions, what was seen is drawn, and nothing is derived from it.
+std::string print_text(const Analysis& analysis, const DrawOptions& draw) {
+  const Step& step = analysis.shown;
+  const Iterations& iterations = analysis.iterations;
+  std::string text = trust_text(iterations.trust) + draw_timeline(step.recording(), draw) + "\n" +
+                     write_whole_step_text(iterations);
+  if (is_trusted(analysis))
+    text += write_text_report(step.recording(), draw);
+  else
+    text +=
+        fmt::format("makespan     {} of the ops that were seen\n", to_text(step.report.makespan));
+  return text + write_iterations_text(iterations);
+}
+
 std::string print_report(const Analysis& analysis, const std::string& format,
                          const DrawOptions& draw) {
-  const Step& step = analysis.shown;
-  if (format == "json")
-    return with_members(write_report_json(step.report, step.program, step.timeline),
-                        write_iterations_json(analysis.iterations));
-  if (format == "csv") return write_report_csv(step.report);
-  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
-         write_iterations_text(analysis.iterations);
+  if (format == "json") return print_json(analysis);
+  if (format == "csv") return print_csv(analysis);
+  return print_text(analysis, draw);
+}
+
+/// "zb-h1: median of 64 iterations (dp 0 step 23), whole step 2.21 s": files show one step with its
+/// own numbers.
+std::string label_of(const Analysis& analysis) {
+  const Iterations& iterations = analysis.iterations;
+  std::string label = analysis.shown.schedule->name;
+  if (!is_trusted(analysis)) label = "NOT TRUSTED: " + label;
+  if (iterations.rows.size() > 1)
+    label += fmt::format(": median of {} iterations ({})", iterations.rows.size(),
+                         analysis.median_label);
+  if (const std::string whole = write_whole_step_text(iterations); !whole.empty())
+    label += fmt::format(", whole step {} in the mean", short_text(mean_step(iterations)));
+  return label;
+}
+
+void write_files(const Analysis& analysis, const ExportOptions& exports,
+                 const Arguments& arguments) {
+  Step median = analysis.shown;
+  median.report = analysis.median;
+  write_exports({{label_of(analysis), median}}, exports, command_line("analyze", arguments));
 }
 
 }  // namespace
@@ -168,7 +224,7 @@ int run_analyze(const Arguments& arguments) {
   ExportOptions exports;
   std::vector<std::string> conditions;
   bool all_ranks = false;
-  app.add_option("TRACE", paths, "trace files, - for stdin")->required();
+  app.add_option("TRACE", paths, "trace files or folders of them, - for stdin")->required();
   add_memory_options(app, memory);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
@@ -180,14 +236,17 @@ int run_analyze(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   ReadSteps read = read_steps(paths);
-  Analysis analysis = analyze_steps(std::move(read.steps), memory);
-  analysis.iterations.notes = std::move(read.notes);
+  const Analysis analysis = analyze_steps(std::move(read), memory);
   const Metrics metrics = metrics_of(analysis.shown.report);
   expect_known(gate, metrics);
-  write_exports(analysis.shown, exports, command_line("analyze", arguments));
+  write_files(analysis, exports, arguments);
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
-  fmt::print("{}", print_report(analysis, format, draw));
+  show("{}", print_report(analysis, format, draw));
+  if (!gate.empty() && !is_trusted(analysis)) {
+    complain("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
+    return 1;
+  }
   return report_failures(gate, metrics) ? 1 : 0;
 }
 

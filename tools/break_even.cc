@@ -1,8 +1,11 @@
-// Grids, then bisection: both times are piecewise linear in every cost.
+// Grids, then bisection, between what each schedule takes in its best configuration.
 #include "tools/break_even.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "sim/model/schedule_def.h"
 
@@ -10,9 +13,11 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::size_t kMostRivals = 12;
 constexpr InstructionId kMostInstructions = 1 << 17;  ///< a larger program is too slow to vary
-constexpr Nanos kGrid = 24;
+constexpr std::int64_t kMostHeld = 1 << 22;           ///< instructions of all programs kept
+constexpr std::int64_t kMostTimed = 100'000'000;      ///< instructions, over all costs
+constexpr Nanos kGrid = 24;   ///< steps, the smallest next to what a cost is now
+constexpr Nanos kParts = 16;  ///< of a step in which a rival may be ahead and behind again
 
 struct Parameter {
   std::string name;
@@ -28,109 +33,216 @@ const std::vector<Parameter>& parameters() {
   return all;
 }
 
-/// A plan that can be timed again.
-struct Contender {
-  Configuration configuration;
-  WhatIf::Lowered lowered;
-};
+/// More simulations would be needed than are worth it.
+struct TooMuch {};
 
-/// Of how long a sample takes, with one parameter at a value.
-class Race {
+/// Times plans again under other costs, each at most once per cost.
+class Stopwatch {
  public:
-  Race(const WhatIf& what_if, const Parameter& parameter)
-      : what_if_(what_if), parameter_(parameter) {}
+  Stopwatch(const WhatIf& what_if, const std::vector<Plan>& ranked)
+      : what_if_(what_if), ranked_(ranked), lowered_(ranked.size()), times_(ranked.size()) {}
 
-  Nanos now(const Contender& contender) const {
-    UniformCost cost = what_if_.cost_of(contender.configuration);
-    return parameter_.of(cost);
+  /// Forgets the times of another parameter.
+  void vary(const Parameter& parameter) {
+    parameter_ = &parameter;
+    for (auto& times : times_) times.clear();
   }
 
-  bool is_behind(const Contender& best, const Contender& rival, Nanos value) const {
-    return time(best, value) > time(rival, value);
+  /// Time per sample with the parameter at a value.
+  double time(std::size_t plan, Nanos value) {
+    const auto known = times_[plan].find(value);
+    if (known != times_[plan].end()) return known->second;
+    const Configuration& configuration = ranked_[plan].configuration;
+    const WhatIf::Lowered& lowered = lower(plan);
+    timed_ += lowered.program.size();
+    if (timed_ > kMostTimed) throw TooMuch();
+    UniformCost flags = what_if_.flags();
+    parameter_->of(flags) = value;
+    const UniformCost cost = what_if_.share_of_rank(flags, configuration);
+    const double time = static_cast<double>(what_if_.step(lowered, cost)) /
+                        static_cast<double>(configuration.samples());
+    times_[plan].emplace(value, time);
+    return time;
   }
 
-  /// The value nearest to `from` on the way to `to` at which `best` is behind.
-  std::optional<Nanos> nearest(const Contender& best, const Contender& rival, Nanos from,
-                               Nanos to) const {
-    Nanos ahead = from;
-    for (Nanos step = 1; step <= kGrid; ++step) {
-      Nanos behind = from + (to - from) * step * step / (kGrid * kGrid);
-      if (behind == ahead) continue;
-      if (!is_behind(best, rival, behind)) {
-        ahead = behind;
-        continue;
-      }
-      while (behind - ahead > 1 || ahead - behind > 1) {
-        const Nanos middle = ahead + (behind - ahead) / 2;
-        (is_behind(best, rival, middle) ? behind : ahead) = middle;
-      }
-      return behind;
-    }
-    return std::nullopt;
+  /// What the flag is now.
+  Nanos now() const {
+    UniformCost flags = what_if_.flags();
+    return parameter_->of(flags);
+  }
+
+  /// Whether no plan becomes faster where a cost rises.
+  bool is_monotone() const { return !what_if_.shares_links(); }
+
+  /// What a plan takes at least wherever the flag is no lower than `least`; 0 where nobody knows.
+  double bound(std::size_t plan, Nanos least) {
+    if (!is_monotone()) return 0;
+    return least == now() ? ranked_[plan].nanos_per_sample() : time(plan, least);
   }
 
  private:
-  double time(const Contender& contender, Nanos value) const {
-    UniformCost cost = what_if_.cost_of(contender.configuration);
-    parameter_.of(cost) = value;
-    return static_cast<double>(what_if_.step(contender.lowered, cost)) /
-           static_cast<double>(contender.configuration.samples());
+  const WhatIf::Lowered& lower(std::size_t plan) {
+    if (lowered_[plan]) return *lowered_[plan];
+    lowered_[plan] = what_if_.lower_plan(ranked_[plan].configuration);
+    held_ += lowered_[plan]->program.size();
+    if (lowered_[plan]->program.size() > kMostInstructions || held_ > kMostHeld) throw TooMuch();
+    return *lowered_[plan];
   }
 
   const WhatIf& what_if_;
-  const Parameter& parameter_;
+  const std::vector<Plan>& ranked_;
+  const Parameter* parameter_ = nullptr;
+  std::vector<std::optional<WhatIf::Lowered>> lowered_;
+  std::vector<std::map<Nanos, double>> times_;
+  std::int64_t held_ = 0;
+  std::int64_t timed_ = 0;
 };
 
-std::vector<Contender> contenders_of(const WhatIf& what_if, const std::vector<Plan>& ranked) {
+/// A schedule's plans, fastest first as costs are now.
+struct Contender {
+  std::vector<std::size_t> plans;
+};
+
+/// Schedules that look for an order have another one for every cost: they do not take part.
+std::vector<Contender> contenders_of(const std::vector<Plan>& ranked) {
   std::vector<Contender> contenders;
-  for (const std::size_t at : best_of_each_schedule(ranked)) {
-    const Configuration& configuration = ranked[at].configuration;
-    const bool searched = find_schedule(configuration.schedule).reads_costs;
+  std::map<std::string, std::size_t> index;
+  for (std::size_t at = 0; at < ranked.size(); ++at) {
+    const std::string& schedule = ranked[at].configuration.schedule;
+    const bool searched = find_schedule(schedule).reads_costs;
     if (searched && at == 0) return {};
     if (searched) continue;
-    Contender next{configuration, what_if.lower_plan(configuration)};
-    const bool large = next.lowered.program.size() > kMostInstructions;
-    if (large && at == 0) return {};
-    if (!large) contenders.push_back(std::move(next));
-    if (contenders.size() > kMostRivals) break;
+    const auto [known, is_new] = index.try_emplace(schedule, contenders.size());
+    if (is_new) contenders.emplace_back();
+    contenders[known->second].plans.push_back(at);
   }
   return contenders;
 }
 
-/// The rival that comes first on the way from what the parameter is now to `limit`.
-std::optional<BreakEven> nearest_of(const Race& race, const std::vector<Contender>& contenders,
-                                    const std::string& parameter, Nanos limit) {
-  const Nanos now = race.now(contenders[0]);
-  std::optional<BreakEven> nearest;
-  Nanos end = limit;
-  for (std::size_t at = 1; at < contenders.size() && end != now; ++at) {
-    const auto value = race.nearest(contenders[0], contenders[at], now, end);
-    if (!value || (nearest && *value == nearest->at)) continue;
-    nearest = {parameter, now, *value, contenders[at].configuration};
-    end = *value;
+/// The best schedule against the others while one parameter goes from what it is to `limit`. A
+/// plan's time never falls when a cost rises: what it takes at the low end bounds it, so that few
+/// of a schedule's plans need be timed at every value.
+class Race {
+ public:
+  Race(Stopwatch& watch, const std::vector<Plan>& ranked, const std::vector<Contender>& contenders,
+       Nanos limit)
+      : watch_(watch), ranked_(ranked), contenders_(contenders), limit_(limit) {
+    now_ = watch.now();
   }
-  return nearest;
-}
+
+  /// The rival that comes first, in the configuration in which it does.
+  std::optional<BreakEven> nearest(const std::string& parameter) {
+    std::optional<BreakEven> found;
+    Nanos end = limit_;
+    for (std::size_t rival = 1; rival < contenders_.size() && end != now_; ++rival) {
+      const auto value = nearest(rival, end);
+      if (!value || (found && *value == found->at)) continue;
+      found = {parameter, now_, *value, ranked_[fastest(rival, *value).first].configuration};
+      end = *value;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr double kForever = std::numeric_limits<double>::infinity();
+
+  /// Of a plan, between what the flag is now and the limit.
+  double bound(std::size_t plan) { return watch_.bound(plan, std::min(now_, limit_)); }
+
+  /// The fastest plan of a schedule among those faster than `below`, and its time.
+  std::pair<std::size_t, double> fastest(std::size_t contender, Nanos value,
+                                         double below = kForever) {
+    std::pair<std::size_t, double> best{contenders_[contender].plans.front(), below};
+    for (const std::size_t plan : contenders_[contender].plans) {
+      if (bound(plan) >= best.second) continue;
+      const double time = watch_.time(plan, value);
+      if (time < best.second) best = {plan, time};
+    }
+    return best;
+  }
+
+  bool is_behind(std::size_t rival, Nanos value) {
+    const double best = fastest(0, value).second;
+    return fastest(rival, value, best).second < best;
+  }
+
+  /// Whether the rival may be ahead between two values at neither of which it is: no time between
+  /// them is less than at the lower value, nor more than at the higher one.
+  bool may_be_behind_between(std::size_t rival, Nanos from, Nanos to) {
+    const double best = fastest(0, std::max(from, to)).second;
+    return watch_.is_monotone() && fastest(rival, std::min(from, to), best).second < best;
+  }
+
+  /// The value nearest to `ahead` at which the best schedule is behind, as it is at `behind`.
+  Nanos turn_between(std::size_t rival, Nanos ahead, Nanos behind) {
+    while (behind - ahead > 1 || ahead - behind > 1) {
+      const Nanos middle = ahead + (behind - ahead) / 2;
+      (is_behind(rival, middle) ? behind : ahead) = middle;
+    }
+    return behind;
+  }
+
+  /// The first such value behind `ahead` and up to `to`, in `parts` steps where there may be one.
+  std::optional<Nanos> first_between(std::size_t rival, Nanos ahead, Nanos to, Nanos parts) {
+    if (is_behind(rival, to) && (parts == 1 || to - ahead == 1 || ahead - to == 1))
+      return turn_between(rival, ahead, to);
+    if (parts == 1 || to - ahead == 1 || ahead - to == 1) return {};
+    if (!is_behind(rival, to) && !may_be_behind_between(rival, ahead, to)) return {};
+    const Nanos middle = ahead + (to - ahead) / 2;
+    if (const auto found = first_between(rival, ahead, middle, parts / 2)) return found;
+    return first_between(rival, middle, to, parts / 2);
+  }
+
+  /// The value nearest to what is now, on the way to `to`, at which the best schedule is behind.
+  std::optional<Nanos> nearest(std::size_t rival, Nanos to) {
+    Nanos ahead = now_;
+    for (Nanos step = 1; step <= kGrid; ++step) {
+      const Nanos next = now_ + (to - now_) * step * step / (kGrid * kGrid);
+      if (next == ahead) continue;
+      if (const auto found = first_between(rival, ahead, next, kParts)) return found;
+      ahead = next;
+    }
+    return std::nullopt;
+  }
+
+  Stopwatch& watch_;
+  const std::vector<Plan>& ranked_;
+  const std::vector<Contender>& contenders_;
+  Nanos limit_ = 0;
+  Nanos now_ = 0;
+};
 
 }  // namespace
 
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked) {
   BreakEvens all;
   if (ranked.empty() || what_if.has_cost_file()) return all;
-  const std::vector<Contender> contenders = contenders_of(what_if, ranked);
+  const std::vector<Contender> contenders = contenders_of(ranked);
   if (contenders.size() < 2) return all;
-  const UniformCost cost = what_if.cost_of(contenders[0].configuration);
-  const Nanos most = 8 * (cost.forward + cost.full_backward());
-  for (const Parameter& parameter : parameters()) {
-    if (cost.backward && parameter.name != "p2p") continue;  // --b would not follow
-    const Race race(what_if, parameter);
-    bool changes = false;
-    for (const Nanos limit : {most, Nanos{0}})
-      if (auto found = nearest_of(race, contenders, parameter.name, limit)) {
-        all.found.push_back(*std::move(found));
-        changes = true;
-      }
-    if (!changes) all.stays_best.push_back(parameter.name);
+  const UniformCost of_rank = what_if.cost_of(ranked[0].configuration);
+  const UniformCost& flags = what_if.flags();
+  const auto most_of = [](const UniformCost& cost) {
+    return 8 * (cost.forward + cost.full_backward());
+  };
+  Stopwatch watch(what_if, ranked);
+  try {
+    for (const Parameter& parameter : parameters()) {
+      const bool is_message = parameter.name == "p2p";
+      if (flags.backward && !is_message) continue;  // --b would not follow
+      const Nanos most = most_of(is_message ? of_rank : flags);
+      const std::string name =
+          (what_if.divides_model() && !is_message ? "total-" : "") + parameter.name;
+      watch.vary(parameter);
+      bool changes = false;
+      for (const Nanos limit : {most, Nanos{0}})
+        if (auto found = Race(watch, ranked, contenders, limit).nearest(name)) {
+          all.found.push_back(*std::move(found));
+          changes = true;
+        }
+      if (!changes) all.stays_best.push_back(name);
+    }
+  } catch (const TooMuch&) {
+    return {};
   }
   return all;
 }

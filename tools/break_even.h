@@ -1,4 +1,4 @@
-// Where another plan would be best.
+// Where another schedule would be best.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,9 @@ struct BreakEvens {
 };
 
 /// Varies --p2p, --i and --w, one at a time, up and down from what they are, between 0 and eight
-/// times a micro-batch's work, and finds the nearest value to the nanosecond at which the first of
-/// the ranked plans is behind the best plan of another schedule. Schedules that look for an order
+/// times a micro-batch's work, and finds the nearest value to the nanosecond at which another
+/// schedule, in its best configuration there, is ahead of the first plan's schedule in its best.
+/// Nothing where that takes more simulations than are worth it. Schedules that look for an order
 /// are left out, as another cost is another order; so is everything where costs come from a file.
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked);
 

@@ -13,6 +13,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
 #include "tools/measure.h"
+#include "tools/say.h"
 #include "traces/company_entry.h"
 #include "traces/cost_file.h"
 #include "traces/format.h"
@@ -130,17 +131,16 @@ LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
 Json measure_costs(const Request& request, const Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
-    const Schedule schedule = load_schedule(name, request.options);
+    const ValidSchedule schedule = load_valid_schedule(name, request.options, CostUse::kOrderOnly);
     const Program program = lower_or_explain(schedule, lowering_of(request, schedule));
     measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;
     if (breakdown) throw Error(breakdown->fault, name + ": " + breakdown->message);
-    if (processes.speaks())
-      fmt::print(stderr, "measured {} step(s) of {}\n", request.run.steps, name);
+    if (processes.speaks()) say("measured {} step(s) of {}\n", request.run.steps, name);
   }
   const std::vector<Observation> observations = observations_of(measurements);
-  const Schedule& schedule = measurements[0].step.schedule;
-  const Calibration calibration = calibrate(observations, schedule.stages());
+  const ValidSchedule& schedule = measurements[0].step.schedule;
+  const Calibration calibration = calibrate(observations, schedule->stages());
   MemoryModel memory;
   const bool on_device = static_cast<bool>(find_backend(request.run.backend).start);
   if (request.run.work == WorkKind::kTransformer)
@@ -181,11 +181,14 @@ int run_calibrate(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   expect_folder(output);
   request.schedules = schedules_of(list, request.options.shape);
+  request.options = read_inputs(std::move(request.options), request.schedules);
   const Session session(request.run);
   if (session.processes().speaks())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
   const Json costs = measure_costs(request, session.processes());
-  if (session.processes().speaks()) write_and_say(output, costs.dump(1) + "\n");
+  if (session.processes().speaks())
+    write_and_say(output,
+                  costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;
 }
 

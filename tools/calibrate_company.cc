@@ -79,8 +79,8 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& schedul
 }
 
 Json with_company(Json costs, const std::vector<Measurement>& schedules, const Bench& bench) {
-  const Schedule& schedule = schedules[0].step.schedule;
-  const CompanyRequest request{schedule.stages(), schedules[0].ranks_per_device};
+  const ValidSchedule& schedule = schedules[0].step.schedule;
+  const CompanyRequest request{schedule->stages(), schedules[0].ranks_per_device};
   const Program program = company_program(schedule, request.ranks_per_device);
   const std::vector<Timeline> steps = time_program(schedule, program, bench);
   const Observation observation{program, steps};
@@ -96,7 +96,7 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
       const Seen seen = choose_estimates(together[stage][kind], apart[stage][kind]);
       costs["stages"][stage] = write_kind(
           std::move(costs["stages"][stage]),
-          {kind, company_key_of(schedule, stage, kind), seen, schedule.shape.slices}, between_ops);
+          {kind, company_key_of(schedule, stage, kind), seen, schedule->shape.slices}, between_ops);
       if (!fill_company(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
     }
     samples.push_back(std::move(entry));

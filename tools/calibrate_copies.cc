@@ -47,30 +47,30 @@ double nanos_per_byte(const std::vector<MessageTime>& by_size) {
 }
 
 /// Where stages' activations go in turn: to the host, or to the rank at the other end.
-Schedule with_keepers(Schedule schedule, bool by_host) {
+ValidSchedule with_keepers(Schedule schedule, bool by_host) {
   schedule.keeper_of_rank.clear();
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
     schedule.keeper_of_rank.push_back(by_host ? rank : schedule.shape.ranks - 1 - rank);
-  return schedule;
+  return require_valid(std::move(schedule));
 }
 
-CopyEvidence measure_copies(const Schedule& moved, const Measurement& measured,
+CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measured,
                             const MemoryModel& memory, const Bench& bench) {
   const bool by_host = !has_other_keeper(moved, 0);
   const Program program = copies_program(moved, measured.ranks_per_device);
   const std::vector<Timeline> steps = time_program(moved, program, bench);
   CopyEvidence evidence;
-  evidence.stages = find_copy_costs({program, steps}, {moved.stages(), measured.ranks_per_device});
-  for (std::int32_t stage = 0; stage < moved.stages(); ++stage) {
+  evidence.stages = find_copy_costs({program, steps}, {moved->stages(), measured.ranks_per_device});
+  for (std::int32_t stage = 0; stage < moved->stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     evidence.kept.push_back(recomputes(moved, stage) ? memory.checkpoint_bytes[at]
                                                      : memory.activation_bytes[at].forward);
-    const std::int32_t rank = moved.rank_of_stage[at];
+    const std::int32_t rank = moved->rank_of_stage[at];
     if (!by_host && !has_other_keeper(moved, rank)) evidence.stages[at] = {};  // the middle one
   }
   const BackendDef& backend = find_backend(bench.run.backend);
   const auto& time = by_host ? backend.time_host_copies : backend.time_messages;
-  evidence.by_size = time(moved.shape.ranks, bench.run.device);
+  evidence.by_size = time(moved->shape.ranks, bench.run.device);
   return evidence;
 }
 

@@ -10,9 +10,12 @@
 #include "sim/analysis/suggest_receives.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
+#include "sim/ir/swapped_messages.h"
 #include "sim/ir/validate.h"
 #include "tools/flags/command_flags.h"
+#include "tools/memory_caps.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "traces/drawing.h"
 
 namespace bubblescope {
@@ -26,13 +29,14 @@ constexpr const char* kCheckExample =
     "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
     "--suggest\n"
     "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
-    "--all-modes: in any), or holds more than --cap\n";
+    "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
 
 /// What check found out about one schedule; what a schedule that cannot run has not, is empty.
 struct Verdict {
   std::string name;
   Problems problems;
   std::vector<ModeVerdict> modes;
+  Problems swapped;  ///< messages that are received in another order than sent
   std::optional<std::int32_t> eager_slots;
   std::vector<Peak> peaks;
   Problems over_cap;
@@ -58,10 +62,13 @@ struct Verdict {
   }
 };
 
+using Loaded = std::variant<ValidSchedule, InvalidSchedule, Verdict>;
+
 /// A shape that is refused is a problem found, not a failure to check.
-std::variant<Schedule, Verdict> load(const std::string& name, const PredictOptions& options) {
+Loaded load(const std::string& name, const PredictOptions& options) {
   try {
-    return load_schedule(name, options);
+    return std::visit([](auto loaded) -> Loaded { return loaded; },
+                      load_schedule(name, options, CostUse::kOrderOnly));
   } catch (const Error& error) {
     if (error.fault() != Fault::kProblem) throw;
     Verdict refused;
@@ -71,23 +78,21 @@ std::variant<Schedule, Verdict> load(const std::string& name, const PredictOptio
   }
 }
 
-Verdict examine(const Schedule& schedule, const PredictOptions& options, bool suggest) {
+Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bool suggest) {
   Verdict verdict;
-  verdict.name = schedule.name;
-  verdict.problems = validate(schedule);
-  if (validate_ops(schedule).empty()) {
-    const auto lowered = lower(schedule);
-    if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
-      // Ops that wait for each other do so whatever the messages do.
-      for (const Named<P2pMode>& mode : kP2pModes)
-        verdict.modes.push_back({mode.choice, *deadlock});
-    }
+  verdict.name = schedule->name;
+  const std::variant<Program, Deadlock> lowered = lower(schedule);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+    verdict.problems = {deadlock_problem(schedule, *deadlock)};
+    // Ops that wait for each other do so whatever the messages do.
+    for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
+    return verdict;
   }
-  if (!verdict.legal()) return verdict;
   const LowerOptions& lower_options = options.cost.lower;
   verdict.modes = check_modes(schedule, lower_options);
   verdict.eager_slots = eager_slots_needed(schedule, lower_options);
-  const Program program = std::get<Program>(lower(schedule));
+  verdict.swapped = find_swapped_messages(schedule, posted_lists(schedule, lower_options.posting));
+  const auto& program = std::get<Program>(lowered);
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
   verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
@@ -99,6 +104,24 @@ Verdict examine(const Schedule& schedule, const PredictOptions& options, bool su
     verdict.suggested_mode = to_string(suggested.mode, suggested.eager_slots);
   }
   return verdict;
+}
+
+Verdict verdict_on(const Loaded& loaded, const PredictOptions& options, bool suggest) {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded))
+    return examine(*valid, options, suggest);
+  if (const auto* refused = std::get_if<Verdict>(&loaded)) return *refused;
+  const auto& invalid = std::get<InvalidSchedule>(loaded);
+  Verdict verdict;
+  verdict.name = invalid.schedule.name;
+  verdict.problems = invalid.problems;
+  return verdict;
+}
+
+/// What there is to draw; null for a shape that was refused.
+const Schedule* drawn(const Loaded& loaded) {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return &valid->get();
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&loaded)) return &invalid->schedule;
+  return nullptr;
 }
 
 nlohmann::ordered_json json_of(const Problem& problem) {
@@ -124,6 +147,9 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
     json["deadlock"][name] = mode.deadlock.has_value();
     if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
   }
+  json["swapped_messages"] = nlohmann::ordered_json::array();
+  for (const Problem& problem : verdict.swapped)
+    json["swapped_messages"].push_back(json_of(problem));
   if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
   for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
   if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
@@ -132,38 +158,45 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
-  fmt::print("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
+  show("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
   if (schedule != nullptr) {
-    fmt::print("{}", draw_grid(*schedule, verdict.problems));
+    show("{}", draw_grid(*schedule, verdict.problems));
   } else {
-    fmt::print("  {}\n", verdict.problems[0].message);
+    show("  {}\n", verdict.problems[0].message);
   }
 }
 
 void print_modes(const Verdict& verdict, const LowerOptions& options) {
   for (const ModeVerdict& mode : verdict.modes) {
     const std::string name = to_string(mode.mode, options.eager_slots);
-    fmt::print("  {:<16} {}\n", name,
-               mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
+    show("  {:<16} {}\n", name,
+         mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
   }
-  fmt::print("  eager slots needed: {}\n",
-             verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+  show("  eager slots needed: {}\n",
+       verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+  if (verdict.swapped.empty()) return;
+  const Problem& first = verdict.swapped.front();
+  show("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
+  show(
+      "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
+      "  does, computes with the wrong ones)\n",
+      verdict.swapped.size());
 }
 
 void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
-  fmt::print("{}: legal\n", verdict.name);
+  show("{}: legal\n", verdict.name);
   print_modes(verdict, options);
-  fmt::print("  activations held at the peak, rank by rank:");
-  for (const Peak& peak : verdict.peaks) fmt::print(" {:g}", peak.activations);
-  fmt::print("\n");
-  for (const Problem& problem : verdict.over_cap) fmt::print("  {}\n", problem.message);
+  show("  activations held at the peak, rank by rank:");
+  for (const Peak& peak : verdict.peaks) show(" {:g}", peak.activations);
+  show("\n");
+  for (const Problem& problem : verdict.over_cap) show("  {}\n", problem.message);
   if (verdict.suggested_mode.empty()) return;
   if (!verdict.suggestion) {
-    fmt::print("no suggestion for {}: no other places of receives that were tried are better\n",
-               verdict.suggested_mode);
+    show("no suggestion for {}: no other places of receives that were tried are better\n",
+         verdict.suggested_mode);
   } else {
-    fmt::print("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
+    show("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
   }
 }
 
@@ -180,7 +213,7 @@ int run_check(const Arguments& arguments) {
   add_predict_options(app, options);
   bool all_modes = false;
   app.add_flag("--all-modes", all_modes,
-               "exit 1 if it deadlocks in any message mode: a gate for CI");
+               "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
   app.footer(kCheckExample);
@@ -188,24 +221,26 @@ int run_check(const Arguments& arguments) {
   if (!options.injections.empty())
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
+  options = read_inputs(std::move(options), names);
   bool sound = true;
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
   for (const std::string& name : names) {
-    const std::variant<Schedule, Verdict> loaded = load(name, options);
-    const auto* schedule = std::get_if<Schedule>(&loaded);
-    const Verdict verdict =
-        schedule != nullptr ? examine(*schedule, options, suggest) : std::get<Verdict>(loaded);
+    const Loaded loaded = load(name, options);
+    const Schedule* const schedule = drawn(loaded);
+    const Verdict verdict = verdict_on(loaded, options, suggest);
     if (format == "json") {
       reports.push_back(json_of(verdict));
     } else {
       print_text(verdict, schedule, options.cost.lower);
     }
-    const bool deadlocks =
-        all_modes ? verdict.deadlocks_in_any() : verdict.deadlocks_in(options.cost.lower.mode);
-    sound = sound && verdict.legal() && verdict.over_cap.empty() && !deadlocks;
+    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
+                                 : verdict.deadlocks_in(options.cost.lower.mode);
+    sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
   }
   if (format == "json")
-    fmt::print("{}\n", reports.size() == 1 ? reports[0].dump() : reports.dump());
+    show("{}\n", reports.size() == 1
+                     ? reports[0].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
+                     : reports.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   return sound ? 0 : 1;
 }
 

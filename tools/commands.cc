@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tools/command.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -60,9 +61,6 @@ int exit_status(Fault fault) {
   return 3;
 }
 
-void complain(const std::string& message) {
-  const std::string line = "bubblescope: " + message + "\n";
-  std::fputs(line.c_str(), stderr);
-}
+void complain(const std::string& message) { say("bubblescope: {}\n", message); }
 
 }  // namespace bubblescope

@@ -11,8 +11,12 @@
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
+#include "tools/memory_caps.h"
 #include "tools/model_report.h"
+#include "tools/say.h"
+#include "tools/terminal.h"
 #include "traces/csv_string.h"
+#include "traces/fit_table.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
 #include "traces/time_axis.h"
@@ -123,15 +127,18 @@ std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
 /// Schedules that never flush have no step to compare: what they are judged by instead.
-void print_periods(const std::vector<Row>& rows) {
+std::string periods_text(const std::vector<Row>& rows) {
+  std::string text;
   for (const Row& row : rows) {
     if (!row.step || !row.step->report.period) continue;
     std::int32_t staleness = 0;
     for (const RankReport& rank : row.step->report.ranks)
       if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
-    fmt::print("{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
-               row.name, to_text(*row.step->report.period), staleness);
+    text += fmt::format(
+        "{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
+        row.name, to_text(*row.step->report.period), staleness);
   }
+  return text;
 }
 
 /// The assumptions, which all rows share, and whose memory is too small.
@@ -141,69 +148,87 @@ void comment_on_models(const std::vector<Row>& rows, bool explain) {
     const PlacedModel& placed = *row.step->models.placed;
     if (std::exchange(explain, false)) print_assumptions(placed.on);
     const std::string warning = memory_warning(placed, row.step->report);
-    if (!warning.empty()) fmt::print(stderr, "bubblescope: {}: {}\n", row.name, warning);
+    if (!warning.empty()) say("bubblescope: {}: {}\n", row.name, warning);
   }
 }
 
-void print_sensitivity(const std::vector<Row>& rows) {
+std::string sensitivities_text(const std::vector<Row>& rows) {
+  std::string text;
   for (const Row& row : rows)
     if (row.step && row.step->report.sensitivity)
-      fmt::print("{}: {}", row.name, write_sensitivity_text(row.step->report));
+      text += fmt::format("{}: {}", row.name, write_sensitivity_text(row.step->report));
+  return text;
 }
 
-void print_text(const std::vector<Row>& rows) {
+/// How much longer a makespan is than another time.
+std::string above(Nanos makespan, Nanos base) {
+  const double excess =
+      base == 0 ? 0.0 : static_cast<double>(makespan - base) / static_cast<double>(base);
+  return "+" + percent(excess);
+}
+
+std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
   Nanos best = 0;
   for (const Row& row : rows)
     if (row.step && (best == 0 || row.step->report.makespan < best))
       best = row.step->report.makespan;
-  std::size_t width = 12;
-  for (const Row& row : rows) width = std::max(width, row.name.size() + 1);
-  fmt::print("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9}{:>6}\n", "schedule", width, "makespan",
-             "vs best", "bubble", "span rate", "over bound", "peak act", "sends");
-  for (const Row& row : rows) {
-    if (!row.step) continue;
-    const BubbleReport& report = row.step->report;
-    const auto relative = [&](Nanos base) {
-      return base == 0 ? 0.0
-                       : static_cast<double>(report.makespan - base) / static_cast<double>(base);
-    };
-    fmt::print("{:<{}}{:>13}{:>10}{:>8}{:>10}{:>11}{:>9.4g}{:>6}\n", row.name, width,
-               short_text(report.makespan), "+" + percent(relative(best)),
-               percent(report.bubble.ratio), percent(report.bubble.span_rate),
-               "+" + percent(relative(report.lower_bound)), highest_peak(report),
-               most_sends(report));
-  }
+  std::vector<TableColumn> columns;
+  const auto add = [&](const char* head, int importance, auto&& cell) {
+    TableColumn& next = columns.emplace_back();
+    next.head = head;
+    next.importance = importance;
+    for (const Row& row : rows)
+      if (row.step) next.cells.push_back(cell(row, row.step->report));
+  };
+  using Report = const BubbleReport&;
+  add("schedule", kAlwaysShown, [](const Row& row, Report) { return row.name; });
+  columns.back().left = true;
+  add("makespan", 9, [](const Row&, Report report) { return short_text(report.makespan); });
+  add("vs best", 8, [&](const Row&, Report report) { return above(report.makespan, best); });
+  add("bubble", 7, [](const Row&, Report report) { return percent(report.bubble.ratio); });
+  add("span rate", 1, [](const Row&, Report report) { return percent(report.bubble.span_rate); });
+  add("over bound", 5,
+      [](const Row&, Report report) { return above(report.makespan, report.lower_bound); });
+  add("peak act", 6,
+      [](const Row&, Report report) { return fmt::format("{:.4g}", highest_peak(report)); });
+  add("sends", 2, [](const Row&, Report report) { return std::to_string(most_sends(report)); });
+  return columns;
+}
+
+void print_text(const std::vector<Row>& rows, const DrawOptions& draw) {
+  const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
+  const FittedTable table = draw_table(columns_of_rows(rows), width);
+  std::string text = table.text + hidden_note(table.hidden);
   for (const Row& row : rows)
-    if (!row.refusal.empty()) fmt::print("{:<{}}{}\n", row.name, width, row.refusal);
-  print_periods(rows);
-  print_sensitivity(rows);
-  fmt::print("{}", write_beats_text(reports_of(rows)));
-  fmt::print(
+    if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
+  text += periods_text(rows) + sensitivities_text(rows) + write_beats_text(reports_of(rows));
+  text +=
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
-      "busiest\n");
+      "busiest\n";
+  show("{}", draw.fit ? fold_lines(text, draw.width) : text);
 }
 
 void print_csv(const std::vector<Row>& rows) {
   const std::vector<NamedReport> reports = reports_of(rows);
-  fmt::print(
+  show(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
       write_noise_csv_header(reports));
   for (const Row& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
     if (!row.step) {
-      fmt::print("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
-                 write_noise_csv_values(reports, row.name));
+      show("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
+           write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
     const std::string period = report.period ? std::to_string(*report.period) : "";
-    fmt::print("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
-               report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
-               report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
-               most_sends(report), refusal, period, write_noise_csv_values(reports, row.name));
+    show("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
+         report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
+         report.bubble.overhead, report.bubble.span_rate, highest_peak(report), most_sends(report),
+         refusal, period, write_noise_csv_values(reports, row.name));
   }
 }
 
@@ -218,8 +243,8 @@ void print_json(const std::vector<Row>& rows) {
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
                              json_string(row.name), json_string(row.refusal));
   }
-  fmt::print("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
-             reports, refused, write_beats_json(reports_of(rows)));
+  show("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
+       reports, refused, write_beats_json(reports_of(rows)));
 }
 
 bool trains(const Schedule& schedule, const TrainingOptions& options) {
@@ -282,17 +307,17 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
       comparisons.push_back(
           run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
     else
-      fmt::print(stderr, "bubblescope: {}\n", row.refusal);
+      say("bubblescope: {}\n", row.refusal);
   }
   if (comparisons.empty()) return 1;
   if (!session.processes().speaks()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
   if (output.format == "json")
-    fmt::print("{}", write_comparison_json(comparisons));
+    show("{}", write_comparison_json(comparisons));
   else if (output.format == "csv")
-    fmt::print("{}", write_comparison_csv(comparisons));
+    show("{}", write_comparison_csv(comparisons));
   else
-    fmt::print("{}", write_comparison_text(comparisons));
+    show("{}", write_comparison_text(comparisons));
   return gradients_match(comparisons) ? 0 : 1;
 }
 
@@ -335,6 +360,8 @@ int run_compare(const Arguments& arguments) {
   add_run_options(app, run);
   add_format_option(app, output.format, {"text", "json", "csv"});
   add_export_options(app, output.exports);
+  bool wide = false;
+  app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
   app.footer(kCompareExample);
   if (!app.parse(arguments)) return 0;
   output.command = command_line("compare", arguments);
@@ -346,6 +373,7 @@ int run_compare(const Arguments& arguments) {
   if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
   expect_shape(list, shapes, options);
+  options = read_inputs(std::move(options), names_of(list));
   std::vector<Row> rows = predict_rows(list, shapes, options);
   comment_on_models(rows, options.model.explain);
   const bool refused =
@@ -354,12 +382,14 @@ int run_compare(const Arguments& arguments) {
   if (!run.backend.empty())
     return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
   write_exports(steps_of(rows), output.exports, output.command);
+  DrawOptions draw = terminal_draw_options();
+  draw.fit = draw.fit && !wide;
   if (output.format == "json")
     print_json(rows);
   else if (output.format == "csv")
     print_csv(rows);
   else
-    print_text(rows);
+    print_text(rows, draw);
   return status;
 }
 

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/ir/bytes_text.h"
 #include "traces/report_json.h"
+#include "traces/time_axis.h"
 
 namespace bubblescope {
 
@@ -59,13 +61,11 @@ std::optional<double> pool_error(const Comparison& comparison) {
 
 /// "pool of the fullest rank: 12.1 MiB predicted, 12.1 MiB measured (+0.00 %), 13.0 MiB reserved".
 std::string describe_pools(const Comparison& comparison) {
-  const auto mebibytes = [](Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); };
   const FullestPools pools = fullest_pools(comparison);
-  return fmt::format(
-      "pool of the fullest rank: {:.3g} MiB predicted, {:.3g} MiB measured ({:+.2f} %), {:.3g} MiB "
-      "reserved",
-      mebibytes(pools.predicted), mebibytes(pools.measured.peak),
-      100 * comparison.error.peak_pool.value_or(0), mebibytes(pools.measured.reserved));
+  return fmt::format("pool of the fullest rank: {} predicted, {} measured ({:+.2f} %), {} reserved",
+                     bytes_text(pools.predicted), bytes_text(pools.measured.peak),
+                     100 * comparison.error.peak_pool.value_or(0),
+                     bytes_text(pools.measured.reserved));
 }
 
 PredictionError find_error(const Step& predicted, const Step& measured) {
@@ -145,6 +145,25 @@ std::string report_json(const Step& step) {
   return write_report_json(step.report, step.program, step.timeline);
 }
 
+std::string spread_json(const StepSpread& spread) {
+  return fmt::format(
+      "\"step_spread\":{{\"min_ns\":{},\"lower_quartile_ns\":{},\"median_ns\":{},"
+      "\"upper_quartile_ns\":{},\"max_ns\":{}}}",
+      spread.min, spread.lower_quartile, spread.median, spread.upper_quartile, spread.max);
+}
+
+std::string order_text(const OrderAgreement& agreement) {
+  if (agreement.pairs == 0) return {};
+  if (!agreement.tau)
+    return fmt::format(
+        "order of the schedules: unknown, none of {} pairs is further apart than its noise\n",
+        agreement.pairs);
+  return fmt::format(
+      "order of the schedules: Kendall's tau {:.2f} over {} of {} pairs{}\n", *agreement.tau,
+      agreement.counted, agreement.pairs,
+      agreement.counted < agreement.pairs ? "; the others are within the steps' noise" : "");
+}
+
 std::string match_json(const std::vector<Comparison>& comparisons) {
   const bool any = std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& each) {
     return each.measured.proof.has_value();
@@ -155,9 +174,9 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
 }  // namespace
 
 Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench) {
-  Comparison comparison{label, std::move(predicted), {}, {}, {}};
+  Measurement measured = measure(predicted.schedule, predicted.program, bench);
+  Comparison comparison{label, std::move(predicted), std::move(measured)};
   const Step& step = comparison.predicted;
-  comparison.measured = measure(step.schedule, step.program, bench);
   if (comparison.measured.breakdown)
     throw Error(comparison.measured.breakdown->fault,
                 label + ": " + comparison.measured.breakdown->message);
@@ -169,38 +188,81 @@ Comparison run_prediction(const std::string& label, Step predicted, const Bench&
   return comparison;
 }
 
-std::optional<double> kendall_tau(const std::vector<Comparison>& comparisons) {
-  std::int64_t pairs = 0;
+StepSpread spread_of(std::vector<Nanos> makespans) {
+  std::sort(makespans.begin(), makespans.end());
+  const auto quantile = [&](std::size_t percent) {
+    const std::size_t rank = (makespans.size() * percent + 99) / 100;
+    return makespans[std::max<std::size_t>(rank, 1) - 1];
+  };
+  return {makespans.front(), quantile(25), quantile(50), quantile(75), makespans.back()};
+}
+
+bool are_apart(const StepSpread& left, const StepSpread& right) {
+  const bool overlap =
+      left.lower_quartile <= right.upper_quartile && right.lower_quartile <= left.upper_quartile;
+  return !overlap && order(left.median, right.median) != 0;
+}
+
+OrderAgreement order_agreement(const std::vector<Comparison>& comparisons) {
+  OrderAgreement agreement;
   std::int64_t sum = 0;
   for (std::size_t left = 0; left < comparisons.size(); ++left)
     for (std::size_t right = left + 1; right < comparisons.size(); ++right) {
       const int predicted = order(comparisons[left].predicted.report.makespan,
                                   comparisons[right].predicted.report.makespan);
-      const int measured = order(comparisons[left].measured.step.report.makespan,
-                                 comparisons[right].measured.step.report.makespan);
-      ++pairs;
-      sum += predicted * measured < 0 ? -1 : 1;
+      if (predicted == 0) continue;
+      ++agreement.pairs;
+      const StepSpread one = spread_of(comparisons[left].measured.makespans);
+      const StepSpread other = spread_of(comparisons[right].measured.makespans);
+      if (!are_apart(one, other)) continue;
+      ++agreement.counted;
+      sum += predicted * order(one.median, other.median);
     }
-  if (pairs == 0) return std::nullopt;
-  return static_cast<double>(sum) / static_cast<double>(pairs);
+  if (agreement.counted > 0)
+    agreement.tau = static_cast<double>(sum) / static_cast<double>(agreement.counted);
+  return agreement;
+}
+
+std::string noise_warning(const std::vector<Comparison>& comparisons) {
+  constexpr double kQuiet = 0.1;
+  StepSpread widest;
+  std::string label;
+  for (const Comparison& comparison : comparisons) {
+    const StepSpread spread = spread_of(comparison.measured.makespans);
+    if (!label.empty() && spread.relative() <= widest.relative()) continue;
+    widest = spread;
+    label = comparison.label;
+  }
+  const OrderAgreement agreement = order_agreement(comparisons);
+  if (widest.relative() <= kQuiet && agreement.counted == agreement.pairs) return {};
+  std::string text = fmt::format("noisy: steps of {} took {} to {}", label, short_text(widest.min),
+                                 short_text(widest.max));
+  if (agreement.counted < agreement.pairs)
+    text += fmt::format(", and {} of {} pairs of schedules cannot be told apart",
+                        agreement.pairs - agreement.counted, agreement.pairs);
+  return text +
+         "; take the errors below as no finer than that, or measure on a quiet machine with "
+         "more --steps\n";
 }
 
 std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
   std::size_t width = 16;
   for (const Comparison& comparison : comparisons)
     width = std::max(width, comparison.label.size() + 2);
-  std::string text =
-      fmt::format("{:<{}}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", width, "",
-                  "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
+  std::string text = noise_warning(comparisons);
+  text += fmt::format("{:<{}}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", width, "",
+                      "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
+  text.insert(text.size() - 1, "  steps took");
   std::string partings;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;
+    const StepSpread spread = spread_of(comparison.measured.makespans);
     text += fmt::format("{:<{}}predicted {}\n", comparison.label, width,
                         describe(comparison.predicted.report));
-    text +=
-        fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}\n", "", width,
-                    describe(comparison.measured.step.report), 100 * error.makespan,
-                    100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory);
+    text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}  {} to {}\n", "",
+                        width, describe(comparison.measured.step.report), 100 * error.makespan,
+                        100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
+                        short_text(spread.min), short_text(spread.max));
     partings += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
                             describe(error.parting));
     if (comparison.measured.proof)
@@ -209,8 +271,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
       partings += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
   text += "\n" + partings;
-  if (const std::optional<double> tau = kendall_tau(comparisons))
-    text += fmt::format("order of the schedules: Kendall's tau {:.2f}\n", *tau);
+  text += order_text(order_agreement(comparisons));
   const Measurement& first = comparisons[0].measured;
   return text +
          fmt::format("measured on {}, --work {}, {}\n", first.backend, first.work, first.device);
@@ -220,17 +281,18 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
   std::string text =
       "schedule,predicted_ns,measured_ns,predicted_bubble_ratio,measured_bubble_ratio,"
       "error_makespan,error_bubble_ratio,error_op_start_p50,error_op_start_p95,"
-      "error_peak_memory,gradients_match,pp,vpp,microbatches\n";
+      "error_peak_memory,gradients_match,pp,vpp,microbatches,measured_min_ns,measured_max_ns\n";
   for (const Comparison& comparison : comparisons) {
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
-                    predicted.makespan, measured.makespan, predicted.bubble.ratio,
-                    measured.bubble.ratio, error.makespan, error.bubble_ratio, error.op_start_p50,
-                    error.op_start_p95, error.peak_memory, match_json({comparison}),
-                    predicted.shape.ranks, predicted.shape.chunks, predicted.shape.microbatches);
+    const StepSpread spread = spread_of(comparison.measured.makespans);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
+                        predicted.makespan, measured.makespan, predicted.bubble.ratio,
+                        measured.bubble.ratio, error.makespan, error.bubble_ratio,
+                        error.op_start_p50, error.op_start_p95, error.peak_memory,
+                        match_json({comparison}), predicted.shape.ranks, predicted.shape.chunks,
+                        predicted.shape.microbatches, spread.min, spread.max);
   }
   return text;
 }
@@ -239,19 +301,26 @@ std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
   std::string reports;
   for (const Comparison& comparison : comparisons) {
     const std::string members =
-        json_members(comparison.measured) + ",\n " + error_json(comparison.error) + "," +
-        parting_json(comparison.error.parting) + pools_json(comparison.predicted_pools) +
+        json_members(comparison.measured) + ",\n " +
+        spread_json(spread_of(comparison.measured.makespans)) + "," + error_json(comparison.error) +
+        "," + parting_json(comparison.error.parting) + pools_json(comparison.predicted_pools) +
         ",\n \"predicted\":" + report_json(comparison.predicted);
     reports += (reports.empty() ? "" : ",\n") +
                with_members(report_json(comparison.measured.step), members);
   }
-  const std::optional<double> tau = kendall_tau(comparisons);
+  const OrderAgreement agreement = order_agreement(comparisons);
+  const std::string warning = noise_warning(comparisons);
   return fmt::format(
       "{{\"format\":\"bubblescope-comparison/1\",\"work\":{},\"device\":{},"
-      "\"gradients_match\":{},{},\"kendall_tau\":{},\n\"reports\":[\n{}]}}\n",
+      "\"gradients_match\":{},{},\"kendall_tau\":{},\"order_pairs\":{{\"counted\":{},\"of\":{}}},"
+      "\"noise\":{},\n\"reports\":[\n{}]}}\n",
       json_string(comparisons[0].measured.work), json_string(comparisons[0].measured.device),
       match_json(comparisons), error_json(largest(comparisons)),
-      tau ? fmt::format("{}", *tau) : "null", reports);
+      agreement.tau ? fmt::format("{}", *agreement.tau) : "null", agreement.counted,
+      agreement.pairs,
+      warning.empty() ? "null"
+                      : json_string(std::string_view(warning).substr(0, warning.size() - 1)),
+      reports);
 }
 
 bool gradients_match(const std::vector<Comparison>& comparisons) {

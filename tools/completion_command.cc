@@ -3,6 +3,7 @@
 
 #include "tools/flags/command_flags.h"
 #include "tools/options.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -66,7 +67,7 @@ int run_completion(const Arguments& arguments) {
   std::string script = script_for(shell);
   constexpr std::string_view kMark = "@COMMANDS@";
   script.replace(script.find(kMark), kMark.size(), command_names());
-  fmt::print("{}", script);
+  show("{}", script);
   return 0;
 }
 

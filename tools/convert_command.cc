@@ -1,9 +1,11 @@
 // convert: a schedule in another format.
 #include <fmt/format.h>
 
+#include "sim/ir/swapped_messages.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -11,7 +13,7 @@ namespace {
 
 constexpr const char* kConvertExample =
     "example: a schedule for PyTorch's runtime, with its sends and receives\n"
-    "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch \\\n"
+    "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch-2.15 --fsdp \\\n"
     "      --to pytorch-csv-comms -o schedule.csv\n";
 
 const ScheduleFormat& find_format(const std::string& name) {
@@ -22,19 +24,50 @@ const ScheduleFormat& find_format(const std::string& name) {
               " ('bubblescope list formats' shows them all)");
 }
 
-std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const Schedule& schedule,
+const Schedule& schedule_of(const ValidSchedule& valid) { return valid; }
+const Schedule& schedule_of(const InvalidSchedule& invalid) { return invalid.schedule; }
+
+std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const ValidSchedule& schedule,
                                        const PredictOptions& options) {
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const std::vector<Nanos> durations = price(program, load_models(schedule, options).costs);
   return format.write_priced({schedule, program, durations});
 }
 
-std::vector<FilePart> write(const ScheduleFormat& format, const Schedule& schedule,
+/// PyTorch's own deferral does this, and trains with wrong gradients then.
+void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
+  const Problems swapped = find_swapped_messages(schedule, posted_lists(schedule, posting));
+  if (swapped.empty()) return;
+  say("bubblescope: {}: messages are received in another order than they are sent, and "
+      "PyTorch computes with the wrong ones: rank {}: {}\n",
+      schedule->name, *swapped.front().rank, swapped.front().message);
+}
+
+std::string write_lists(const ScheduleFormat& format, const ValidSchedule& schedule,
+                        const PredictOptions& options) {
+  const Lowering posting = options.cost.lower.posting;
+  if (posting == Lowering::kDeferred && posts_messages(schedule))
+    throw Error(schedule->name +
+                " posts its own messages, which stay where they are; leave --lowering out");
+  warn_of_swapped(schedule, posting);
+  return format.write_lists(schedule, {release_of(options.shape.profile), posting});
+}
+
+std::vector<FilePart> write(const ScheduleFormat& format, const std::string& name,
                             const PredictOptions& options) {
+  // Our own formats may also hold work in progress.
+  if (format.write && !format.for_runtimes)
+    return std::visit(
+        [&](const auto& loaded) -> std::vector<FilePart> {
+          return {{"", format.write(schedule_of(loaded))}};
+        },
+        load_schedule(name, options, CostUse::kOrderOnly));
+  const CostUse use = format.write_priced ? CostUse::kPriced : CostUse::kOrderOnly;
+  const ValidSchedule schedule = load_valid_schedule(name, options, use);
   if (format.write_priced) return write_with_costs(format, schedule, options);
-  // What a runtime would load must be sound; our own formats may also hold work in progress.
   if (format.for_runtimes) lower_or_explain(schedule, {});
-  return {{"", format.write(schedule)}};
+  if (format.write_lists) return {{"", write_lists(format, schedule, options)}};
+  return {{"", format.write ? format.write(schedule) : format.write_valid(schedule)}};
 }
 
 }  // namespace
@@ -57,10 +90,10 @@ int run_convert(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   const ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
-  const Schedule loaded = load_schedule(schedule, options);
-  const std::vector<FilePart> parts = write(to, loaded, options);
-  if (output == "-" && parts.size() > 1)
-    throw Error(fmt::format("{} is {} files; give -o PREFIX, and they are PREFIX{} and so on",
+  options = read_inputs(std::move(options), {schedule});
+  const std::vector<FilePart> parts = write(to, schedule, options);
+  if (output == "-" && !parts.front().suffix.empty())
+    throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));
   for (const FilePart& part : parts) write_and_say(output + part.suffix, part.content);
   return 0;

@@ -12,7 +12,9 @@
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/gate.h"
+#include "tools/say.h"
 #include "traces/format.h"
+#include "traces/json_node.h"
 #include "traces/timeline_file.h"
 
 namespace bubblescope {
@@ -37,7 +39,9 @@ struct Side {
 
 /// The numbers of a json report under the names of metrics_of: bubble.ratio is bubble_ratio.
 Metrics metrics_of_json(const nlohmann::json& report, const std::string& file) {
-  if (!report.is_object() || report.value("format", "") != "bubblescope-report/1")
+  const bool is_report =
+      report.is_object() && report.contains("format") && report["format"] == "bubblescope-report/1";
+  if (!is_report)
     throw Error(file +
                 ": /format: this is neither a report (--format json) nor a timeline (--save)");
   Metrics metrics;
@@ -64,18 +68,14 @@ Side load_side(const std::string& path) {
     if (!file.timeline.breakdown.empty())
       throw Error(Fault::kProblem,
                   path + " is no whole step, it broke off: " + file.timeline.breakdown);
-    Step step;
-    step.schedule = std::move(file.schedule);
+    Step step{std::move(file.schedule)};
     step.program = std::move(file.program);
     step.timeline = std::move(file.timeline);
     step.report = analyze(step.schedule, step.program, step.timeline);
     Metrics metrics = metrics_of(step.report);
     return {std::move(metrics), std::move(step)};
   }
-  const nlohmann::json report = nlohmann::json::parse(text, nullptr, false);
-  if (report.is_discarded())
-    throw Error(path + ": this is no json; diff reads what --save or --format json wrote");
-  return {metrics_of_json(report, path), {}};
+  return {metrics_of_json(parse_json(text, path), path), {}};
 }
 
 double change(double before, double after) {
@@ -100,12 +100,12 @@ void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
 }
 
 void print_metrics(const Metrics& before, const Metrics& after) {
-  fmt::print("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
+  show("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
   for (const auto& [name, value] : after) {
     const auto found = before.find(name);
     if (found == before.end()) continue;
-    fmt::print("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
-               100 * change(found->second, value));
+    show("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
+         100 * change(found->second, value));
   }
 }
 
@@ -113,34 +113,33 @@ void print_op_lists(const TimelineDifference& difference) {
   for (const auto& [name, ops] :
        {std::pair("A", &difference.only_in_a), std::pair("B", &difference.only_in_b)}) {
     if (ops->empty()) continue;
-    fmt::print("{} op(s) only in {}:", ops->size(), name);
+    show("{} op(s) only in {}:", ops->size(), name);
     for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
-      fmt::print(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
-    fmt::print("{}\n", ops->size() > kShownShifts ? " ..." : "");
+      show(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
+    show("{}\n", ops->size() > kShownShifts ? " ..." : "");
   }
 }
 
 void print_ops(const TimelineDifference& difference) {
-  fmt::print(
-      "\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
-      difference.shifts.size(), to_text(start_shift_quantile(difference, 0.5)),
-      to_text(start_shift_quantile(difference, 0.95)),
-      to_text(start_shift_quantile(difference, 1)));
+  show("\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
+       difference.shifts.size(), to_text(start_shift_quantile(difference, 0.5)),
+       to_text(start_shift_quantile(difference, 0.95)),
+       to_text(start_shift_quantile(difference, 1)));
   print_op_lists(difference);
   const std::optional<OpShift> first = first_parting(difference, 0);
   if (!first) return;
-  fmt::print("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
-             first->rank, to_text(first->start));
+  show("they first part at {} on rank {}, {} into the step\n", to_string(first->op), first->rank,
+       to_text(first->start));
   std::vector<OpShift> shifts = difference.shifts;
   std::stable_sort(shifts.begin(), shifts.end(), [](const OpShift& a, const OpShift& b) {
     return std::abs(a.start_shift) > std::abs(b.start_shift);
   });
   shifts.resize(std::min(shifts.size(), kShownShifts));
-  fmt::print("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
-             "takes longer");
+  show("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
+       "takes longer");
   for (const OpShift& shift : shifts)
-    fmt::print("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op),
-               to_text(shift.start), to_text(shift.start_shift), to_text(shift.duration_shift));
+    show("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op), to_text(shift.start),
+         to_text(shift.start_shift), to_text(shift.duration_shift));
 }
 
 void print_json(const Side& a, const Side& b, const Metrics& metrics,
@@ -158,7 +157,7 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
     json["only_in_a"] = difference->only_in_a.size();
     json["only_in_b"] = difference->only_in_b.size();
   }
-  fmt::print("{}\n", json.dump(1));
+  show("{}\n", json.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 /// B below A, which stands where the prediction of a measured step does.

@@ -12,6 +12,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/flags/words.h"
+#include "tools/say.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -81,7 +82,7 @@ void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps step
 
 void write_and_say(const std::string& path, const std::string& content, const std::string& remark) {
   write_file(path, content);
-  if (path != "-") fmt::print(stderr, "wrote {}{}\n", path, remark);
+  if (path != "-") say("wrote {}{}\n", path, remark);
 }
 
 namespace {
@@ -113,7 +114,7 @@ void write_one(const TimelineFormat& format, const NamedStep& named, const std::
 }
 
 void say_written(const std::string& path, bool has_noise) {
-  if (path != "-") fmt::print(stderr, "wrote {}{}\n", path, has_noise ? ", without the noise" : "");
+  if (path != "-") say("wrote {}{}\n", path, has_noise ? ", without the noise" : "");
 }
 
 void write_each(const TimelineFormat& format, const std::vector<NamedStep>& steps,
@@ -153,7 +154,7 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
 }
 
 void write_exports(const Step& step, const ExportOptions& exports, const std::string& command) {
-  write_exports({{step.schedule.name, step}}, exports, command);
+  write_exports({{step.schedule->name, step}}, exports, command);
 }
 
 }  // namespace bubblescope

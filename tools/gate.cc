@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "tools/flags/command_flags.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -95,8 +96,7 @@ bool report_failures(const std::vector<Condition>& conditions, const Metrics& me
   for (const Condition& condition : conditions) {
     const double value = metrics.at(condition.metric);
     if (!holds(condition, value)) continue;
-    fmt::print(stderr, "bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric,
-               value);
+    say("bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric, value);
     failed = true;
   }
   return failed;

@@ -6,12 +6,13 @@
 #include <cstdio>
 
 #include "tools/flags/command_flags.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
 void warn_of_unused(const CommandFlags& app, const std::string& heading, const std::string& why) {
   for (const std::string& flag : app.given_under(heading))
-    fmt::print(stderr, "bubblescope: {} changes nothing {}\n", flag, why);
+    say("bubblescope: {} changes nothing {}\n", flag, why);
 }
 
 }  // namespace bubblescope

@@ -9,6 +9,7 @@
 #include "sim/model/transformer.h"
 #include "tools/flags/command_flags.h"
 #include "tools/options.h"
+#include "tools/say.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -94,17 +95,17 @@ void print_json(const std::vector<Entry>& entries) {
     if (!entry.source.empty()) item["source"] = entry.source;
     list.push_back(std::move(item));
   }
-  fmt::print("{}\n", list.dump(1));
+  show("{}\n", list.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(const std::vector<Entry>& entries) {
   std::size_t width = 0;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
   for (const Entry& entry : entries) {
-    fmt::print("{:<{}}  {}\n", entry.name, width, entry.summary);
+    show("{:<{}}  {}\n", entry.name, width, entry.summary);
     if (!entry.aliases.empty())
-      fmt::print("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
-    if (!entry.source.empty()) fmt::print("{:<{}}    from: {}\n", "", width, entry.source);
+      show("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
+    if (!entry.source.empty()) show("{:<{}}    from: {}\n", "", width, entry.source);
   }
 }
 
@@ -123,7 +124,7 @@ int run_list(const Arguments& arguments) {
   if (format == "json") {
     print_json(entries);
   } else if (format == "names") {
-    for (const Entry& entry : entries) fmt::print("{}\n", entry.name);
+    for (const Entry& entry : entries) show("{}\n", entry.name);
   } else {
     print_text(entries);
   }

@@ -1,5 +1,6 @@
 // The program: finds the command in the table and turns errors into exit statuses.
 // The only catch of the project is here.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,27 +11,48 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
+#include "sim/ir/units.h"
 #include "tools/command.h"
+#include "tools/say.h"
+#include "traces/input_limit.h"
 
 namespace bubblescope {
 
 namespace {
 
 void print_help() {
-  fmt::print(
+  show(
       "bubblescope {} - what a pipeline schedule costs, where its bubbles come from,\n"
       "and whether it can deadlock\n\n"
       "usage: bubblescope COMMAND ...\n\n",
       BUBBLESCOPE_VERSION);
-  for (const Command& command : commands())
-    fmt::print("  {:<11} {}\n", command.name, command.summary);
-  fmt::print(
+  for (const Command& command : commands()) show("  {:<11} {}\n", command.name, command.summary);
+  show(
       "\nstart with\n"
       "  bubblescope simulate 1f1b --pp 4 -m 8\n"
       "  bubblescope compare gpipe,1f1b,zb-h1 --pp 4 -m 8 --b 2\n"
       "'bubblescope COMMAND --help' explains the flags of a command, with an example.\n"
+      "every command takes --max-input SIZE: the most that a file may hold, unpacked (default "
+      "4GiB;\n"
+      "512MiB of a pipe)\n"
       "exit status: 0 done, 1 a problem was found in what was asked about, 2 bad usage or input,\n"
       "3 the machine failed\n");
+}
+
+/// Takes --max-input SIZE out of the words: it is of every command, as every reader obeys it.
+Arguments take_input_limit(const Arguments& words) {
+  const std::string flag = "--max-input";
+  Arguments left;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const bool is_joined = words[at].starts_with(flag + "=");
+    if (!is_joined && words[at] != flag) {
+      left.push_back(words[at]);
+      continue;
+    }
+    if (!is_joined && at + 1 == words.size()) throw Error(flag + " needs a size, such as 16GiB");
+    set_max_input(parse_bytes(is_joined ? words[at].substr(flag.size() + 1) : words[++at]));
+  }
+  return left;
 }
 
 int dispatch(const Arguments& words) {
@@ -39,7 +61,7 @@ int dispatch(const Arguments& words) {
     return words.empty() ? 2 : 0;
   }
   if (words[0] == "--version") {
-    fmt::print("bubblescope {}\n", BUBBLESCOPE_VERSION);
+    show("bubblescope {}\n", BUBBLESCOPE_VERSION);
     return 0;
   }
   std::vector<std::string> names;
@@ -59,9 +81,18 @@ int flush_output(int status) {
   return 3;
 }
 
+/// A file that is opened while a standard descriptor is closed would get its number, and then what
+/// is printed. What cannot be read or written is put there instead; stderr is lost without a word.
+void hold_standard_descriptors() {
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+  for (int number = 0; number <= STDERR_FILENO; ++number)
+    if (::fcntl(number, F_GETFD) < 0) ::open("/dev/null", kModes[number]);
+}
+
 int run(int count, char** values) {
+  hold_standard_descriptors();
   try {
-    return flush_output(dispatch({values + 1, values + count}));
+    return flush_output(dispatch(take_input_limit({values + 1, values + count})));
   } catch (const Error& error) {
     complain(error.what());
     return exit_status(error.fault());

@@ -82,7 +82,7 @@ void play(Measurement& measurement, const Bench& bench) {
   keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
 }
 
-Job start_job(const Schedule& schedule, const Program& program, const CostModel& costs,
+Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
               const Bench& bench) {
   const RunOptions& run = bench.run;
   JobRequest request{schedule, program, nullptr, {}, pass_of(run.work), run.device};
@@ -159,9 +159,8 @@ Session::~Session() {
     sigaction(kSignals[at], &before_[at], nullptr);
 }
 
-Measurement measure(const Schedule& schedule, const Program& program, const Bench& bench) {
-  Measurement measurement;
-  measurement.step.schedule = schedule;
+Measurement measure(const ValidSchedule& schedule, const Program& program, const Bench& bench) {
+  Measurement measurement{{schedule}};
   measurement.step.program = program;
   measurement.step.models = load_models(schedule, bench.options);
   measurement.backend = find_backend(bench.run.backend).name;
@@ -180,7 +179,7 @@ Measurement measure(const Schedule& schedule, const Program& program, const Benc
   return measurement;
 }
 
-std::vector<Timeline> time_program(const Schedule& schedule, const Program& program,
+std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
                                    const Bench& bench) {
   const Models models = load_models(schedule, bench.options);
   const Job job = start_job(schedule, program, models.costs, bench);

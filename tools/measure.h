@@ -20,20 +20,20 @@ namespace bubblescope {
 /// One schedule, run.
 struct Measurement {
   Step step;  ///< the measured step of median length, or the one that broke down
-  std::string backend;
-  std::string work;
-  std::string device;
+  std::string backend = {};
+  std::string work = {};
+  std::string device = {};
   std::int32_t ranks_per_device = 1;
-  std::vector<Timeline> steps;           ///< every measured step
-  std::vector<Nanos> makespans;          ///< of every measured step
-  std::vector<Bytes> peak_bytes;         ///< of activations, per rank; empty where nothing was held
-  std::vector<PoolUse> pools;            ///< per rank; empty where activations have no pools
-  std::vector<EpilogueUse> epilogues;    ///< that were asked for, as far as the library has them
-  WatchedDevices devices;                ///< clocks, power and temperature
-  std::optional<StepActivity> activity;  ///< of the step that is shown, where it was asked for
-  std::optional<Proof> proof;            ///< of what was trained; empty where nothing was
-  TrainingResult trained;
-  std::optional<Breakdown> breakdown;
+  std::vector<Timeline> steps = {};         ///< every measured step
+  std::vector<Nanos> makespans = {};        ///< of every measured step
+  std::vector<Bytes> peak_bytes = {};       ///< of activations, per rank; empty: nothing was held
+  std::vector<PoolUse> pools = {};          ///< per rank; empty where activations have no pools
+  std::vector<EpilogueUse> epilogues = {};  ///< that were asked for, as far as the library has them
+  WatchedDevices devices = {};              ///< clocks, power and temperature
+  std::optional<StepActivity> activity = {};  ///< of the step that is shown, where asked for
+  std::optional<Proof> proof = {};            ///< of what was trained; empty where nothing was
+  TrainingResult trained = {};
+  std::optional<Breakdown> breakdown = {};
 };
 
 /// What runs: flags, and the processes that the backend runs in. Where there are several, each
@@ -61,11 +61,11 @@ class Session {
 };
 
 /// Runs a legal schedule's program on the backend of the options. Ctrl-C is a breakdown.
-Measurement measure(const Schedule& schedule, const Program& program, const Bench& bench);
+Measurement measure(const ValidSchedule& schedule, const Program& program, const Bench& bench);
 
 /// The measured steps of a Program that has a schedule's ops, but need not be its own: on a backend
 /// that enqueues work on devices. Nothing is learned in them. Throws Error where it breaks down.
-std::vector<Timeline> time_program(const Schedule& schedule, const Program& program,
+std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
                                    const Bench& bench);
 
 /// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.

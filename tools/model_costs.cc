@@ -44,8 +44,10 @@ ModelOnDevices model_of(const PredictOptions& options) {
   const std::vector<Recompute>& recompute = options.moves.recompute;
   if (recompute.size() > 1)
     throw Error("--model recomputes every stage alike; give --recompute one entry");
-  ModelOnDevices on = resolve(options.model);
+  ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
+  if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
+  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused;
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
   return on;
 }

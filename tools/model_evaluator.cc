@@ -8,8 +8,11 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
+#include "tools/memory_caps.h"
 #include "tools/model_costs.h"
+#include "tools/model_fit.h"
 #include "tools/predict.h"
 #include "traces/megatron_layout.h"
 
@@ -17,14 +20,9 @@ namespace bubblescope {
 
 namespace {
 
-std::string text_of_gibibytes(Bytes bytes) {
-  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
-
 /// `plan` with what is said of memory that does not suffice.
 Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
-  return {std::move(plan),
-          fmt::format("{} {} of {}", what, text_of_gibibytes(needed), text_of_gibibytes(usable)),
+  return {std::move(plan), fmt::format("{} {} of {}", what, bytes_text(needed), bytes_text(usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 
@@ -37,6 +35,11 @@ std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   layout.back().predictions = static_cast<std::int32_t>(model.predictions);
   layout.back().losses = 1;
   return to_string(layout);
+}
+
+ModelOnDevices with_least_states(ModelOnDevices on) {
+  on.parallel.gradients = Gradients::kLean;
+  return on;
 }
 
 /// But for the split.
@@ -57,12 +60,30 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
   PredictOptions fitting = fitted(options, def);
   fitting.model = {};  // whose costs before the order are those of this configuration
   ScheduleRequest request = request_of(def, fitting);
-  if (def.reads_costs) request.stage_costs = unordered.costs;
+  if (def.reads_costs) {
+    request.stage_costs = unordered.costs;
+    if (!request.memory.cap_bytes.empty())
+      request.memory.cap = unit_caps(with_bytes(request.memory, unordered), request.shape);
+  }
   ordered_.reset();
-  Schedule schedule = build_schedule(def, std::move(request));
+  ValidSchedule schedule = build_schedule(def, std::move(request));
   std::variant<Program, Deadlock> program = lower(schedule, lowering_of(schedule, options));
   return ordered_.emplace(Ordered{configuration.schedule, configuration.shape, std::move(schedule),
                                   std::move(program)});
+}
+
+std::optional<Bytes> ModelEvaluator::too_full_alone(const ModelOnDevices& leanest,
+                                                    const LayerDealer& dealer,
+                                                    const ValidSchedule& schedule,
+                                                    const Dealt& dealt) {
+  const auto is_dealt = [](const std::optional<LayerCounts>& layers) { return layers.has_value(); };
+  const bool alone =
+      dealt.layers[0] && std::count_if(dealt.layers.begin(), dealt.layers.end(), is_dealt) == 1;
+  const Bytes usable = leanest.usable_memory();
+  if (!alone || !schedule->keeper_of_rank.empty()) return {};
+  if (dealer.load(*dealt.layers[0]).fullest_rank <= usable) return {};
+  const Bytes fullest = LayerDealer(leanest, schedule).load(*dealt.layers[0]).fullest_rank;
+  return fullest > usable ? std::optional(fullest) : std::nullopt;
 }
 
 const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configuration) {
@@ -73,9 +94,12 @@ const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configura
   try {
     const ModelOnDevices here = planner_.on(configuration);
     const ModelStep unordered = model_step(here, configuration.shape);
-    if (const Bytes least = least_bytes(unordered); least > here.usable_memory()) {
-      dealt_->refused =
-          too_full({}, "states and one micro-batch take", least, here.usable_memory());
+    const Bytes usable = here.usable_memory();
+    const ModelOnDevices leanest = planner_.may_shrink_gradients() ? with_least_states(here) : here;
+    Bytes least = least_bytes(unordered);
+    if (least > usable) least = least_bytes(model_step(leanest, configuration.shape));
+    if (least > usable) {
+      dealt_->refused = too_full({}, "states and one micro-batch take", least, usable);
       return *dealt_;
     }
     const Ordered& ordered = order(configuration, unordered);
@@ -83,13 +107,18 @@ const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configura
       dealt_->refused.refusal = "deadlock: " + to_string(*deadlock);
       return *dealt_;
     }
-    dealt_->layers = LayerDealer(here, ordered.schedule).worth_trying(splits);
+    const LayerDealer dealer(here, ordered.schedule);
+    dealt_->layers = dealer.worth_trying(splits);
+    if (const auto fullest = too_full_alone(leanest, dealer, ordered.schedule, *dealt_)) {
+      dealt_->refused = too_full({}, "the fullest rank needs", *fullest, usable);
+      return *dealt_;
+    }
     const bool none = std::none_of(dealt_->layers.begin(), dealt_->layers.end(),
                                    [](const auto& layers) { return layers.has_value(); });
     if (none)
       dealt_->refused.refusal = fmt::format(
           "{} layers cannot be dealt to {} stages by --split {}", here.model.layers,
-          ordered.schedule.stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
+          ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
     dealt_->refused.refusal = error.what();
@@ -99,32 +128,45 @@ const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configura
 
 /// What a model adds to a plan: how well the devices are used.
 Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
-  const double seconds = static_cast<double>(plan.step) / 1e9;
-  const auto samples = static_cast<double>(plan.configuration.samples());
-  const std::int64_t sequence = here.parallel.sequence;
-  const double devices = static_cast<double>(here.parallel.tensor) * here.parallel.context *
-                         plan.configuration.shape.ranks * here.parallel.data;
-  plan.tokens_per_second = samples * static_cast<double>(sequence) / seconds;
-  plan.mfu = model_flops_per_sample(here.model, sequence, here.assumptions.causal) * samples /
-             (seconds * devices * here.gpu.peak_flops);
+  const ModelRates rates = model_rates(here, plan.configuration.shape, plan.step);
+  plan.tokens_per_second = rates.tokens_per_second;
+  plan.mfu = rates.mfu;
   return plan;
 }
 
 Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       const LayerCounts& layers) const {
-  const Schedule& schedule = ordered_->schedule;
-  const auto& program = std::get<Program>(ordered_->program);
   ModelOnDevices here = planner_.on(configuration);
   here.parallel.layers_of_stage = layers;
+  return simulate_plan(configuration, std::move(here));
+}
+
+Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
+                                      ModelOnDevices here) const {
+  const ValidSchedule& schedule = ordered_->schedule;
+  const auto& program = std::get<Program>(ordered_->program);
   const Models models = placed_models(
-      here, schedule, uniform_memory(schedule.shape, planner_.options_of(configuration).memory));
+      here, schedule, uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
   const Timeline timeline = simulate(program, price(program, models.costs));
   const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory);
+  if (planner_.may_shrink_gradients())
+    if (const auto smaller = smaller_gradients(*models.placed, report)) {
+      here.parallel.gradients = *smaller;
+      return simulate_plan(configuration, std::move(here));
+    }
   Plan plan = with_rates(summarize(configuration, report), here);
-  plan.layout = layout_text(layers, here.model);
+  plan.layout = layout_text(here.parallel.layers_of_stage, here.model);
+  plan.gradients = here.parallel.gradients;
+  plan.head_room = fit_of(*models.placed, report).head_room;
   const Bytes peak = plan.peak_bytes.value_or(0);
   if (peak > here.usable_memory())
     return too_full(std::move(plan), "the fullest rank needs", peak, here.usable_memory());
+  if (!models.memory.cap_bytes.empty()) {
+    const Bytes cap =
+        *std::min_element(models.memory.cap_bytes.begin(), models.memory.cap_bytes.end());
+    if (!over_cap(peaks_of(report), models.memory).empty())
+      return too_full(std::move(plan), "the fullest rank needs", peak, cap);
+  }
   const Problems over = over_cap(peaks_of(report), models.memory);
   return {std::move(plan), over.empty() ? "" : over[0].message};
 }

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/analysis/layer_split.h"
 #include "sim/ir/program.h"
 #include "sim/model/model_step.h"
 #include "tools/model_plan.h"
@@ -28,7 +29,7 @@ class ModelEvaluator {
   struct Ordered {
     std::string name;
     Shape asked;
-    Schedule schedule;
+    ValidSchedule schedule;
     std::variant<Program, Deadlock> program;
   };
 
@@ -40,8 +41,15 @@ class ModelEvaluator {
   };
 
   const Dealt& deal(const Configuration& configuration);
+  /// What the fullest rank needs where the only split that is worth a try does not fit even with
+  /// the smallest states: then nothing need be timed. Nothing where copies change what is held.
+  static std::optional<Bytes> too_full_alone(const ModelOnDevices& leanest,
+                                             const LayerDealer& dealer,
+                                             const ValidSchedule& schedule, const Dealt& dealt);
   const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
+  /// With the largest gradients that fit, where nobody says which.
+  Outcome simulate_plan(const Configuration& configuration, ModelOnDevices here) const;
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;
 
   const ModelPlanner& planner_;

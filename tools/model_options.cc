@@ -8,6 +8,7 @@
 #include "tools/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/heading.h"
+#include "tools/say.h"
 #include "traces/gpu_file.h"
 #include "traces/model_file.h"
 
@@ -62,10 +63,11 @@ Bytes parse_part(const std::string& text, Bytes memory) {
   } else {
     part = parse_bytes(text);
   }
-  if (part < 0) throw Error("--keep-free " + text + " is below zero; give 0 or more");
+  if (part < 0) throw Error("--reserve-memory " + text + " is below zero; give 0 or more");
   if (part < memory) return part;
-  throw Error(fmt::format("--keep-free {} leaves nothing of the device's {:.1f} GiB; give less",
-                          text, static_cast<double>(memory) / (1 << 30)));
+  throw Error(
+      fmt::format("--reserve-memory {} leaves nothing of the device's {:.1f} GiB; give less", text,
+                  static_cast<double>(memory) / (1 << 30)));
 }
 
 }  // namespace
@@ -114,10 +116,17 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
                  "their own, such as 12 (default 0: by W's products)")
       ->check(InRange(0.0, 100.0));
-  app.add_option("--keep-free", options.keep_free,
-                 "of a device's memory, for what fragments and buffers of libraries: 4GiB, or 5% "
-                 "(default 0)")
+  app.add_option("--reserve-memory,--keep-free", options.reserve_memory,
+                 "of a device's memory, for fragments, beside the 2 GiB of driver and libraries "
+                 "that every rank counts: 4GiB, or 5% (default 0.5GiB)")
       ->type_name("SIZE|PERCENT");
+  add_choice<Gradients>(
+      app,
+      {"--gradients",
+       "what training keeps of gradients (bf16-lean: 10 bytes of Adam too; default: the largest "
+       "that fits)"},
+      choices_of(kGradientFormats),
+      [&options](Gradients gradients) { options.gradients = gradients; });
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
@@ -125,6 +134,13 @@ void add_sequence_option(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
       ->check(InRange(1, 1 << 24));
+}
+
+void add_expert_tensor_option(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
+                 "ranks of one expert (default: --tp where --ep divides --dp times --cp, else 1)")
+      ->check(InRange(1, 65'536));
 }
 
 void add_parallel_options(CommandFlags& app, ModelOptions& options) {
@@ -140,6 +156,7 @@ void add_parallel_options(CommandFlags& app, ModelOptions& options) {
       ->check(ranks);
   app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
       ->check(ranks);
+  add_expert_tensor_option(app, options);
   app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
 }
 
@@ -159,10 +176,12 @@ void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
 ModelOnDevices resolve(const ModelOptions& options) {
   ModelOnDevices on;
   set_model(on, options.model);
-  on.name = options.model + " on " + set_gpu(on, options.gpu);
+  on.device = set_gpu(on, options.gpu);
+  on.name = options.model + " on " + on.device;
   if (options.per_node) on.gpu.per_node = *options.per_node;
-  on.kept_free = parse_part(options.keep_free, on.gpu.memory);
+  on.kept_free = parse_part(options.reserve_memory, on.gpu.memory);
   on.parallel = options.parallel;
+  on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
   on.parallel.flash_attention = !options.keep_scores;
   on.assumptions.causal = !options.full_attention;
@@ -174,7 +193,7 @@ ModelOnDevices resolve(const ModelOptions& options) {
 }
 
 void print_assumptions(const ModelOnDevices& on) {
-  for (const std::string& line : explain(on)) fmt::print(stderr, "{}\n", line);
+  for (const std::string& line : explain(on)) say("{}\n", line);
 }
 
 }  // namespace bubblescope

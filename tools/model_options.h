@@ -27,7 +27,9 @@ struct ModelOptions {
   double tensor_exposed = 1;
   double message_exposed = 0;
   double accumulation_bytes = 0;
-  std::string keep_free = "0";  ///< of a device's memory: bytes, or "5%"
+  std::string reserve_memory = "0.5GiB";     ///< of a device's memory: bytes, or "5%"
+  std::optional<Gradients> gradients;        ///< nothing: the first that fits
+  std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, once read_inputs() did it
 
   bool given() const { return !model.empty(); }
 };
@@ -36,6 +38,8 @@ struct ModelOptions {
 void add_model_options(CommandFlags& app, ModelOptions& options);
 /// --seq-length.
 void add_sequence_option(CommandFlags& app, ModelOptions& options);
+/// --etp.
+void add_expert_tensor_option(CommandFlags& app, ModelOptions& options);
 /// --tp, --cp, --ep, --dp: one value each; --global-batch-size.
 void add_parallel_options(CommandFlags& app, ModelOptions& options);
 /// --micro-batch-size.

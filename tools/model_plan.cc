@@ -40,6 +40,7 @@ std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t most) {
 template <class Value, class Set>
 std::vector<Configuration> varied(const std::vector<Configuration>& configurations,
                                   const std::vector<Value>& values, Set set) {
+  expect_plannable(configurations.size() * values.size());
   std::vector<Configuration> all;
   for (const Configuration& configuration : configurations)
     for (const Value& value : values) set(all.emplace_back(configuration), value);
@@ -83,15 +84,25 @@ std::vector<std::int32_t> expert_ranks(const Transformer& model) {
   return ranks;
 }
 
+/// Virtual sizes: all that divide the layers of a rank, and a few that cut them unevenly.
+std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks) {
+  const std::int64_t layers = (model.layers + ranks - 1) / ranks;
+  std::vector<std::int32_t> chunks = divisors(static_cast<std::int32_t>(layers), layers);
+  for (const std::int32_t power : powers_of_two(8))
+    if (std::find(chunks.begin(), chunks.end(), power) == chunks.end()) chunks.push_back(power);
+  std::sort(chunks.begin(), chunks.end());
+  return chunks;
+}
+
 }  // namespace
 
 ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
     : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
+  base_.assumptions.pairs_hide_exchange = options_.cost.lower.overlap == Overlap::kFused;
   if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
-  if (axes_.chunks.empty()) axes_.chunks = powers_of_two(8);
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, most_stages(base_.model));
 }
 
@@ -99,7 +110,11 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
 /// order for every split: they keep the first one.
 std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel) const {
   const Axes axes{
-      axes_.schedules, {parallel.shape.ranks}, axes_.chunks, {parallel.shape.microbatches}};
+      axes_.schedules,
+      {parallel.shape.ranks},
+      axes_.chunks.empty() ? chunks_of(base_.model, parallel.shape.ranks) : axes_.chunks,
+      {parallel.shape.microbatches},
+      options_.shape.slices};
   std::vector<Configuration> shapes;
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
@@ -115,6 +130,15 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
     }
   }
   return shapes;
+}
+
+std::int32_t ModelPlanner::expert_split(const Configuration& parallel) const {
+  Parallelism spread = base_.parallel;
+  spread.tensor = parallel.tensor;
+  spread.context = parallel.context;
+  spread.expert = parallel.expert;
+  spread.data = parallel.data;
+  return spread.expert_split();
 }
 
 std::vector<Configuration> ModelPlanner::parallelisms() const {
@@ -139,12 +163,14 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
   const auto set_expert = [](Configuration& next, auto ranks) { next.expert = ranks; };
   if (axes_.expert.empty()) {
     all = varied(all, expert_ranks(base_.model), set_expert);
-    std::erase_if(all, [](const Configuration& next) {
-      return std::int64_t{next.data} * next.context % next.expert != 0;
+    std::erase_if(all, [this](const Configuration& next) {
+      const std::int64_t ranks = std::int64_t{next.tensor} * next.context * next.data;
+      return ranks % (std::int64_t{expert_split(next)} * next.expert) != 0;
     });
   } else {
     all = varied(all, axes_.expert, set_expert);
   }
+  for (Configuration& next : all) next.expert_tensor = expert_split(next);
   return varied(all, axes_.recomputes,
                 [](Configuration& next, auto recompute) { next.recompute = recompute; });
 }
@@ -153,6 +179,7 @@ std::vector<Configuration> ModelPlanner::configurations() const {
   std::vector<Configuration> all;
   for (const Configuration& parallel : parallelisms()) {
     const std::vector<Configuration> shapes = shapes_of(parallel);
+    expect_plannable(all.size() + shapes.size());
     all.insert(all.end(), shapes.begin(), shapes.end());
   }
   const auto place_of = [&](const Configuration& next) {
@@ -171,6 +198,7 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   on.parallel.tensor = configuration.tensor;
   on.parallel.context = configuration.context;
   on.parallel.expert = configuration.expert;
+  on.parallel.expert_tensor = configuration.expert_tensor;
   on.parallel.data = configuration.data;
   on.parallel.micro_batch_size = configuration.micro_batch_size;
   on.parallel.recompute = configuration.recompute;

@@ -42,12 +42,15 @@ class ModelPlanner {
   const std::vector<LayerSplit>& splits() const { return axes_.splits; }
   /// The model as a configuration spreads it, without its layers' split.
   ModelOnDevices on(const Configuration& configuration) const;
+  /// Whether states may be smaller where those with 32-bit gradients do not fit.
+  bool may_shrink_gradients() const { return !options_.model.gradients; }
   /// The flags with a configuration's shape.
   PredictOptions options_of(const Configuration& configuration) const;
 
  private:
   std::vector<Configuration> shapes_of(const Configuration& parallel) const;
   std::vector<Configuration> parallelisms() const;
+  std::int32_t expert_split(const Configuration& parallel) const;
 
   PredictOptions options_;
   ModelAxes axes_;

@@ -5,10 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "sim/model/known_errors.h"
+#include "tools/model_fit.h"
+#include "tools/say.h"
+#include "traces/fit_table.h"
 #include "traces/json_string.h"
+#include "traces/time_axis.h"
 
 namespace bubblescope {
 
@@ -23,24 +29,20 @@ struct RankMemory {
 
 struct Part {
   const char* name;
+  int importance;  ///< of columns that do not fit the terminal, the least goes first
   Bytes (*bytes)(const RankMemory&);
 };
 
 constexpr std::array<Part, 6> kParts{{
-    {"weights", [](const RankMemory& rank) { return rank.states.weights; }},
-    {"gradients", [](const RankMemory& rank) { return rank.states.gradients; }},
-    {"optimizer", [](const RankMemory& rank) { return rank.states.optimizer; }},
-    {"buffers", [](const RankMemory& rank) { return rank.states.buffers; }},
-    {"context", [](const RankMemory& rank) { return rank.states.context; }},
-    {"activations", [](const RankMemory& rank) { return rank.activations; }},
+    {"weights", 20, [](const RankMemory& rank) { return rank.states.weights; }},
+    {"gradients", 21, [](const RankMemory& rank) { return rank.states.gradients; }},
+    {"optimizer", 22, [](const RankMemory& rank) { return rank.states.optimizer; }},
+    {"buffers", 2, [](const RankMemory& rank) { return rank.states.buffers; }},
+    {"context", 1, [](const RankMemory& rank) { return rank.states.context; }},
+    {"activations", 30, [](const RankMemory& rank) { return rank.activations; }},
 }};
 
 constexpr std::size_t kMostRows = 16;
-
-/// A column's: its name, or a number such as 1234.5, behind a space.
-std::size_t width_of(const Part& part) {
-  return std::max<std::size_t>(std::string_view(part.name).size(), 7) + 1;
-}
 
 std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport& report) {
   std::vector<RankMemory> ranks;
@@ -68,12 +70,28 @@ std::string layers_text(const std::vector<std::int64_t>& first_layer) {
   return text;
 }
 
-std::string row_text(std::size_t rank, const RankMemory& memory, Bytes limit) {
-  std::string row = fmt::format("{:<9}", fmt::format("rank {}", rank));
+/// Per rank what its memory is made of, its peak, and the part of what is usable.
+std::vector<TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
+  const std::size_t rows = std::min(ranks.size(), kMostRows);
+  std::vector<TableColumn> columns;
+  const auto add = [&](std::string head, int importance, auto&& cell) {
+    TableColumn& next = columns.emplace_back();
+    next.head = std::move(head);
+    next.importance = importance;
+    for (std::size_t rank = 0; rank < rows; ++rank) next.cells.push_back(cell(rank));
+  };
+  add("GiB", kAlwaysShown, [](std::size_t rank) { return fmt::format("rank {}", rank); });
+  columns.back().left = true;
   for (const Part& part : kParts)
-    row += fmt::format("{:>{}.1f}", gibibytes(part.bytes(memory)), width_of(part));
-  return row + fmt::format("{:>7.1f}{:>6.0f} %\n", gibibytes(memory.peak),
-                           100 * gibibytes(memory.peak) / gibibytes(limit));
+    add(part.name, part.importance, [&](std::size_t rank) {
+      return fmt::format("{:.1f}", gibibytes(part.bytes(ranks[rank])));
+    });
+  add("peak", kAlwaysShown,
+      [&](std::size_t rank) { return fmt::format("{:.1f}", gibibytes(ranks[rank].peak)); });
+  add(fmt::format("of {:.1f}", gibibytes(limit)), 50, [&](std::size_t rank) {
+    return fmt::format("{:.0f} %", 100 * gibibytes(ranks[rank].peak) / gibibytes(limit));
+  });
+  return columns;
 }
 
 /// What would make the largest parts smaller, largest first.
@@ -96,21 +114,78 @@ std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
 
 }  // namespace
 
-std::string write_model_text(const PlacedModel& placed, const BubbleReport& report) {
+namespace {
+
+std::string states_text(Gradients gradients) {
+  switch (gradients) {
+    case Gradients::kFp32: return "32-bit gradients";
+    case Gradients::kBf16: return "16-bit gradients";
+    case Gradients::kLean: return "16-bit gradients and lean master weights";
+  }
+  return "";
+}
+
+/// "head room 3.1 GiB on rank 0 with 32-bit gradients: 79.1 GiB of the device, 0.5 GiB kept free".
+std::string fit_text(const PlacedModel& placed, const BubbleReport& report) {
+  const ModelFit fit = fit_of(placed, report);
+  const ModelOnDevices& on = placed.on;
+  return fmt::format(
+      "{} {:.1f} GiB on rank {}, with {}\n{:.1f} GiB of the device for a program, {:.1f} GiB of it "
+      "reserved\n",
+      fit.fits() ? "head room" : "lacking", gibibytes(std::abs(fit.head_room)), fit.rank,
+      states_text(on.parallel.gradients), gibibytes(on.gpu.memory), gibibytes(on.kept_free));
+}
+
+/// How far to trust the step's time, by the published runs that are nearest.
+std::string errors_text(const PlacedModel& placed, const BubbleReport& report) {
+  const KnownErrors* errors = nearest_errors(placed.on);
+  if (errors == nullptr) return "";
+  const StepInterval interval = interval_of(report.makespan, *errors);
+  return fmt::format(
+      "between {} and {} by {} published runs of {} models on {}, predicted {:+.0f} to {:+.0f} % "
+      "off\n",
+      short_text(interval.low), short_text(interval.high), errors->runs,
+      errors->experts ? "expert" : "dense", errors->device, 100 * errors->lowest,
+      100 * errors->highest);
+}
+
+}  // namespace
+
+std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
+                             const DrawOptions& draw) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
-  const Bytes limit = placed.on.usable_memory();
+  const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
+  const FittedTable table = draw_table(memory_columns(ranks, placed.on.usable_memory()), width);
   std::string text =
-      fmt::format("\n{}\nlayers per stage  {}; embedding on the first, head on the last\n\n{:<9}",
-                  in_words(placed.on), layers_text(placed.step.first_layer), "GiB");
-  for (const Part& part : kParts) text += fmt::format("{:>{}}", part.name, width_of(part));
-  text += fmt::format("{:>7}{:>8}\n", "peak", fmt::format("of {:.0f}", gibibytes(limit)));
-  for (std::size_t rank = 0; rank < std::min(ranks.size(), kMostRows); ++rank)
-    text += row_text(rank, ranks[rank], limit);
+      fmt::format("\n{}\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
+                  in_words(placed.on), layers_text(placed.step.first_layer), table.text,
+                  hidden_note(table.hidden));
   if (ranks.size() > kMostRows)
     text += fmt::format("... and {} ranks more; --format json has them all\n",
                         ranks.size() - kMostRows);
-  return text;
+  text += fit_text(placed, report) + errors_text(placed, report);
+  return draw.fit ? fold_lines(text, draw.width) : text;
 }
+
+namespace {
+
+/// How well the devices are used, and whether all fits.
+std::string rates_json(const PlacedModel& placed, const BubbleReport& report) {
+  const ModelFit fit = fit_of(placed, report);
+  const ModelRates rates = model_rates(placed.on, report.shape, report.makespan);
+  std::string interval = "null";
+  if (const KnownErrors* errors = nearest_errors(placed.on)) {
+    const StepInterval bounds = interval_of(report.makespan, *errors);
+    interval = fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", bounds.low, bounds.high,
+                           json_string(errors->from()));
+  }
+  return fmt::format(
+      "\"fits\":{},\"head_room_bytes\":{},\"mfu\":{},\"tokens_per_second_per_gpu\":{},"
+      "\"interval\":{}",
+      fit.fits(), fit.head_room, rates.mfu, rates.tokens_per_second / rates.devices, interval);
+}
+
+}  // namespace
 
 std::string write_model_json(const PlacedModel& placed, const BubbleReport& report) {
   std::string layers;
@@ -127,8 +202,10 @@ std::string write_model_json(const PlacedModel& placed, const BubbleReport& repo
   }
   return fmt::format(
       "\"model\":{{\"name\":{},\"layers_per_stage\":[{}],\"gpu_memory_bytes\":{},"
-      "\"memory_bytes\":[{}]}}",
-      json_string(in_words(placed.on)), layers, placed.on.gpu.memory, ranks);
+      "\"memory_bytes\":[{}],\"gradients\":{}}},{}",
+      json_string(in_words(placed.on)), layers, placed.on.gpu.memory, ranks,
+      json_string(name_of(kGradientFormats, placed.on.parallel.gradients)),
+      rates_json(placed, report));
 }
 
 std::string memory_warning(const PlacedModel& placed, const BubbleReport& report) {
@@ -151,7 +228,7 @@ std::string memory_warning(const PlacedModel& placed, const BubbleReport& report
 void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {
   if (explain) print_assumptions(placed.on);
   const std::string warning = memory_warning(placed, report);
-  if (!warning.empty()) fmt::print(stderr, "bubblescope: {}\n", warning);
+  if (!warning.empty()) say("bubblescope: {}\n", warning);
 }
 
 }  // namespace bubblescope

@@ -23,14 +23,6 @@ ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
   return step;
 }
 
-/// The activations and states of a model, in bytes.
-MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
-  memory.activation_bytes = step.activation_bytes;
-  memory.static_bytes.clear();
-  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
-  return memory;
-}
-
 /// R's of a schedule take the time and keep the bytes of their stages.
 Models with_recompute(Models models, const Schedule& schedule) {
   if (!has_kind(schedule, OpKind::kRecompute)) return models;
@@ -77,6 +69,13 @@ bool has_kind(const Schedule& schedule, OpKind kind) {
   return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const RankOrder& ops) {
     return std::any_of(ops.begin(), ops.end(), [kind](const Op& op) { return op.kind == kind; });
   });
+}
+
+MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+  return memory;
 }
 
 Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {

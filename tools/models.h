@@ -25,6 +25,9 @@ struct Models {
 /// Whether any rank runs such an op.
 bool has_kind(const Schedule& schedule, OpKind kind);
 
+/// `memory` with the activations and states of a model, in bytes.
+MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
+
 /// A model's, with as many versions of its weights as the schedule holds, its recomputation and its
 /// copies; `memory` is what the flags say of it. Throws Error for what a model cannot have.
 Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);

@@ -19,7 +19,6 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 constexpr const char* kCostHeading = "Costs";
 constexpr const char* kMemoryHeading = "Memory";
 
@@ -36,11 +35,23 @@ void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
 std::vector<std::string> parts_of(const std::string& text) { return split(text, ','); }
 
 Millionths parse_cap(const std::string& text) {
-  if (!text.empty() && text.back() == 'B')
-    throw Error("'" + text + "' is in bytes; write it in the unit of --mem, such as 2");
   const Millionths cap = parse_millionths(text);
   if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
   return cap;
+}
+
+/// "3" or "8,6,6" in the unit of --mem, "70GiB" or "70GiB,75GiB" in bytes.
+void parse_caps(const std::string& text, MemoryOptions& options) {
+  options.cap.clear();
+  options.cap_bytes.clear();
+  for (const std::string& part : parts_of(text)) {
+    if (!part.empty() && part.back() == 'B')
+      options.cap_bytes.push_back(parse_bytes(part));
+    else
+      options.cap.push_back(parse_cap(part));
+  }
+  if (!options.cap.empty() && !options.cap_bytes.empty())
+    throw Error("'" + text + "' mixes bytes and units of --mem; write all in one of both");
 }
 
 MemoryDelta parse_delta(const std::string& text) {
@@ -213,9 +224,15 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
 }
 
 void add_profile_option(CommandFlags& app, ShapeOptions& options) {
-  add_choice<Profile>(app, {"--profile", "whose rules hold: without it the widest correct ones"},
-                      choices_of(kProfiles),
-                      [&options](Profile profile) { options.profile = profile; });
+  add_choice<Profile>(
+      app,
+      {"--profile",
+       "whose rules hold: without it the widest correct ones (pytorch: releases 2.6 to 2.14)"},
+      choices_of(kProfiles), [&options](Profile profile) { options.profile = profile; });
+}
+
+PytorchRelease release_of(Profile profile) {
+  return profile == Profile::kPytorch ? PytorchRelease::k2_6 : PytorchRelease::k2_15;
 }
 
 void add_cost_options(CommandFlags& app, CostOptions& options) {
@@ -267,12 +284,10 @@ void add_memory_options(CommandFlags& app, MemoryOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });
-  add_parsed(
-      app, {"--cap", "the most that a rank may hold, in the unit of --mem (commas: per rank)", "X"},
-      [&options](const std::string& text) {
-        options.cap.clear();
-        for (const std::string& part : parts_of(text)) options.cap.push_back(parse_cap(part));
-      });
+  add_parsed(app,
+             {"--cap",
+              "the most that a rank may hold: 3 (units of --mem) or 70GiB (commas: per rank)", "X"},
+             [&options](const std::string& text) { parse_caps(text, options); });
   add_choice<Release>(
       app, {"--release", "when activations are given back (default w)"},
       {{"w", Release::kWeightGrad}, {"i", Release::kInputGrad}, {"half", Release::kHalf}},

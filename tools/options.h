@@ -10,6 +10,7 @@
 #include "exec/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
+#include "sim/ir/pytorch_release.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/command.h"
@@ -17,9 +18,13 @@
 #include "tools/model_options.h"
 #include "tools/network_options.h"
 #include "tools/noise_options.h"
+#include "traces/cost_file.h"
 #include "traces/megatron_layout.h"
 
 namespace bubblescope {
+
+/// The most micro-batches that a step may have.
+inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 
 /// Which schedule, in which shape, by whose rules.
 struct ShapeOptions {
@@ -38,6 +43,8 @@ struct ShapeOptions {
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
+/// Whose lists of messages a profile asks for: without one, those of the current release.
+PytorchRelease release_of(Profile profile);
 
 /// What ops and messages cost, and how they run.
 struct CostOptions {
@@ -45,6 +52,7 @@ struct CostOptions {
   bool any_uniform = false;               ///< whether a cost flag was given at all
   bool any_update = false;                ///< whether a flag says how the step ends
   std::string file;                       ///< --costs; empty where not given
+  std::optional<CostFile> content;        ///< of that file, once read_inputs() has read it
   std::optional<NetworkOptions> network;  ///< not among add_cost_options()
   LowerOptions lower;
 };
@@ -55,7 +63,8 @@ void add_network_option(CommandFlags& app, CostOptions& options);
 /// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
 struct MemoryOptions {
   MemoryDelta unit{kWhole, 0, -kWhole};
-  std::vector<Millionths> cap;  ///< one for all ranks, or one per rank; empty: none
+  std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
+  std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
   Release release = Release::kWeightGrad;
   KeptShares kept;  ///< where activations are made again
 };

@@ -8,6 +8,7 @@
 #include "tools/partition_options.h"
 #include "tools/partition_report.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "traces/model_profile.h"
 
 namespace bubblescope {
@@ -34,7 +35,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
   options.shape.ranks = stages;
   options.shape.microbatches = microbatches;
   const Step step = predict(name, options);
-  if (step.schedule.rank_of_stage != loop_placement(stages, 1))
+  if (step.schedule->rank_of_stage != loop_placement(stages, 1))
     throw Error(
         fmt::format("--schedule {} has not one stage per rank; name one that has, such as "
                     "1f1b",
@@ -90,15 +91,13 @@ void say_partition_defaults(const LayerGraph& graph, const PartitionOptions& opt
                        return layer.name.starts_with("enc-") || layer.name.starts_with("dec-");
                      });
   if (alone)
-    fmt::print(stderr,
-               "bubblescope: {} has the operators of one layer, which is taken once; "
-               "--repeat-layers says how many there are\n",
-               graph.source);
+    say("bubblescope: {} has the operators of one layer, which is taken once; "
+        "--repeat-layers says how many there are\n",
+        graph.source);
   if (options.method == PartitionMethod::kPipedream && options.worker_count() > 1 &&
       options.bytes_per_second.empty())
-    fmt::print(stderr,
-               "bubblescope: without --bandwidth replicas agree on their weights at once, "
-               "and messages take no time\n");
+    say("bubblescope: without --bandwidth replicas agree on their weights at once, "
+        "and messages take no time\n");
 }
 
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
@@ -127,13 +126,12 @@ void warn_of_slow_messages(const Partition& partition, const PartitionOptions& o
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
     const Nanos message = transfer_time(stages[at].output, speed, stages[at + 1].replicas);
     if (message <= partition.period) continue;
-    fmt::print(stderr,
-               "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
-               "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
-               at, static_cast<double>(message) / 1e6, static_cast<double>(partition.period) / 1e6,
-               options.method == PartitionMethod::kPipedream && !options.counts_transfers
-                   ? "; --transfers counts them"
-                   : "; cut elsewhere or give more bandwidth");
+    say("bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
+        "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
+        at, static_cast<double>(message) / 1e6, static_cast<double>(partition.period) / 1e6,
+        options.method == PartitionMethod::kPipedream && !options.counts_transfers
+            ? "; --transfers counts them"
+            : "; cut elsewhere or give more bandwidth");
   }
 }
 
@@ -156,9 +154,9 @@ int run_partition(const Arguments& arguments) {
   warn_of_slow_messages(planned.partition, options);
   if (output) {
     write_file(*output, write_partition_costs(planned, options));
-    if (*output != "-") fmt::print(stderr, "wrote {}\n", *output);
+    if (*output != "-") say("wrote {}\n", *output);
   }
-  if (output != "-") fmt::print("{}", write_partition(planned, format));
+  if (output != "-") show("{}", write_partition(planned, format));
   return 0;
 }
 

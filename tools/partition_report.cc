@@ -159,7 +159,7 @@ std::string write_partition_costs(const PartitionPlan& plan, const PartitionOpti
       bytes.push_back(
           std::llround(options.parameter_copies * static_cast<double>(stage.parameters)));
   costs["memory"] = {{"static_bytes", std::move(bytes)}};
-  return costs.dump(1) + "\n";
+  return costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace bubblescope

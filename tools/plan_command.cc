@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "exec/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
+#include "tools/memory_caps.h"
 #include "tools/model_evaluator.h"
 #include "tools/plan_options.h"
 #include "tools/plan_warnings.h"
+#include "tools/say.h"
 #include "tools/sweep.h"
 #include "tools/terminal.h"
 #include "traces/plan_table.h"
@@ -22,20 +25,18 @@ namespace {
 
 /// A sweep takes in these many searched configurations without being asked to by name.
 constexpr std::size_t kFewSearched = 64;
-constexpr std::size_t kMostConfigurations = 10'000'000;
 
 /// Searching takes tenths of a second per configuration: few are welcome, many must be asked for.
 void add_searched(PlanOptions& options) {
   if (options.schedules != "all") return;
   Axes searched = options.axes;
   searched.schedules = schedules_of("searched", options.sliced());
-  if (combine(searched).size() <= kFewSearched)
+  if (count_configurations(searched) <= kFewSearched)
     options.axes.schedules.insert(options.axes.schedules.end(), searched.schedules.begin(),
                                   searched.schedules.end());
   else
-    fmt::print(stderr,
-               "bubblescope: schedules that look for an order are left out of so many "
-               "configurations; '--schedules all,searched' takes them in\n");
+    say("bubblescope: schedules that look for an order are left out of so many "
+        "configurations; '--schedules all,searched' takes them in\n");
 }
 
 /// Of a schedule's configurations the one that lacks least memory says most; else the first.
@@ -62,30 +63,64 @@ std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurat
   return refusals;
 }
 
+/// On one rank every schedule but for GPipe is the same plan: of those that agree in all else the
+/// first stays.
+std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
+  std::set<std::string> seen;
+  std::erase_if(ranked, [&](const Plan& plan) {
+    const Configuration& which = plan.configuration;
+    if (which.shape.ranks > 1) return false;
+    const auto key =
+        fmt::format("{} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
+                    which.context, which.micro_batch_size, static_cast<int>(which.recompute),
+                    which.shape.microbatches, which.shape.slices, plan.step, plan.memory());
+    return !seen.insert(key).second;
+  });
+  return ranked;
+}
+
+/// Where some plans fit with 32-bit gradients, those that do not are refused, unless flags say
+/// which gradients there are: what they keep is the training code's to say.
+std::vector<Outcome> with_one_kind_of_gradients(std::vector<Outcome> outcomes) {
+  const auto is_plan = [](const Outcome& outcome) {
+    return outcome.plan && outcome.refusal.empty();
+  };
+  const bool any_full = std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome& outcome) {
+    return is_plan(outcome) && outcome.plan->gradients == Gradients::kFp32;
+  });
+  if (!any_full) return outcomes;
+  for (Outcome& outcome : outcomes)
+    if (is_plan(outcome) && outcome.plan->gradients != Gradients::kFp32)
+      outcome.refusal = fmt::format("fits with --gradients {} alone",
+                                    name_of(kGradientFormats, *outcome.plan->gradients));
+  return outcomes;
+}
+
 PlanTable tabulate(const std::vector<Configuration>& configurations,
                    std::vector<Outcome> outcomes) {
   PlanTable table;
   table.configurations = std::count_if(outcomes.begin(), outcomes.end(),
                                        [](const Outcome& outcome) { return outcome.was_tried(); });
+  table.covered = static_cast<std::int64_t>(outcomes.size()) - table.configurations;
   table.refusals = group_refusals(configurations, outcomes);
   for (Outcome& outcome : outcomes)
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
-  table.plans = rank_plans(std::move(table.plans));
+  table.plans = with_ties(without_doubles(rank_plans(std::move(table.plans))), 0);
   return table;
 }
 
 void print_table(PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
     const DrawOptions terminal = terminal_draw_options();
-    fmt::print("{}",
-               write_plan_text(table, {terminal.width, terminal.colour, options.top.value_or(20)}));
+    show("{}", write_plan_text(table, {terminal.width, terminal.colour,
+                                       terminal.fit && !options.wide, options.top.value_or(20)}));
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
-  fmt::print("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
+  show("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
 }
 
-int show(PlanTable table, const PlanOptions& options) {
+int show_plans(PlanTable table, const PlanOptions& options) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, options.predict);
   if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
@@ -101,16 +136,15 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.ranks = options.axes.ranks;
   axes.chunks = options.axes.chunks;
   const ModelPlanner planner(options.predict, std::move(axes));
+  if (!options.predict.memory.cap.empty()) say_cap_unit(options.predict.memory);
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
-    fmt::print(stderr,
-               "sharing: every device has a link of its own to other nodes; messages both ways and "
-               "gradients are timed as if each had it alone, because sharing it needs time order, "
-               "which takes ten times as long per plan ('simulate --network' has it for one)\n");
+    say("sharing: every device has a link of its own to other nodes; messages both ways and "
+        "gradients are timed as if each had it alone, because sharing it needs time order, "
+        "which takes ten times as long per plan ('simulate --network' has it for one)\n");
   }
   if (!options.varies_context)
-    fmt::print(stderr,
-               "bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
+    say("bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error(
@@ -122,20 +156,27 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  return show(tabulate(configurations, *std::move(outcomes)), options);
+  PlanTable table = tabulate(configurations, with_one_kind_of_gradients(*std::move(outcomes)));
+  table.modelled = true;
+  if (const KnownErrors* errors = nearest_errors(planner.model())) {
+    table.errors = *errors;
+    table.plans = with_ties(std::move(table.plans), errors->spread);
+  }
+  return show_plans(std::move(table), options);
 }
 
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
-  say_defaults(!axes.ranks.empty(), !axes.microbatches.empty());
+  axes.slices = options.predict.shape.slices;
+  say_defaults(axes);
   if (axes.ranks.empty()) axes.ranks = {4};
-  if (axes.chunks.empty()) axes.chunks = {1};
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
   const std::vector<Configuration> configurations = combine(axes);
-  if (configurations.size() > kMostConfigurations)
-    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
-                            configurations.size(), kMostConfigurations));
+  if (configurations.empty())
+    throw Error(
+        "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
+  options.predict = read_inputs(std::move(options.predict), {});
   const WhatIf what_if(options.predict, options.whole_model);
   const auto make_evaluate = [&]() -> Evaluate {
     return [&](const Configuration& which) { return what_if.evaluate(which); };
@@ -146,29 +187,31 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   BreakEvens break_evens = find_break_evens(what_if, table.plans);
   table.break_evens = std::move(break_evens.found);
   table.stays_best = std::move(break_evens.stays_best);
-  return show(std::move(table), options);
+  return show_plans(std::move(table), options);
 }
 
-/// A plan as it was asked of its shards, shown as it is asked for now.
-int run_sweep(PlanOptions options, const Arguments& arguments, std::optional<PlanJournal> whole) {
+int run_sweep(PlanOptions options, const Arguments& question, std::optional<PlanJournal> whole) {
   options.axes.schedules = schedules_of(options.schedules, options.sliced());
   keep_freed_memory();  // every walk takes and gives back the same few large blocks
-  JournaledSweep sweep(arguments, {options.shard, options.journal, std::move(whole)});
+  JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
   sweep.finish();
   return status;
 }
 
-int merge(const std::vector<std::string>& parts, const SplitArguments& split) {
-  PlanJournal whole = merge_journals(parts);
-  Arguments arguments = whole.owner.arguments;
-  if (!split.sweep.empty() && split.sweep != arguments)
+/// The question may be left to the journals; all else is that of the command line.
+int merge(PlanOptions options, const Arguments& asked) {
+  PlanJournal whole = merge_journals(options.parts);
+  const Arguments question = whole.owner.arguments;
+  if (!asked.empty() && asked != question)
     throw Error(fmt::format("the shards are of 'plan {}'; leave the flags that differ out",
-                            fmt::join(arguments, " ")));
-  arguments.insert(arguments.end(), split.run.begin(), split.run.end());
-  const std::vector<std::string> of_sweep = whole.owner.arguments;
-  return run_sweep(*parse_plan_options(arguments), of_sweep, std::move(whole));
+                            fmt::join(question, " ")));
+  if (asked.empty()) {
+    expect_no_file(question);
+    static_cast<PlanQuestion&>(options) = parse_plan_question(question);
+  }
+  return run_sweep(std::move(options), question, std::move(whole));
 }
 
 }  // namespace
@@ -176,9 +219,9 @@ int merge(const std::vector<std::string>& parts, const SplitArguments& split) {
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
-  const SplitArguments split = split_arguments(arguments);
-  if (!options->parts.empty()) return merge(options->parts, split);
-  return run_sweep(*std::move(options), split.sweep, {});
+  const Arguments question = question_of(arguments);
+  if (!options->parts.empty()) return merge(*std::move(options), question);
+  return run_sweep(*std::move(options), question, {});
 }
 
 }  // namespace bubblescope

@@ -54,7 +54,7 @@ void expect_ranks(const std::vector<std::int32_t>& ranks) {
                             ranks.back(), kMostRanks));
 }
 
-void add_axes(CommandFlags& app, PlanOptions& options) {
+void add_axes(CommandFlags& app, PlanQuestion& options) {
   add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
               options.axes.ranks);
   add_numbers(app,
@@ -73,7 +73,7 @@ void add_axes(CommandFlags& app, PlanOptions& options) {
 }
 
 /// For a model the numbers of ranks of every kind are varied; micro-batches follow from the batch.
-void add_model_axes(CommandFlags& app, PlanOptions& options) {
+void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
@@ -89,6 +89,7 @@ void add_model_axes(CommandFlags& app, PlanOptions& options) {
               {"--ep,--expert-model-parallel-size",
                "ranks of the experts (default: all that divide them)", "NUMBERS"},
               axes.expert);
+  add_expert_tensor_option(app, options.predict.model);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
   add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
@@ -106,7 +107,7 @@ void add_model_axes(CommandFlags& app, PlanOptions& options) {
 }
 
 /// --total-f and its kin: a whole model's times, to be divided by the stages.
-void add_totals(CommandFlags& app, PlanOptions& options) {
+void add_totals(CommandFlags& app, PlanQuestion& options) {
   using Set = void (*)(UniformCost&, Nanos);
   const auto add = [&](const char* flag, const char* help, Set set) {
     add_parsed(app, {flag, help}, [&options, set](const std::string& text) {
@@ -124,7 +125,7 @@ void add_totals(CommandFlags& app, PlanOptions& options) {
       [](UniformCost& cost, Nanos time) { cost.backward = time; });
 }
 
-void expect_one_kind_of_cost(const CommandFlags& app, const PlanOptions& options) {
+void expect_one_kind_of_cost(const CommandFlags& app, const PlanQuestion& options) {
   if (!options.whole_model) return;
   for (const char* flag : {"--f", "--i", "--w", "--b"})
     if (app.count(flag) > 0)
@@ -136,7 +137,7 @@ void expect_one_kind_of_cost(const CommandFlags& app, const PlanOptions& options
 }
 
 /// The flags of a model say what those of plain costs say.
-void expect_costs_of_one_source(const CommandFlags& app, const PlanOptions& options) {
+void expect_costs_of_one_source(const CommandFlags& app, const PlanQuestion& options) {
   if (!options.predict.model.given()) return;
   if (app.count("-m") > 0)
     throw Error(
@@ -149,7 +150,7 @@ void expect_costs_of_one_source(const CommandFlags& app, const PlanOptions& opti
 }
 
 /// How the sweep is run, where its results are kept, and what is shown.
-void add_run_options(CommandFlags& app, PlanOptions& options) {
+void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
   app.add_option("--threads", options.threads, "threads (default: one per core)")
       ->check(InRange(1, 4096));
@@ -162,11 +163,13 @@ void add_run_options(CommandFlags& app, PlanOptions& options) {
                  "the files of all shards: prints the plan that one machine would print; no other "
                  "flags but --format, --top and --svg are needed")
       ->type_name("FILE...");
+  app.add_flag("--wide", options.wide,
+               "all columns of tables, also where the terminal is narrower");
   app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
   add_format_option(app, options.format, {"text", "json", "csv"});
 }
 
-void expect_sound_files(const PlanOptions& options) {
+void expect_sound_files(const PlanRun& options) {
   if (!options.parts.empty() && (options.shard || !options.journal.empty()))
     throw Error("--merge reads what is there; leave --shard and --resume out");
   if (std::find(options.parts.begin(), options.parts.end(), "-") != options.parts.end())
@@ -175,28 +178,45 @@ void expect_sound_files(const PlanOptions& options) {
     throw Error("--resume adds to a plain file; give a name that is neither - nor ends in .gz");
 }
 
+void add_question_options(CommandFlags& app, PlanQuestion& question) {
+  add_axes(app, question);
+  add_model_axes(app, question);
+  add_cost_options(app, question.predict.cost);
+  add_network_option(app, question.predict.cost);
+  add_totals(app, question);
+  add_memory_options(app, question.predict.memory);
+}
+
+void finish_question(const CommandFlags& app, PlanQuestion& question) {
+  warn_without_model(app, question.predict.model);
+  expect_one_kind_of_cost(app, question);
+  expect_costs_of_one_source(app, question);
+  expect_ranks(question.axes.ranks);
+  question.varies_context = app.count("--cp") > 0;
+}
+
 }  // namespace
+
+PlanQuestion parse_plan_question(const std::vector<std::string>& arguments) {
+  CommandFlags app{"A plan's question", "bubblescope plan"};
+  PlanQuestion question;
+  add_question_options(app, question);
+  if (!app.parse(arguments)) throw Error("a journal's plan asks for help; run its shards again");
+  finish_question(app, question);
+  return question;
+}
 
 std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments) {
   CommandFlags app{"Sweep schedules and shapes: ranked, with break-even points and reasons",
                    "bubblescope plan"};
   PlanOptions options;
   options.threads = std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
-  add_axes(app, options);
-  add_model_axes(app, options);
-  add_cost_options(app, options.predict.cost);
-  add_network_option(app, options.predict.cost);
-  add_totals(app, options);
-  add_memory_options(app, options.predict.memory);
+  add_question_options(app, options);
   add_run_options(app, options);
   app.footer(kPlanExample);
   if (!app.parse(arguments)) return {};
-  warn_without_model(app, options.predict.model);
-  expect_one_kind_of_cost(app, options);
-  expect_costs_of_one_source(app, options);
+  finish_question(app, options);
   expect_sound_files(options);
-  expect_ranks(options.axes.ranks);
-  options.varies_context = app.count("--cp") > 0;
   return options;
 }
 

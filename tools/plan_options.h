@@ -13,23 +13,35 @@
 
 namespace bubblescope {
 
-struct PlanOptions {
+/// What a plan is asked. It has no name of a file to write, so whoever may say the question (a
+/// journal) can make nothing happen to one.
+struct PlanQuestion {
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
   bool varies_context = false;  ///< --cp was given
   std::string schedules = "all";
   PredictOptions predict;
   bool whole_model = false;
+
+  bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
+};
+
+/// How it is run, kept and shown.
+struct PlanRun {
   std::optional<std::size_t> top;
   std::int32_t threads = 1;
   std::string format;
+  bool wide = false;  ///< all columns, whatever the terminal's width
   std::string svg;
   std::optional<Shard> shard;
   std::string journal;             ///< of --resume
   std::vector<std::string> parts;  ///< of --merge
-
-  bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };
+
+struct PlanOptions : PlanQuestion, PlanRun {};
+
+/// The question that a journal has. Throws Error for any other flag.
+PlanQuestion parse_plan_question(const std::vector<std::string>& arguments);
 
 /// Nothing where --help was asked for and printed. Throws Error for flags that do not go together.
 std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments);

@@ -17,6 +17,7 @@
 #include "exec/launchers.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -73,13 +74,13 @@ constexpr std::array<std::string_view, 7> kRunFlags{"--shard",  "--resume", "--m
 /// Journals keep the shapes that schedules made of configurations, not the configurations.
 std::vector<Outcome> complete(PlanJournal journal,
                               const std::vector<Configuration>& configurations) {
-  if (journal.outcomes.size() != configurations.size())
+  if (journal.owner.configurations != configurations.size())
     throw Error("these are results of another sweep; run its shards again");
+  if (journal.outcomes.size() != configurations.size())
+    throw Error("some results of the sweep are missing; run its shards again");
   std::vector<Outcome> all;
-  for (std::size_t at = 0; at < configurations.size(); ++at) {
-    if (!journal.outcomes[at])
-      throw Error("some results of the sweep are missing; run its shards again");
-    Outcome& outcome = all.emplace_back(*std::move(journal.outcomes[at]));
+  for (auto& [at, kept] : journal.outcomes) {
+    Outcome& outcome = all.emplace_back(std::move(kept));
     if (!outcome.plan) continue;
     const Shape shape = outcome.plan->configuration.shape;
     outcome.plan->configuration = configurations[at];
@@ -90,10 +91,11 @@ std::vector<Outcome> complete(PlanJournal journal,
 
 /// How many of a shard's configurations have no outcome.
 std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
-  std::size_t missing = 0;
-  for (std::size_t at = shard.index; at < journal.outcomes.size(); at += shard.count)
-    if (!journal.outcomes[at]) ++missing;
-  return missing;
+  const std::size_t all = journal.owner.configurations;
+  const std::size_t own = shard.index < all ? (all - shard.index - 1) / shard.count + 1 : 0;
+  std::size_t known = 0;
+  for (const auto& [at, outcome] : journal.outcomes) known += at % shard.count == shard.index;
+  return own - known;
 }
 
 /// What came through stdin cannot be known again.
@@ -105,8 +107,7 @@ void expect_files(const std::vector<std::string>& arguments) {
 }
 
 PlanJournal with_part(PlanJournal whole, PlanJournal part) {
-  for (std::size_t at = 0; at < part.outcomes.size(); ++at)
-    if (part.outcomes[at]) whole.outcomes[at] = std::move(part.outcomes[at]);
+  for (auto& [at, outcome] : part.outcomes) whole.outcomes[at] = std::move(outcome);
   return whole;
 }
 
@@ -135,25 +136,35 @@ std::optional<Shard> launched_shard() {
   return shard;
 }
 
-SplitArguments split_arguments(const std::vector<std::string>& arguments) {
-  SplitArguments split;
+std::vector<std::string> question_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> question;
   for (std::size_t at = 0; at < arguments.size(); ++at) {
     const std::string& argument = arguments[at];
     const std::string flag = argument.substr(0, argument.find('='));
     if (std::find(kRunFlags.begin(), kRunFlags.end(), flag) == kRunFlags.end()) {
-      split.sweep.push_back(argument);
+      question.push_back(argument);
       continue;
     }
-    const bool merges = flag == "--merge";
-    if (!merges) split.run.push_back(argument);
     if (flag != argument) continue;
-    for (bool first = true; at + 1 < arguments.size() && (first || merges); first = false) {
-      if (merges && arguments[at + 1].starts_with("-")) break;
+    const bool takes_several = flag == "--merge";
+    for (bool first = true; at + 1 < arguments.size() && (first || takes_several); first = false) {
+      if (takes_several && arguments[at + 1].starts_with("-")) break;
       ++at;
-      if (!merges) split.run.push_back(arguments[at]);
     }
   }
-  return split;
+  return question;
+}
+
+void expect_no_file(const std::vector<std::string>& question) {
+  std::error_code ignored;
+  for (const std::string& argument : question) {
+    const std::string name = argument.substr(argument.find('=') + 1);
+    if (name == "-" || std::filesystem::exists(name, ignored))
+      throw Error(
+          fmt::format("the shards are of a plan that reads {}, and what is read is said on "
+                      "the command line alone; give its flags again: 'plan {}'",
+                      name, fmt::join(question, " ")));
+  }
 }
 
 PlanJournal merge_journals(const std::vector<std::string>& paths) {
@@ -170,7 +181,6 @@ PlanJournal merge_journals(const std::vector<std::string>& paths) {
                       path, missing));
     if (!whole) {
       whole = PlanJournal{part->owner, {}};
-      whole->outcomes.resize(part->owner.configurations);
       seen.resize(shard.count, false);
     }
     whole->owner.shard = shard;
@@ -222,7 +232,6 @@ std::string JournaledSweep::path_of(const Shard& shard) const {
 PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
   PlanJournal empty{owner_, {}};
   empty.owner.shard = shard;
-  empty.outcomes.resize(owner_.configurations);
   const std::string path = path_of(shard);
   std::optional<PlanJournal> known = read_plan_journal(path);
   if (!known) return empty;
@@ -247,7 +256,7 @@ PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurat
   std::vector<std::size_t> left;
   std::vector<Configuration> to_evaluate;
   for (std::size_t at = owner_.shard.index; at < configurations.size(); at += owner_.shard.count)
-    if (!journal.outcomes[at]) left.push_back(at);
+    if (!journal.outcomes.contains(at)) left.push_back(at);
   for (const std::size_t at : left) to_evaluate.push_back(configurations[at]);
   PlanJournalWriter writer(path_of(owner_.shard), journal);
   options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
@@ -264,7 +273,6 @@ PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurat
 /// still take the first part away shows the plan.
 std::optional<PlanJournal> JournaledSweep::put_together() const {
   PlanJournal whole{owner_, {}};
-  whole.outcomes.resize(owner_.configurations);
   for (Shard shard = {0, owner_.shard.count}; shard.index < shard.count; ++shard.index) {
     PlanJournal part = journal_of(shard);
     if (missing_of(part, shard) > 0) return {};
@@ -292,10 +300,9 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
       is_last_ = true;
       return complete(*std::move(whole), configurations);
     }
-  fmt::print(stderr, "bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count,
-             path_of(shard),
-             launched_ ? "the last one to be done prints the plan"
-                       : "'bubblescope plan --merge' and the files of all shards print the plan");
+  say("bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count, path_of(shard),
+      launched_ ? "the last one to be done prints the plan"
+                : "'bubblescope plan --merge' and the files of all shards print the plan");
   return {};
 }
 

@@ -19,12 +19,12 @@ Shard parse_shard(const std::string& text);
 /// itself.
 std::optional<Shard> launched_shard();
 
-/// What a plan was asked, and how it is to be run and shown, from one command line.
-struct SplitArguments {
-  std::vector<std::string> sweep;
-  std::vector<std::string> run;  ///< without --merge and its files
-};
-SplitArguments split_arguments(const std::vector<std::string>& arguments);
+/// What a plan is asked: the words of a command line without the flags that say how it is run, kept
+/// and shown.
+std::vector<std::string> question_of(const std::vector<std::string>& arguments);
+
+/// A question that a journal has, and nobody on the command line, may name no file. Throws Error.
+void expect_no_file(const std::vector<std::string>& question);
 
 /// Reads the journals of all shards of one sweep. Throws Error where they are of different ones, or
 /// not complete.

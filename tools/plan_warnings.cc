@@ -13,6 +13,7 @@
 #include "sim/ir/lower.h"
 #include "tools/model_costs.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/unused_costs.h"
 
 namespace bubblescope {
@@ -43,7 +44,7 @@ std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
   return smallest;
 }
 
-Schedule order_of(const Configuration& configuration, PredictOptions options) {
+ValidSchedule order_of(const Configuration& configuration, PredictOptions options) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   options.model = {};
   options.shape.ranks = configuration.shape.ranks;
@@ -52,42 +53,47 @@ Schedule order_of(const Configuration& configuration, PredictOptions options) {
   return build_schedule(def, request_of(def, fitted(std::move(options), def)));
 }
 
-void warn_of_unequal_backwards(const std::vector<Schedule>& orders, const UniformCost& cost) {
+void warn_of_unequal_backwards(const std::vector<ValidSchedule>& orders, const UniformCost& cost) {
   if (cost.full_backward() == cost.input_grad + cost.weight_grad) return;
   std::vector<std::string> splitting;
-  for (const Schedule& order : orders)
-    if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order.name);
+  for (const ValidSchedule& order : orders)
+    if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order->name);
   if (splitting.empty()) return;
-  fmt::print(stderr,
-             "bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
-             fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
-             to_text(cost.full_backward()));
+  say("bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
+      fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
+      to_text(cost.full_backward()));
 }
 
-void warn_of_missing_flushes(const Schedule& order) {
-  if (order.weights.empty()) return;
+void warn_of_missing_flushes(const ValidSchedule& order) {
+  if (order->weights.empty()) return;
   std::int32_t staleness = 0;
   for (const WeightReport& weights : account_for_weights(order, {}))
     staleness = std::max(staleness, weights.staleness);
-  fmt::print(stderr,
-             "bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
-             "fills and drains the pipeline, which training does once\n",
-             order.name, staleness);
+  say("bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
+      "fills and drains the pipeline, which training does once\n",
+      order->name, staleness);
 }
 
 }  // namespace
 
-void say_defaults(bool has_ranks, bool has_microbatches) {
-  if (has_ranks && has_microbatches) return;
-  fmt::print(stderr, "bubblescope: planned for{}{}, as nothing else is given\n",
-             has_ranks ? "" : " --pp 4", has_microbatches ? "" : " -m 8");
+void say_defaults(const Axes& axes) {
+  const auto interleaves = [](const std::string& name) {
+    return find_schedule(name).usual_chunks > 1;
+  };
+  const bool takes_chunks =
+      axes.chunks.empty() && std::any_of(axes.schedules.begin(), axes.schedules.end(), interleaves);
+  std::string text;
+  if (axes.ranks.empty()) text += " --pp 4";
+  if (axes.microbatches.empty()) text += " -m 8";
+  if (takes_chunks) text += " --vpp 2 (of schedules that interleave)";
+  if (!text.empty()) say("bubblescope: planned for{}, as nothing else is given\n", text);
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {
-  std::vector<Schedule> orders;
+  std::vector<ValidSchedule> orders;
   std::vector<Program> programs;
   for (const Configuration& configuration : smallest_of_each(ranked)) {
-    const Schedule& order = orders.emplace_back(order_of(configuration, options));
+    const ValidSchedule& order = orders.emplace_back(order_of(configuration, options));
     warn_of_missing_flushes(order);
     auto lowered = lower(order, lowering_of(order, options));
     if (auto* program = std::get_if<Program>(&lowered)) programs.push_back(std::move(*program));

@@ -5,11 +5,12 @@
 
 #include "sim/analysis/plan.h"
 #include "tools/options.h"
+#include "tools/what_if.h"
 
 namespace bubblescope {
 
-/// Says which numbers of --pp and -m a plan takes because none are given.
-void say_defaults(bool has_ranks, bool has_microbatches);
+/// Says which numbers of --pp, -m and --vpp a plan takes because none are given.
+void say_defaults(const Axes& axes);
 
 /// What `simulate` says of a step, of all schedules that have a plan: full backwards that are not
 /// what split ones take together, schedules that never flush, and costs of ops that none of their

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <utility>
 #include <variant>
@@ -22,9 +21,15 @@
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "sim/model/uneven_spread.h"
+#include "tools/memory_caps.h"
 #include "tools/model_costs.h"
+#include "tools/model_fit.h"
+#include "tools/named_costs.h"
+#include "tools/say.h"
+#include "tools/schedule_notes.h"
 #include "traces/cost_file.h"
 #include "traces/drawing.h"
+#include "traces/schedule_file.h"
 
 namespace bubblescope {
 
@@ -48,7 +53,12 @@ std::int32_t microbatches_of(const PredictOptions& options, const std::string& s
   const Parallelism& parallel = options.model.parallel;
   const std::int64_t samples = std::int64_t{parallel.data} * parallel.micro_batch_size;
   const std::int64_t microbatches = batch / samples;
-  if (batch % samples != 0 || microbatches > std::numeric_limits<std::int32_t>::max())
+  if (microbatches > kMaxMicrobatches)
+    throw Error(
+        fmt::format("--global-batch-size {} makes {} micro-batches of {} sample(s), the "
+                    "limit is {}; give at most {}",
+                    batch, microbatches, samples, kMaxMicrobatches, kMaxMicrobatches * samples));
+  if (batch % samples != 0)
     throw Error(
         fmt::format("--global-batch-size {} is no multiple of --dp {} times "
                     "--micro-batch-size {}; give {}, or -m",
@@ -80,27 +90,6 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
   return stages / ranks;
 }
 
-CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) {
-  const LayerLayout& layout = options.shape.layout;
-  if (layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
-    throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
-                            layout.size(), schedule.name, schedule.stages_per_pipeline()));
-  return spread_unevenly(options.cost.uniform, schedule,
-                         stage_weights(layout, options.shape.layer_costs));
-}
-
-/// What a schedule is given that looks for an order: each message takes what it takes alone.
-/// Empty where the flags' times are all there is.
-std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOptions& options) {
-  const Schedule unordered = unordered_schedule(shape);
-  const CostOptions& cost = options.cost;
-  if (options.model.given()) return model_step(model_of(options), unordered).costs;
-  if (!options.shape.layout.empty()) return layout_costs(unordered, options);
-  if (!cost.file.empty()) return costs_before_order(read_cost_file(cost.file), shape);
-  if (cost.network) return flag_models(cost.uniform, cost.network, unordered).costs;
-  return {};
-}
-
 /// A file says its own shape; flags that repeat it must agree.
 void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                       const std::string& path) {
@@ -121,16 +110,6 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                     microbatches, *options.model.global_batch, microbatches_of(options, path)));
 }
 
-/// A full backward that is not I + W next to split ones would compare apples with pears.
-void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost) {
-  if (!has_kind(schedule, OpKind::kInputGrad) || has_kind(schedule, OpKind::kBackward) ||
-      cost.full_backward() == cost.input_grad + cost.weight_grad)
-    return;
-  fmt::print(stderr, "bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",
-             schedule.name, to_text(cost.input_grad), to_text(cost.weight_grad),
-             to_text(cost.full_backward()));
-}
-
 /// The same step in every scenario of the noise.
 StepTimes try_noise(const Step& step, const NoiseOptions& options) {
   const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
@@ -147,50 +126,13 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
                    : simulate_batches(step.program, options.seeds, batch));
 }
 
-std::string uniform_text(const UniformCost& cost) {
-  const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
-                    : cost.per == UniformCost::Per::kChunk ? "chunk"
-                                                           : "slice";
-  return fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
-                     to_text(cost.full_backward()), to_text(cost.input_grad),
-                     to_text(cost.weight_grad), per, to_text(cost.message));
-}
-
-/// What the durations come from, in words.
-std::string costs_text(const Models& models, const PredictOptions& options) {
-  const LayerLayout& layout = options.shape.layout;
-  std::string text = models.placed               ? in_words(models.placed->on)
-                     : options.cost.file.empty() ? uniform_text(options.cost.uniform)
-                                                 : options.cost.file;
-  if (!layout.empty()) text += ", layout " + to_string(layout);
-  if (options.cost.network) text += ", network " + to_string(*options.cost.network);
-  return text;
-}
-
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
-  fmt::print(stderr, "{}", draw_grid(schedule, problems));
+  say_drawing(draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
                                            schedule.name, problems.size(), problems[0].message));
 }
 
 }  // namespace
-
-MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
-  using Per = UniformCost::Per;
-  MemoryModel memory;
-  memory.release = options.release;
-  memory.unit = options.unit;
-  memory.kept = options.kept;
-  memory.unit_parts =
-      (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
-  memory.cap = options.cap;
-  if (memory.cap.size() == 1)
-    memory.cap.resize(static_cast<std::size_t>(shape.ranks), memory.cap[0]);
-  if (!memory.cap.empty() && memory.cap.size() != static_cast<std::size_t>(shape.ranks))
-    throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
-                            memory.cap.size(), shape.ranks));
-  return memory;
-}
 
 bool is_schedule_file(const std::string& name_or_path) {
   return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
@@ -211,15 +153,20 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = microbatches_of(options, def.name);
-  request.shape.chunks = given.chunks.value_or(def.implied_chunks.value_or(1));
+  request.shape.chunks =
+      given.chunks.value_or(def.implied_chunks.value_or(usual_chunks(def, given)));
   if (!given.layout.empty())
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
-  request.shape.slices = given.slices.value_or(1);
+  request.shape.slices = given.slices.value_or(usual_slices(def, given));
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
-  if (def.reads_costs) request.stage_costs = costs_before_order(request.shape, options);
+  if (def.reads_costs) {
+    request.stage_costs = costs_before_order(request.shape, options);
+    if (!request.memory.cap_bytes.empty())
+      request.memory.cap = unit_caps(memory_before_order(request.shape, options), request.shape);
+  }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -233,15 +180,33 @@ ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options
   return request;
 }
 
-Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options) {
-  Schedule schedule;
+namespace {
+
+std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
+                                                           const PredictOptions& options,
+                                                           CostUse use) {
   if (is_schedule_file(name_or_path)) {
-    schedule = read_schedule(name_or_path);
+    ScheduleFile file = read_schedule_file(name_or_path);
+    if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
+    Schedule schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
-  } else {
-    const ScheduleDef& def = find_schedule(name_or_path);
-    schedule = build_schedule(def, request_of(def, options));
+    return validate_schedule(std::move(schedule));
   }
+  const ScheduleDef& def = find_schedule(name_or_path);
+  say_similar_names(name_or_path);
+  say_usual_sizes(def, options.shape);
+  return build_schedule(def, request_of(def, options));
+}
+
+ValidSchedule wait_for_reductions(ValidSchedule given) {
+  Schedule schedule = std::move(given).take();
+  for (RankOrder& cells : schedule.posted) cells = add_reduction_waits(cells);
+  return require_valid(std::move(schedule));
+}
+
+/// What the flags add to any schedule.
+ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path,
+                         const PredictOptions& options) {
   const MovesOptions& moves = options.moves;
   // A model's backward has the recomputation in it.
   if (!moves.recompute.empty() && !options.model.given())
@@ -250,45 +215,35 @@ Schedule load_schedule(const std::string& name_or_path, const PredictOptions& op
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
-  return shard_stages(std::move(schedule));
+  schedule = shard_stages(std::move(schedule), release_of(options.shape.profile));
+  // What is asked for by name runs as that release does; else nothing waits for a reduction.
+  return options.shape.profile == Profile::kPytorch215 ? wait_for_reductions(std::move(schedule))
+                                                       : schedule;
 }
 
-/// One source for every time, so that nobody wonders which of two was taken.
-void expect_one_cost_source(const PredictOptions& options) {
-  const CostOptions& cost = options.cost;
-  const bool has_layout = !options.shape.layout.empty();
-  const bool has_file = !cost.file.empty();
-  constexpr const char* kCostFlags =
-      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard and "
-      "--norm";
-  if (cost.network && (options.model.given() || has_layout))
-    throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
-  if (options.model.given() && (cost.any_uniform || has_file))
-    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
-  if (has_file && has_layout)
-    throw Error("--costs has the times of every stage; leave --layout out");
-  if (has_file && cost.network)
-    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
-  if (has_file && cost.any_uniform)
-    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
+bool has_moves(const PredictOptions& options) {
+  return !options.moves.recompute.empty() || options.moves.offload || options.shape.sharded;
 }
 
-Models load_models(const Schedule& schedule, const PredictOptions& options) {
-  expect_one_cost_source(options);
-  const CostOptions& cost = options.cost;
-  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.uniform.per);
-  if (options.model.given()) return placed_models(model_of(options), schedule, std::move(memory));
-  if (!cost.file.empty())
-    return file_models(read_cost_file(cost.file), schedule, std::move(memory));
-  Models models;
-  if (!options.shape.layout.empty()) {
-    models.costs = layout_costs(schedule, options);
-  } else {
-    warn_of_unequal_backwards(schedule, cost.uniform);
-    models = flag_models(cost.uniform, cost.network, schedule);
-  }
-  models.memory = std::move(memory);
-  return models;
+ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> validated) {
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    refuse(invalid->schedule, invalid->problems);
+  return std::get<ValidSchedule>(std::move(validated));
+}
+
+}  // namespace
+
+std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
+                                                           const PredictOptions& options,
+                                                           CostUse use) {
+  std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
+  if (!has_moves(options)) return loaded;
+  return with_moves(valid_or_refused(std::move(loaded)), name_or_path, options);
+}
+
+ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
+                                  CostUse use) {
+  return valid_or_refused(load_schedule(name_or_path, options, use));
 }
 
 std::optional<Traffic> find_traffic(const Program& program, const Models& models,
@@ -301,29 +256,26 @@ std::optional<Traffic> find_traffic(const Program& program, const Models& models
   return with_company(std::move(traffic), program, *models.contention);
 }
 
-Program lower_or_explain(const Schedule& schedule, const LowerOptions& options) {
-  Problems problems = validate_ops(schedule);
-  if (problems.empty()) problems = validate_collectives(schedule);
-  if (problems.empty()) problems = validate_messages(schedule);
-  if (!problems.empty()) refuse(schedule, problems);
+Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
     if (options.mode == P2pMode::kDataflow)
       refuse(schedule, {deadlock_problem(schedule, *deadlock)});
     throw Error(Fault::kProblem,
-                fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule.name,
+                fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule->name,
                             to_string(options.mode, options.eager_slots), to_string(*deadlock)));
   }
   return std::get<Program>(std::move(lowered));
 }
 
 Step predict(const std::string& name_or_path, const PredictOptions& options) {
-  return predict(load_schedule(name_or_path, options), options);
+  return predict(load_valid_schedule(name_or_path, options), options);
 }
 
-Step predict(Schedule schedule, const PredictOptions& options) {
-  Step step;
-  step.schedule = std::move(schedule);
+namespace {
+
+Step time_step(ValidSchedule schedule, const PredictOptions& options) {
+  Step step{std::move(schedule)};
   step.program = lower_or_explain(step.schedule, lowering_of(step.schedule, options));
   step.models = load_models(step.schedule, options);
   step.durations =
@@ -351,24 +303,18 @@ Step predict(Schedule schedule, const PredictOptions& options) {
   return step;
 }
 
-Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
-  Problems problems;
-  for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
-    const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
-    const double held = peaks[rank].units;
-    if (held > cap * (1 + 1e-9))
-      problems.push_back(
-          {static_cast<std::int32_t>(rank),
-           {},
-           fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
-  }
-  return problems;
-}
+}  // namespace
 
-std::vector<Peak> peaks_of(const BubbleReport& report) {
-  std::vector<Peak> peaks;
-  for (const RankReport& rank : report.ranks) peaks.push_back(rank.peak);
-  return peaks;
+Step predict(ValidSchedule schedule, const PredictOptions& options) {
+  Step step = time_step(std::move(schedule), options);
+  if (!options.memory.cap.empty() && !step.models.memory.activation_bytes.empty())
+    say_cap_unit(options.memory);
+  if (!step.models.placed || options.model.gradients) return step;
+  const auto smaller = smaller_gradients(*step.models.placed, step.report);
+  if (!smaller) return step;
+  PredictOptions with_smaller = options;
+  with_smaller.model.gradients = smaller;
+  return time_step(std::move(step.schedule), with_smaller);
 }
 
 }  // namespace bubblescope

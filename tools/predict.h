@@ -3,12 +3,14 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/analysis/report.h"
-#include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/traffic.h"
+#include "tools/cost_sources.h"
 #include "tools/models.h"
 #include "tools/options.h"
 #include "traces/format.h"
@@ -17,14 +19,14 @@ namespace bubblescope {
 
 /// One step of training, predicted: each value made once, from the one before.
 struct Step {
-  Schedule schedule;
-  Program program;
-  Models models;
-  std::vector<Nanos> durations;    ///< with the injected delays; of messages, as if alone
-  std::optional<Traffic> traffic;  ///< where messages share links, or ops slow each other
-  Timeline timeline;
-  BubbleReport report;
-  MadeWith made;
+  ValidSchedule schedule;
+  Program program = {};
+  Models models = {};
+  std::vector<Nanos> durations = {};    ///< with the injected delays; of messages, as if alone
+  std::optional<Traffic> traffic = {};  ///< where messages share links, or ops slow each other
+  Timeline timeline = {};
+  BubbleReport report = {};
+  MadeWith made = {};
 
   Recording recording() const { return {schedule, program, timeline, report, made}; }
 };
@@ -39,37 +41,35 @@ PredictOptions fitted(PredictOptions options, const ScheduleDef& def);
 /// more ops than fit.
 ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options);
 
-/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
-/// neither one entry nor one per rank.
-MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
-                           UniformCost::Per per = UniformCost::Per::kRank);
+/// Whether the ops of a loaded schedule will be given durations from the options.
+enum class CostUse : std::uint8_t { kPriced, kOrderOnly };
 
-/// Builds the schedule of this name, or reads the file of this path ("-" is stdin).
-/// Throws Error when the name is unknown, the shape is refused or the file cannot be read;
-/// what a file says is not validated here.
-Schedule load_schedule(const std::string& name_or_path, const PredictOptions& options);
+/// Builds the schedule of this name, or reads the file of this path ("-" is stdin), whose schedule
+/// may not be legal. A timeline's own times are never dropped silently: where ops are to be priced,
+/// it is refused unless the options name the costs.
+/// Throws Error when the name is unknown, the shape is refused or the file cannot be read.
+std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
+                                                           const PredictOptions& options,
+                                                           CostUse use = CostUse::kPriced);
 
-/// From the model, the cost file, which is read once, or from the flags spread over the schedule's
-/// stages.
-Models load_models(const Schedule& schedule, const PredictOptions& options);
+/// The same for those who need a legal one. For others the grid goes to stderr with the culprit
+/// marked, and Error (Fault::kProblem) is thrown.
+ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
+                                  CostUse use = CostUse::kPriced);
 
 /// What shares links, and what slows what; nothing where every instruction takes its time whatever
 /// the others do.
 std::optional<Traffic> find_traffic(const Program& program, const Models& models,
                                     const std::vector<Nanos>& durations);
 
-/// Lowers a legal schedule. Where it is not legal, or deadlocks, the grid goes to stderr with the
-/// culprit marked, and Error (Fault::kProblem) is thrown.
-Program lower_or_explain(const Schedule& schedule, const LowerOptions& options);
+/// Where the schedule deadlocks, the grid goes to stderr with the culprit marked, and Error
+/// (Fault::kProblem) is thrown.
+Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options);
 
 /// The whole walk.
 Step predict(const std::string& name_or_path, const PredictOptions& options);
 
 /// The walk from a schedule on.
-Step predict(Schedule schedule, const PredictOptions& options);
-
-/// One line per rank that holds more than --cap allows; empty where all fit.
-Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
-std::vector<Peak> peaks_of(const BubbleReport& report);
+Step predict(ValidSchedule schedule, const PredictOptions& options);
 
 }  // namespace bubblescope

@@ -8,6 +8,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
 #include "tools/training_file.h"
 #include "traces/report_csv.h"
@@ -91,7 +92,10 @@ int run_run(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
   expect_folder(training_file);
-  const Schedule schedule = load_schedule(name, options);
+  options = read_inputs(std::move(options), {name});
+  const bool trains = run.work == WorkKind::kTransformer;
+  const ValidSchedule schedule =
+      load_valid_schedule(name, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
@@ -106,7 +110,7 @@ int run_run(const Arguments& arguments) {
     write_and_say(activity_file,
                   write_activity(*measurement.activity, measurement.step, activity_file));
   if (measurement.breakdown) return status_of(measurement);
-  fmt::print("{}", print_report(measurement, format));
+  show("{}", print_report(measurement, format));
   const int status = status_of(measurement);
   if (status != 0) complain(to_string(*measurement.proof));
   return report_failures(gate, metrics_of(measurement.step.report)) ? 1 : status;

@@ -7,13 +7,17 @@
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
+#include "sim/model/model_step.h"
 #include "tools/choice.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/gate.h"
+#include "tools/memory_caps.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
+#include "traces/fit_table.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_report.h"
@@ -120,8 +124,8 @@ SearchGoal goal_of(const SearchOptions& options) {
   goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
   if (isatty(STDERR_FILENO) != 0)
     goal.tell = [](const SearchNews& news) {
-      fmt::print(stderr, "\rfound {}, none is below {}  ", to_text(news.value),
-                 to_text(news.bound));
+      draw_progress(
+          fmt::format("\rfound {}, none is below {}  ", to_text(news.value), to_text(news.bound)));
     };
   return goal;
 }
@@ -132,11 +136,12 @@ void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
   goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
     Schedule placed = unordered_schedule(request.shape);
     placed.rank_of_stage = rank_of_stage;
-    const Models models = placed_models(model_of(options), placed, {});
+    const ModelOnDevices on = model_of(options);
+    const ModelStep step = model_step(on, placed);
     ByteLimits limits;
-    limits.activations = models.memory.activation_bytes;
-    for (const Bytes states : models.memory.static_bytes)
-      limits.room.push_back(models.placed->on.usable_memory() - states);
+    limits.activations = step.activation_bytes;
+    for (const StateBytes& states : step.states)
+      limits.room.push_back(on.usable_memory() - states.total());
     return limits;
   };
 }
@@ -157,7 +162,7 @@ FoundSchedule find(const SearchOptions& options) {
   }
   const InterruptCatcher catcher;
   FoundSchedule found = search_schedule(request, goal);
-  if (goal.tell) fmt::print(stderr, "\r\x1b[K");
+  if (goal.tell) draw_progress("\r\x1b[K");
   return found;
 }
 
@@ -219,7 +224,9 @@ std::string print_found(const FoundSchedule& found, const Step& step, const Sear
     return write_report_json(step.report, step.program, step.timeline, fields(found, options));
   if (format == "csv") return write_report_csv(step.report);
   const DrawOptions draw = terminal_draw_options();
-  return draw_timeline(step.recording(), draw) + "\n" + verdict(found, options) +
+  const std::string proved = verdict(found, options);
+  return draw_timeline(step.recording(), draw) + "\n" +
+         (draw.fit ? fold_lines(proved, draw.width) : proved) +
          write_text_report(step.recording(), draw);
 }
 
@@ -262,15 +269,16 @@ int run_search(const Arguments& arguments) {
   expect_searchable(options);
   options.predict.cost.any_update = true;  // a model's step, too, ends with the gradients
   if (output) expect_native(*output);
+  options.predict = read_inputs(std::move(options.predict), {});
   const FoundSchedule found = find(options);
-  const Step step = predict(found.schedule, options.predict);
+  const Step step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
   if (step.models.placed)
     comment_on_model(*step.models.placed, step.report, options.predict.model.explain);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports, command_line("search", arguments));
   if (output) write_and_say(*output, native(found.schedule));
-  if (output != "-") fmt::print("{}", print_found(found, step, options, format));
+  if (output != "-") show("{}", print_found(found, step, options, format));
   return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
 }
 

@@ -5,8 +5,10 @@
 #include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
+#include "tools/memory_caps.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
+#include "tools/say.h"
 #include "tools/terminal.h"
 #include "tools/unused_costs.h"
 #include "traces/made_with.h"
@@ -32,7 +34,7 @@ std::string print_report(const Step& step, const std::string& format, const Draw
   }
   if (format == "csv") return write_report_csv(step.report);
   return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
-         (placed ? write_model_text(*placed, step.report) : "");
+         (placed ? write_model_text(*placed, step.report, draw) : "");
 }
 
 }  // namespace
@@ -59,24 +61,28 @@ int run_simulate(const Arguments& arguments) {
   bool all_ranks = false;
   app.add_flag("--all-ranks", all_ranks,
                "show every rank in the text report, however many there are");
+  bool wide = false;
+  app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
   app.footer(kSimulateExample);
   if (!app.parse(arguments)) return 0;
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text");
+  options = read_inputs(std::move(options), {schedule});
   const Step step = predict(schedule, options);
   warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && format == "csv")
-    fmt::print(stderr, "bubblescope: csv has the step without noise; --format json has both\n");
+    say("bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);
   expect_known(gate, metrics_of(step.report));
   write_exports(step, exports, command_line("simulate", arguments));
   DrawOptions draw = terminal_draw_options();
   draw.all_ranks = all_ranks;
-  fmt::print("{}", print_report(step, format, draw));
+  draw.fit = draw.fit && !wide;
+  show("{}", print_report(step, format, draw));
   const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
-  for (const Problem& problem : problems) fmt::print(stderr, "bubblescope: {}\n", problem.message);
+  for (const Problem& problem : problems) say("bubblescope: {}\n", problem.message);
   const bool failed = report_failures(gate, metrics_of(step.report));
   return problems.empty() && !failed ? 0 : 1;
 }

@@ -15,12 +15,14 @@
 
 #include "sim/ir/error.h"
 #include "tools/flags/words.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
 namespace {
 
 constexpr std::int32_t kLargest = 1 << 24;
+constexpr std::int64_t kMostNumbers = 100'000;
 constexpr std::size_t kBatch = 16;  ///< configurations that a thread takes at a time
 
 std::int32_t parse_number(const std::string& digits, const std::string& whole) {
@@ -45,6 +47,9 @@ std::vector<std::int32_t> numbers_of(const std::string& range) {
       step_at == std::string::npos ? 1 : parse_number(range.substr(step_at + 1), range);
   if (first > last) throw Error("'" + range + "' goes down; write the smaller number first");
   if (multiplies && step < 2) throw Error("'" + range + "' never ends; multiply by 2 or more");
+  if (!multiplies && (std::int64_t{last} - first) / step >= kMostNumbers)
+    throw Error(
+        fmt::format("'{}' has more than {} numbers; take larger steps", range, kMostNumbers));
   std::vector<std::int32_t> numbers;
   for (std::int64_t number = first; number <= last;
        number = multiplies ? number * step : number + step)
@@ -111,10 +116,9 @@ class SharedSweep {
 void draw_bar(std::size_t done, std::size_t all) {
   constexpr std::size_t kWidth = 40;
   const std::size_t filled = kWidth * done / all;
-  fmt::print(stderr, "\r{}{} {} of {} configurations", std::string(filled, '#'),
-             std::string(kWidth - filled, '.'), done, all);
-  if (done == all) fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  draw_progress(fmt::format("\r{}{} {} of {} configurations", std::string(filled, '#'),
+                            std::string(kWidth - filled, '.'), done, all));
+  if (done == all) draw_progress("\r\x1b[K");
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ DrawOptions terminal_draw_options() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kDefaultWidth / 2)
     options.width = size.ws_col;
+  options.fit = true;
   return options;
 }
 

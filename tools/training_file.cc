@@ -63,7 +63,7 @@ std::string write_training(const TrainingOptions& options, const Schedule& sched
                       {"stages", std::move(stages)},
                       {"data", data_json(options, result.losses.size(), microbatches)},
                       {"losses", result.losses}};
-  return training.dump() + "\n";
+  return training.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace bubblescope

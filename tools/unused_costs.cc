@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tools/say.h"
+
 namespace bubblescope {
 
 namespace {
@@ -43,8 +45,8 @@ void warn_of_unused_costs(const UniformCost& cost, std::span<const Program> prog
   };
   for (const GivenCost& cost_of : all)
     if (cost_of.given && !is_used(cost_of.kind))
-      fmt::print(stderr, "bubblescope: {} changes nothing: the step has no such op; add {}\n",
-                 cost_of.flag, cost_of.remedy);
+      say("bubblescope: {} changes nothing: the step has no such op; add {}\n", cost_of.flag,
+          cost_of.remedy);
 }
 
 }  // namespace bubblescope

@@ -11,7 +11,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_shared.h"
 #include "tools/flags/words.h"
+#include "tools/memory_caps.h"
 #include "tools/predict.h"
+#include "tools/schedule_notes.h"
 
 namespace bubblescope {
 
@@ -27,8 +29,16 @@ bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   return trains_synchronously && def.reads_costs == searched && (sliced || !def.cuts_sequences);
 }
 
+/// With fewer chunks or slices than usual a schedule is another one under a second name: it is left
+/// out.
 std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
-  if (!def.implied_chunks) return axes.chunks;
+  if (def.usual_slices > 1 && axes.slices && *axes.slices < def.usual_slices) return {};
+  if (!def.implied_chunks) {
+    if (axes.chunks.empty()) return {def.usual_chunks};
+    std::vector<std::int32_t> chunks = axes.chunks;
+    std::erase_if(chunks, [&](std::int32_t count) { return count < def.usual_chunks; });
+    return chunks;
+  }
   if (!def.repeats_chunks) return {*def.implied_chunks};
   std::vector<std::int32_t> chunks;
   for (const std::int32_t count : axes.chunks)
@@ -38,7 +48,22 @@ std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
 
 }  // namespace
 
+void expect_plannable(std::size_t configurations) {
+  if (configurations > kMostConfigurations)
+    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
+                            configurations, kMostConfigurations));
+}
+
+std::size_t count_configurations(const Axes& axes) {
+  std::size_t count = 0;
+  for (const std::string& schedule : axes.schedules)
+    count += axes.ranks.size() * chunks_for(find_schedule(schedule), axes).size() *
+             axes.microbatches.size();
+  return count;
+}
+
 std::vector<Configuration> combine(const Axes& axes) {
+  expect_plannable(count_configurations(axes));
   std::vector<Configuration> configurations;
   for (const std::string& schedule : axes.schedules) {
     const std::vector<std::int32_t> chunks = chunks_for(find_schedule(schedule), axes);
@@ -64,6 +89,7 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
     const std::string name = normalize_name(trim(word));
     if (name.empty()) continue;
     if (name != "all" && name != "searched") {
+      say_similar_names(word);
       add(find_schedule(word).name);
       continue;
     }
@@ -76,17 +102,26 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
 
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
     : options_(std::move(options)), whole_model_(whole_model) {
-  if (options_.cost.file.empty()) return;
+  if (options_.cost.file.empty()) {
+    check_cap_unit(options_.memory, false);
+    return;
+  }
   if (options_.cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (options_.cost.any_uniform || whole_model)
     throw Error("--costs gives all costs; leave --f, --i, --w, --b, --p2p and --total-* out");
-  file_ = read_cost_file(options_.cost.file);
+  file_ = cost_file_of(options_.cost);
+  const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
+  check_cap_unit(options_.memory,
+                 std::any_of(file_->stages.begin(), file_->stages.end(), has_bytes));
   options_.cost.file.clear();
 }
 
 UniformCost WhatIf::cost_of(const Configuration& configuration) const {
-  UniformCost cost = options_.cost.uniform;
+  return share_of_rank(options_.cost.uniform, configuration);
+}
+
+UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configuration) const {
   if (!whole_model_) return cost;
   const std::int32_t ranks = configuration.shape.ranks;
   cost.forward = share_of(cost.forward, ranks);
@@ -111,7 +146,7 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   ScheduleRequest request = request_of(def, fitted(options_of(configuration), def));
   if (file_ && def.reads_costs) request.stage_costs = costs_before_order(*file_, request.shape);
-  Lowered lowered{build_schedule(def, std::move(request)), {}};
+  Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
@@ -119,10 +154,10 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   return lowered;
 }
 
-Models WhatIf::models_of(const Schedule& schedule, const Configuration& configuration) const {
+Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
   const PredictOptions options = options_of(configuration);
   const UniformCost& cost = options.cost.uniform;
-  MemoryModel memory = uniform_memory(schedule.shape, options.memory, cost.per);
+  MemoryModel memory = uniform_memory(schedule->shape, options.memory, cost.per);
   if (file_) return file_models(*file_, schedule, std::move(memory));
   Models models = flag_models(cost, options.cost.network, schedule);
   models.memory = std::move(memory);
@@ -148,6 +183,11 @@ Outcome judge(Plan plan, const BubbleReport& report, const MemoryModel& memory,
   const Problems over = over_cap(peaks_of(report), memory);
   if (over.empty()) return {std::move(plan), ""};
   const auto rank = static_cast<std::size_t>(*over[0].rank);
+  if (!memory.cap_bytes.empty()) {
+    const auto held = static_cast<double>(report.ranks[rank].peak.bytes.value_or(0));
+    return {std::move(plan), over[0].message,
+            held / static_cast<double>(std::max<Bytes>(memory.cap_bytes[rank], 1)) - 1};
+  }
   const double held = report.ranks[rank].peak.units / shares;
   const double cap = static_cast<double>(memory.cap[rank]) / (1e6 * shares);
   return {std::move(plan),

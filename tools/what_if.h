@@ -1,6 +1,7 @@
 // The plain what-if: schedules and shapes under the cost flags, without a model.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,11 +18,23 @@ namespace bubblescope {
 struct Axes {
   std::vector<std::string> schedules;
   std::vector<std::int32_t> ranks;
-  std::vector<std::int32_t> chunks;
+  std::vector<std::int32_t> chunks;  ///< empty: as many as each schedule usually has
   std::vector<std::int32_t> microbatches;
+  std::optional<std::int32_t> slices = {};  ///< of all; nothing: as each schedule usually has
 };
 
-/// Schedules that imply their chunks have one configuration per ranks and micro-batches.
+/// So many take minutes and half a gigabyte.
+inline constexpr std::size_t kMostConfigurations = 1'000'000;
+
+/// Throws Error for more; called before they are made.
+void expect_plannable(std::size_t configurations);
+
+/// How many configurations combine() makes at the most.
+std::size_t count_configurations(const Axes& axes);
+
+/// Schedules that imply their chunks have one configuration per ranks and micro-batches; those that
+/// are another schedule with few chunks or slices have none there. Throws Error for more than
+/// kMostConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
 /// The schedules that a list stands for: names, separated by commas; "all" is every synchronous
@@ -36,14 +49,13 @@ class WhatIf {
   /// one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// The whole walk: build, lower, simulate, analyze. The orders of registered schedules are legal
-  /// by their tests, so they are not validated here.
+  /// The whole walk: build, lower, simulate, analyze.
   Outcome evaluate(const Configuration& configuration) const;
 
   /// A configuration's order and program, to be timed under several costs.
   struct Lowered {
-    Schedule schedule;
-    Program program;
+    ValidSchedule schedule;
+    Program program = {};
   };
   /// Throws Error where it cannot be built.
   Lowered lower_plan(const Configuration& configuration) const;
@@ -52,11 +64,18 @@ class WhatIf {
 
   /// The cost flags of one rank's share in this configuration.
   UniformCost cost_of(const Configuration& configuration) const;
+  /// The flags as they are given: of one rank's share, or of the whole model.
+  const UniformCost& flags() const { return options_.cost.uniform; }
+  /// What a configuration makes of other flags.
+  UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;
+  bool divides_model() const { return whole_model_; }
   bool has_cost_file() const { return file_.has_value(); }
+  /// Whether a longer op can make a step shorter.
+  bool shares_links() const { return options_.cost.network.has_value(); }
 
  private:
   PredictOptions options_of(const Configuration& configuration) const;
-  Models models_of(const Schedule& schedule, const Configuration& configuration) const;
+  Models models_of(const ValidSchedule& schedule, const Configuration& configuration) const;
 
   PredictOptions options_;
   bool whole_model_;

@@ -61,13 +61,18 @@ std::optional<OpKind> find_kind(std::string_view name) {
   return {};
 }
 
-std::string unknown_kind(std::string_view name) {
+std::string unknown_kind(std::string_view name, CellGrammar grammar) {
   std::vector<std::string> known;
   for (int at = 0; at < kOpKinds; ++at) known.emplace_back(code(static_cast<OpKind>(at)));
   const std::string nearest = nearest_name(name, known);
-  return fmt::format("has the unknown kind {}; {}", quote(name),
-                     nearest.empty() ? "kinds are F, B, I, W, SEND_F and so on"
-                                     : fmt::format("did you mean {}?", nearest));
+  const std::string hint = nearest.empty() ? "kinds are F, B, I, W, SEND_F and so on"
+                                           : fmt::format("did you mean {}?", nearest);
+  if (grammar == CellGrammar::kOwn)
+    return fmt::format("has the unknown kind {}; {}", quote(name), hint);
+  return fmt::format(
+      "has the unknown kind {}; {} (known are the actions of PyTorch 2.6 to 2.15; where a later "
+      "release wrote this, dump it there with format=\"compute_only\")",
+      quote(name), hint);
 }
 
 std::string no_stage(std::string_view text) {
@@ -122,7 +127,7 @@ Cell parse_op(std::string_view text, CellGrammar grammar) {
                     "input gradient; write {}B{} for it, and I for the old file's B",
                     *stage, take(rest, is_digit)));
   const auto kind = find_kind(name);
-  if (!kind) return refuse(unknown_kind(name));
+  if (!kind) return refuse(unknown_kind(name, grammar));
   if (*kind == OpKind::kRecompute && grammar == CellGrammar::kPytorch)
     return refuse("recomputes, which PyTorch's grammar has no word for; use a native schedule");
   if (*kind == OpKind::kNorm || *kind == OpKind::kOptimizer) {

@@ -86,7 +86,7 @@ ProtobufMessage node_of(const Job& job, std::size_t id, std::size_t rank) {
 std::vector<FilePart> write_chakra(const PricedSchedule& priced) {
   const RankJobs ranks = rank_jobs(priced, "chakra");
   ProtobufMessage schedule;
-  schedule.text(kAttributeName, "schedule").text(kAttributeString, priced.schedule.name);
+  schedule.text(kAttributeName, "schedule").text(kAttributeString, priced.schedule->name);
   ProtobufMessage metadata;
   metadata.text(kMetadataVersion, "0.0.4").message(kMetadataAttribute, schedule);
   std::vector<FilePart> parts;

@@ -18,6 +18,8 @@ namespace {
 
 constexpr Nanos kLatest = std::int64_t{1} << 62;
 constexpr std::size_t kMaxKept = 100'000'000;
+constexpr std::string_view kStepMark = "ProfilerStep#";
+constexpr std::size_t kMostNested = 200;
 
 /// The fields of the event that is being read.
 struct Event {
@@ -26,13 +28,25 @@ struct Event {
   std::string pid;
   std::string tid;
   std::string given_name;  ///< args.name, of metadata
+  std::int64_t correlation = 0;
   std::optional<Nanos> start;
   std::optional<Nanos> duration;
   std::string bad_time;  ///< a time that does not fit, as it stands there
 };
 
 /// Where in the file the parser is, as far as that matters.
-enum class Place : std::uint8_t { kRoot, kEvents, kEvent, kArgs, kOtherData, kInfo, kElsewhere };
+enum class Place : std::uint8_t {
+  kRoot,
+  kEvents,
+  kEvent,
+  kArgs,
+  kOtherData,
+  kInfo,
+  kGroups,
+  kGroup,
+  kGroupRanks,
+  kElsewhere
+};
 
 class EventReader : public nlohmann::json_sax<Json> {
  public:
@@ -58,8 +72,10 @@ class EventReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(std::size_t) override {
+    expect_shallow();
     const Place place = places_.empty() ? Place::kRoot : inside(places_.back());
     if (place == Place::kEvent) event_ = {};
+    if (place == Place::kGroup) found_.groups.emplace_back();
     places_.push_back(place);
     return true;
   }
@@ -69,9 +85,8 @@ class EventReader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_array(std::size_t) override {
-    const bool events =
-        places_.empty() || (places_.back() == Place::kRoot && key_ == "traceEvents");
-    places_.push_back(events ? Place::kEvents : Place::kElsewhere);
+    expect_shallow();
+    places_.push_back(list_inside(places_.empty() ? Place::kElsewhere : places_.back()));
     return true;
   }
   bool end_array() override {
@@ -89,8 +104,23 @@ class EventReader : public nlohmann::json_sax<Json> {
   }
 
  private:
+  /// The place of a list that begins in `outer` under the current key.
+  Place list_inside(Place outer) const {
+    if (places_.empty()) return Place::kEvents;
+    if (outer == Place::kRoot && key_ == "traceEvents") return Place::kEvents;
+    if (outer == Place::kInfo && key_ == "pg_config") return Place::kGroups;
+    if (outer == Place::kGroup && key_ == "ranks") return Place::kGroupRanks;
+    return Place::kElsewhere;
+  }
+
+  void expect_shallow() const {
+    if (places_.size() >= kMostNested)
+      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
+  }
+
   /// The place of an object that begins in `outer` under the current key.
   Place inside(Place outer) const {
+    if (outer == Place::kGroups) return Place::kGroup;
     if (outer == Place::kEvents) return Place::kEvent;
     if (outer == Place::kEvent && key_ == "args") return Place::kArgs;
     if (outer == Place::kRoot && key_ == "otherData") return Place::kOtherData;
@@ -114,17 +144,31 @@ class EventReader : public nlohmann::json_sax<Json> {
   bool scalar(const std::string& value) {
     if (places_.empty()) return true;
     switch (places_.back()) {
-      case Place::kRoot: found_.is_kineto = found_.is_kineto || key_ == "schemaVersion"; break;
+      case Place::kRoot: take_root(value); break;
       case Place::kEvent: take_field(value); break;
       case Place::kArgs: take_argument(value); break;
       case Place::kOtherData: found_.other_data[key_] = value; break;
       case Place::kInfo:
         if (key_ == "rank") found_.distributed_rank = parse_number<std::int64_t>(value);
+        if (key_ == "world_size") found_.world_size = parse_number<std::int64_t>(value);
+        break;
+      case Place::kGroup:
+        if (key_ == "pg_desc") found_.groups.back().description = value;
+        break;
+      case Place::kGroupRanks:
+        if (const auto rank = parse_number<std::int64_t>(value))
+          found_.groups.back().ranks.push_back(*rank);
         break;
       case Place::kEvents:
+      case Place::kGroups:
       case Place::kElsewhere: break;
     }
     return true;
+  }
+
+  void take_root(const std::string& value) {
+    found_.is_kineto = found_.is_kineto || key_ == "schemaVersion";
+    if (key_ == "host_name") found_.host = value;
   }
 
   void take_field(const std::string& value) {
@@ -143,6 +187,7 @@ class EventReader : public nlohmann::json_sax<Json> {
       event_.slice.microbatch = parse_number<std::int64_t>(value);
     if (key_ == "model_chunk" || key_ == "chunk")
       event_.slice.chunk = parse_number<std::int64_t>(value);
+    if (key_ == "correlation") event_.correlation = parse_number<std::int64_t>(value).value_or(0);
   }
 
   std::uint32_t thread_of(const Event& event) {
@@ -158,6 +203,35 @@ class EventReader : public nlohmann::json_sax<Json> {
     if (event_.phase == "X") finish_slice();
     if (event_.phase == "B" && names_op_(event_.slice.name)) begin_slice();
     if (event_.phase == "E") end_slice();
+    if (event_.phase == "s" && event_.slice.category == "fwdbwd")
+      keep_activity(Activity::kGradientFlow, event_.correlation, 0);
+  }
+
+  void keep_stepped() {
+    ChromeSlice slice = std::move(event_.slice);
+    slice.thread = thread_of(event_);
+    slice.start = time(event_.start, "ts");
+    slice.end = slice.start + std::max<Nanos>(0, time(event_.duration, "dur"));
+    found_.stepped.push_back(std::move(slice));
+  }
+
+  void keep_activity(Activity activity, std::int64_t number, Nanos duration) {
+    const Nanos start = time(event_.start, "ts");
+    found_.profiled.push_back(
+        {start, start + std::max<Nanos>(0, duration), number, thread_of(event_), activity});
+  }
+
+  /// What a profiler shows besides the ops.
+  void note_activity() {
+    const std::string& name = event_.slice.name;
+    const std::optional<Activity> activity = activity_of(event_.slice.category, name);
+    if (!activity) return;
+    const std::int64_t number =
+        *activity == Activity::kStep
+            ? parse_number<std::int64_t>(std::string_view(name).substr(kStepMark.size()))
+                  .value_or(-1)
+            : event_.correlation;
+    keep_activity(*activity, number, time(event_.duration, "dur"));
   }
 
   bool is_op() const { return !event_.slice.op.empty() || names_op_(event_.slice.name); }
@@ -165,6 +239,8 @@ class EventReader : public nlohmann::json_sax<Json> {
   void finish_slice() {
     if (!is_op()) {
       ++found_.left_out[event_.slice.category];
+      note_activity();
+      if (event_.slice.step) keep_stepped();
       return;
     }
     const Nanos start = time(event_.start, "ts");
@@ -249,6 +325,40 @@ std::optional<Nanos> parse_micros(std::string_view text) {
     nanos = nanos * 10 + (place < fraction.size() ? fraction[place] - '0' : 0);
   if (fraction.size() > 3 && fraction[3] >= '5') ++nanos;
   return negative ? -nanos : nanos;
+}
+
+std::optional<Activity> activity_of(std::string_view category, std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+  if (category == "cpu_op") {
+    if (name.starts_with("autograd::engine::evaluate_function")) return Activity::kAutograd;
+    if (name.starts_with("c10d::") && has("send")) return Activity::kSend;
+    if (name.starts_with("c10d::") && has("recv")) return Activity::kReceive;
+    if (name.starts_with("c10d::barrier")) return Activity::kBarrier;
+    // A buffer for a message is allocated like any other tensor, and right before its receive.
+    if (name.starts_with("c10d::") || name.starts_with("aten::empty")) return {};
+    return Activity::kCall;
+  }
+  if (category == "user_annotation") {
+    if (name.starts_with(kStepMark)) return Activity::kStep;
+    if (name.starts_with("gloo:recv")) return Activity::kPendingReceive;
+    if (name.starts_with("Optimizer.") || name.starts_with("enumerate(DataLoader)"))
+      return Activity::kOutside;
+    return {};
+  }
+  if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
+    return name.starts_with("nccl") && has("SendRecv") ? Activity::kMessageKernel
+                                                       : Activity::kKernel;
+  if (category == "cuda_runtime" || category == "cuda_driver") {
+    if (has("Launch") || has("Memcpy") || has("Memset")) return Activity::kLaunch;
+  }
+  return {};
+}
+
+std::string endless_text(std::int64_t slices) {
+  return fmt::format(
+      "{} slice(s) have a duration below zero, as what had not ended when the trace did: they are "
+      "taken to have none, and what they did is missing from busy times",
+      slices);
 }
 
 bool is_chrome_trace(std::string_view text) {

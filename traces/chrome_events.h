@@ -36,15 +36,56 @@ struct ChromeThread {
   std::string name;     ///< from the metadata; empty where there is none
 };
 
+/// What an event of PyTorch's profiler tells about a rank, where it is no op of the pipeline.
+enum class Activity : std::uint8_t {
+  kCall,            ///< an operator on the host that computes
+  kAutograd,        ///< a gradient function, evaluated by the autograd engine
+  kGradientFlow,    ///< the start of a call whose gradient is computed later ("fwdbwd")
+  kSend,            ///< the call, or where the backend shows it, from post to completion
+  kReceive,         ///< the same
+  kPendingReceive,  ///< a receive from its post to its completion
+  kStep,            ///< ProfilerStep#N; `number` is N
+  kOutside,         ///< a data loader or an optimizer
+  kBarrier,
+  kLaunch,  ///< a call that starts a kernel; `number` is the correlation id of both
+  kKernel,
+  kMessageKernel,  ///< NCCL's send and receive
+};
+
+struct ProfiledEvent {
+  Nanos start = 0;
+  Nanos end = 0;
+  std::int64_t number = 0;
+  std::uint32_t thread = 0;
+  Activity activity = Activity::kCall;
+};
+
+/// The activity of an event; nothing where it does not matter to a pipeline.
+std::optional<Activity> activity_of(std::string_view category, std::string_view name);
+
+/// A group of ranks of torch.distributed.
+struct ProcessGroup {
+  std::string description;  ///< "mesh_pp", "PIPELINE_MODEL_PARALLEL_GROUP"
+  std::vector<std::int64_t> ranks;
+};
+
 struct ChromeEvents {
   std::vector<ChromeThread> threads;
+  std::vector<ProfiledEvent> profiled;
+  std::vector<ProcessGroup> groups;  ///< of PyTorch's distributedInfo
+  std::optional<std::int64_t> world_size;
+  std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
+  std::vector<ChromeSlice> stepped;  ///< no ops, but args.step says to which step they belong
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
   std::map<std::string, std::int64_t> left_out;   ///< category -> slices that are no ops
   std::int64_t endless = 0;  ///< slices of a duration below zero, which are taken as of none
 };
+
+/// What to say of slices whose end is not known.
+std::string endless_text(std::int64_t slices);
 
 /// Whether a text looks like such a file, from its first bytes.
 bool is_chrome_trace(std::string_view text);

@@ -38,12 +38,15 @@ std::string_view reserved_colour(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return "generic_work";
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return "generic_work";
     case OpKind::kEvict: return "olive";
     case OpKind::kLoad: return "rail_load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return "terrible";
     case OpKind::kOptimizer: return "vsync_highlight_color";
     case OpKind::kIdle: return "white";
@@ -103,7 +106,7 @@ class ChromeTrace {
     const BubbleReport& report = recording_.report;
     nlohmann::ordered_json data{{"tool", "bubblescope " BUBBLESCOPE_VERSION},
                                 {"source", timeline_.source},
-                                {"schedule", recording_.schedule.name},
+                                {"schedule", recording_.schedule->name},
                                 {"pp", report.shape.ranks},
                                 {"vpp", report.shape.chunks},
                                 {"microbatches", report.shape.microbatches},
@@ -112,7 +115,7 @@ class ChromeTrace {
     if (!timeline_.breakdown.empty()) data["breakdown"] = timeline_.breakdown;
     for (const auto& [key, value] : describe(recording_.made)) data[key] = value;
     data["native_schedule"] = write_native_schedule(recording_.schedule);
-    return data.dump();
+    return data.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   }
 
   void write_names() {
@@ -161,7 +164,7 @@ class ChromeTrace {
         "\"critical\":{}",
         to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
         recording_.report.slack[id], static_cast<bool>(critical_[id]));
-    if (recording_.schedule.shape.slices > 1) print(",\"slice\":{}", op.slice);
+    if (recording_.schedule->shape.slices > 1) print(",\"slice\":{}", op.slice);
     const bool receives = is_recv(op.kind);
     if (is_message(op.kind))
       print(",\"Src Rank\":{},\"Dst Rank\":{}", receives ? instruction.peer : instruction.rank,
@@ -186,7 +189,7 @@ class ChromeTrace {
 
   void write_counter(const MemoryPoint& point) {
     const Micros time(point.time);
-    const double chunks = chunks_of(point.held, recording_.schedule.shape);
+    const double chunks = chunks_of(point.held, recording_.schedule->shape);
     print(
         ",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held "
         "activations\",\"args\":{{\"chunks\":{}}}}}",

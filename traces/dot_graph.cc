@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/plain_text.h"
 #include "traces/columns.h"
 #include "traces/palette.h"
 #include "traces/time_axis.h"
@@ -51,7 +52,7 @@ std::string curve(Point begin, Point leave, Point arrive, Point tip) {
 
 std::string escape_dot(std::string_view text) {
   std::string escaped;
-  for (const char byte : text) {
+  for (const char byte : plain_line(text)) {
     if (byte == '"' || byte == '\\') escaped += '\\';
     escaped += byte;
   }
@@ -109,10 +110,10 @@ class DotGraph {
   }
 
   std::string write() && {
-    print("digraph \"{}\" {{\n", escape_dot(recording_.schedule.name));
+    print("digraph \"{}\" {{\n", escape_dot(recording_.schedule->name));
     print("  layout=nop2 rankdir=LR labelloc=t fontname=\"Helvetica\" fontsize=16\n");
-    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(recording_.schedule.name),
-          shape_text(recording_.schedule.shape), short_text(recording_.report.makespan));
+    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(recording_.schedule->name),
+          shape_text(recording_.schedule->shape), short_text(recording_.report.makespan));
     print(
         "  node [shape=box style=filled fixedsize=true fontname=\"Helvetica\" fontsize=11 "
         "penwidth=0.6]\n");

@@ -123,7 +123,7 @@ class TimelineDrawing {
     const int label_width =
         static_cast<int>(fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
     const auto name_length = static_cast<int>(fmt::formatted_size(
-        "{}{}", options.colour ? "" : "F", recording.schedule.shape.microbatches - 1));
+        "{}{}", options.colour ? "" : "F", recording.schedule->shape.microbatches - 1));
     const std::vector<CopyLane> copies = shown_copies();
     const Room room{std::max(options.width, kLeastWidth) - label_width,
                     static_cast<int>(ranks_.size() + copies.size()), name_length};
@@ -151,11 +151,11 @@ class TimelineDrawing {
  private:
   const Op& op(InstructionId id) const { return recording_.program.instructions[id].op; }
 
-  std::int32_t slices() const { return recording_.schedule.shape.slices; }
+  std::int32_t slices() const { return recording_.schedule->shape.slices; }
 
   std::string title() const {
-    return fmt::format("{}: {}, {}\n", recording_.schedule.name,
-                       shape_text(recording_.schedule.shape), recording_.timeline.source);
+    return fmt::format("{}: {}, {}\n", recording_.schedule->name,
+                       shape_text(recording_.schedule->shape), recording_.timeline.source);
   }
 
   std::string axis(int begin, int end) const {
@@ -227,10 +227,12 @@ class TimelineDrawing {
     return swatch(shown, fmt::format("{:^{}}", name, run.columns), paired);
   }
 
+  /// Odd micro-batches are bold, which parts cells without borders: colours stay those of kinds.
   std::string swatch(const Op& shown, const std::string& content, bool underlined) const {
     const TerminalColours colours = palette_.terminal(shown);
-    return fmt::format("\x1b[{}48;5;{};38;5;{}m{}{}", underlined ? "4;" : "", colours.background,
-                       colours.ink, content, kReset);
+    const bool bold = has_microbatch(shown.kind) && shown.microbatch % 2 == 1;
+    return fmt::format("\x1b[{}{}48;5;{};38;5;{}m{}{}", underlined ? "4;" : "", bold ? "1;" : "",
+                       colours.background, colours.ink, content, kReset);
   }
 
   std::string legend() const {
@@ -253,7 +255,7 @@ class TimelineDrawing {
     if (palette_.chunks() > 1)
       entries.push_back(
           fmt::format("{}: {}", colour ? "lighter" : "lower case",
-                      recording_.schedule.pipelines > 1 ? "second pipeline" : "odd chunk"));
+                      recording_.schedule->pipelines > 1 ? "second pipeline" : "odd chunk"));
     return wrap(entries, "", "  ", std::max(options_.width, kLeastWidth)) + notes();
   }
 

@@ -11,6 +11,7 @@ namespace bubblescope {
 struct DrawOptions {
   int width = 80;          ///< columns of the terminal; titles and legends may need 80
   bool colour = false;     ///< ANSI colours: for terminals only, and not under NO_COLOR
+  bool fit = false;        ///< no line is wider: tables leave columns out; for terminals
   bool all_ranks = false;  ///< every rank, however many there are; else 16 at most
 };
 
@@ -26,7 +27,7 @@ struct DrawOptions {
 /// A cell is an op: its kind, its micro-batch where that fits (its last digits where it does not),
 /// and a line as long as it lasts, double for the two ops of an overlapped pair. Lower case: odd
 /// chunks of a rank, or its stage of the second pipeline. With colours a cell holds only the
-/// micro-batch; odd chunks are lighter, overlapped pairs underlined.
+/// micro-batch, in bold where it is odd; odd chunks are lighter, overlapped pairs underlined.
 ///
 /// A step wider than the terminal goes on in further bands, as music does on paper. One that would
 /// need too many is drawn in a single band, whose columns hold several ops each: kinds then fill

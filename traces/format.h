@@ -11,9 +11,11 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
+#include "sim/ir/pytorch_lists.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -26,7 +28,7 @@ struct MadeWith {
 
 /// All that is known of one step, for formats that show it.
 struct Recording {
-  const Schedule& schedule;
+  const ValidSchedule& schedule;
   const Program& program;
   const Timeline& timeline;
   const BubbleReport& report;
@@ -35,7 +37,7 @@ struct Recording {
 
 /// A schedule with its program and what each instruction costs.
 struct PricedSchedule {
-  const Schedule& schedule;
+  const ValidSchedule& schedule;
   const Program& program;
   const std::vector<Nanos>& durations;
 };
@@ -51,7 +53,7 @@ struct ScheduleFormat {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;
-  /// Empty where the format also holds costs.
+  /// Writes any schedule, legal or not. Empty where only legal ones can be written.
   std::function<std::string(const Schedule&)> write;
   /// Reads it back; empty where a format is only written. Throws Error: file, row, column, text.
   std::function<Schedule(std::string_view text, const std::string& file)> read;
@@ -60,6 +62,10 @@ struct ScheduleFormat {
   bool for_runtimes = false;  ///< a runtime will load it: only legal schedules are written
   /// For formats that hold costs. One part without suffix, or several files.
   std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
+  /// For formats that say what follows from a legal schedule, such as its graph.
+  std::function<std::string(const ValidSchedule&)> write_valid = {};
+  /// For formats of PyTorch's lists, of the release and with the receives that are asked for.
+  std::function<std::string(const ValidSchedule&, const PytorchListOptions&)> write_lists = {};
 };
 
 /// One of the steps that a file shows.

@@ -18,6 +18,7 @@
 #include <iterator>
 
 #include "sim/ir/error.h"
+#include "sim/ir/plain_text.h"
 #include "traces/rank_jobs.h"
 
 namespace bubblescope {
@@ -68,8 +69,8 @@ std::vector<FilePart> write_goal(const PricedSchedule& priced) {
                  "// {}: {} ranks, {} micro-batches, made by bubblescope\n"
                  "// LogGOPSim -L {} -o 0 -g 0 -O 0 -G 0 -S 65535 -f FILE.bin (after txt2bin; "
                  "nanoseconds)\nnum_ranks {}\n",
-                 priced.schedule.name, ranks.size(), priced.schedule.shape.microbatches,
-                 latency.value_or(0), ranks.size());
+                 plain_line(priced.schedule->name), ranks.size(),
+                 priced.schedule->shape.microbatches, latency.value_or(0), ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     fmt::format_to(end, "\nrank {} {{\n", rank);
     for (std::size_t at = 0; at < ranks[rank].size(); ++at) append_job(out, at, ranks[rank][at]);

@@ -60,7 +60,7 @@ std::string write_graph(const Recording& recording, const std::string& file) {
 }
 
 /// A schedule alone has no times: every op takes as long as by default on the command line.
-std::string write_schedule_graph(const Schedule& schedule) {
+std::string write_schedule_graph(const ValidSchedule& schedule) {
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
@@ -77,8 +77,15 @@ const Registrar<TimelineFormat> kTimelineRegistrar{
      write_graph,
      {".dot", ".gv", ".svg", ".png", ".pdf"}}};
 
-const Registrar<ScheduleFormat> kScheduleRegistrar{
-    {"dot", {"graphviz"}, "dependency graph (Graphviz)", write_schedule_graph, {}, {}}};
+const Registrar<ScheduleFormat> kScheduleRegistrar{{"dot",
+                                                    {"graphviz"},
+                                                    "dependency graph (Graphviz)",
+                                                    {},
+                                                    {},
+                                                    {},
+                                                    false,
+                                                    {},
+                                                    write_schedule_graph}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // gzip through zlib's streams.
 #include "traces/gzip.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/input_limit.h"
 
 namespace bubblescope {
 
@@ -29,7 +31,8 @@ struct Stream : z_stream {
     avail_in = static_cast<uInt>(count);
     rest.remove_prefix(count);
   }
-  bool has_input() const { return avail_in > 0 || !rest.empty(); }
+  bool has_input() const { return left() > 0; }
+  std::size_t left() const { return avail_in + rest.size(); }
 
   std::string_view rest;
 };
@@ -110,11 +113,24 @@ std::string gzip(std::string_view content) {
   return packed;
 }
 
+namespace {
+
+std::string unpacks_too_far(std::size_t most) {
+  return fmt::format(
+      "unpacks to more than {} MiB, which is the limit for its size; --max-input "
+      "SIZE raises it",
+      most >> 20);
+}
+
+}  // namespace
+
 std::string gunzip(std::string_view packed) {
   Inflate stream(packed);
   std::string content;
   for (;;) {
     const int status = run_step(stream, content, [&] { return inflate(&stream, Z_NO_FLUSH); });
+    const std::size_t most = most_unpacked(packed.size() - stream.left());
+    if (content.size() > most) throw Error(unpacks_too_far(most));
     if (status == Z_MEM_ERROR) throw Error(Fault::kMachine, "is too large to unpack in memory");
     if (status == Z_DATA_ERROR)
       throw Error(content.empty() ? "is no gzip file; rename it or pack it"

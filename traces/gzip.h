@@ -30,7 +30,8 @@ class GzipWriter {
 };
 
 /// Unpacks, also several members in a row. Throws Error that goes on after a file's name:
-/// "is no gzip file", "is cut short", ...
+/// "is no gzip file", "is cut short", ..., or that more comes out than
+/// traces/input_limit.h allows.
 std::string gunzip(std::string_view packed);
 
 }  // namespace bubblescope

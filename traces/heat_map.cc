@@ -1,10 +1,11 @@
-// The best schedule and its bubble over pipeline sizes and micro-batch counts.
+// The best plan over two numbers by which plans differ, coloured by how much slower it is.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "traces/palette.h"
 #include "traces/plan_table.h"
@@ -15,24 +16,64 @@ namespace bubblescope {
 
 namespace {
 
-/// The best plan of every shape, and the letters of the schedules that occur.
+/// A number by which plans differ.
+struct MapAxis {
+  std::string_view name;
+  std::int32_t (*of)(const Configuration&);
+};
+
+constexpr MapAxis kPipeline{"pp", [](const Configuration& which) { return which.shape.ranks; }};
+constexpr MapAxis kMicrobatches{
+    "m", [](const Configuration& which) { return which.shape.microbatches; }};
+constexpr MapAxis kTensor{"tp", [](const Configuration& which) { return which.tensor; }};
+constexpr MapAxis kSize{"mbs", [](const Configuration& which) { return which.micro_batch_size; }};
+constexpr MapAxis kChunks{"vpp", [](const Configuration& which) { return which.shape.chunks; }};
+constexpr MapAxis kContext{"cp", [](const Configuration& which) { return which.context; }};
+constexpr MapAxis kExpert{"ep", [](const Configuration& which) { return which.expert; }};
+
+std::set<std::int32_t> values_on(const MapAxis& axis, const std::vector<Plan>& plans) {
+  std::set<std::int32_t> values;
+  for (const Plan& plan : plans) values.insert(axis.of(plan.configuration));
+  return values;
+}
+
+/// The first of the axes on which plans differ, but for one that is taken; else the first.
+MapAxis free_axis(const std::vector<MapAxis>& axes, const std::vector<Plan>& plans,
+                  std::string_view taken) {
+  for (const MapAxis& axis : axes)
+    if (axis.name != taken && values_on(axis, plans).size() > 1) return axis;
+  return axes.front();
+}
+
+/// The best plan of every shape on two axes, and the letters of the schedules that occur.
 struct HeatMap {
-  std::vector<std::int32_t> ranks;
-  std::vector<std::int32_t> microbatches;
+  MapAxis row_axis = kPipeline;
+  MapAxis column_axis = kMicrobatches;
+  std::vector<std::int32_t> rows;
+  std::vector<std::int32_t> columns;
   std::map<std::pair<std::int32_t, std::int32_t>, const Plan*> best;
   std::vector<std::string> schedules;  ///< in the order of their letters
-  double worst = 0;
+  double fastest = 1;                  ///< nanoseconds per sample
+  double worst = 0;                    ///< the largest slowdown()
 
-  const Plan* at(std::int32_t rank_count, std::int32_t microbatch_count) const {
-    const auto found = best.find({rank_count, microbatch_count});
+  const Plan* at(std::int32_t row, std::int32_t column) const {
+    const auto found = best.find({row, column});
     return found == best.end() ? nullptr : found->second;
   }
+  /// Of the best plan of all: 0; twice as slow: 1.
+  double slowdown(const Plan& plan) const { return plan.nanos_per_sample() / fastest - 1; }
   std::string letter(const Plan& plan) const {
     const auto found = std::find(schedules.begin(), schedules.end(), plan.configuration.schedule);
     const auto index = static_cast<std::size_t>(found - schedules.begin());
     const std::string alphabet = "abcdefghijklmnopqrstuvwxyz";
     return index < alphabet.size() ? alphabet.substr(index, 1) : "?";
   }
+  bool is_modelled() const { return !best.empty() && best.begin()->second->mfu.has_value(); }
+  std::string title() const {
+    return is_modelled() ? "MFU of the best plan at each shape; darker is slower"
+                         : "time per sample above the best's, of the best plan at each shape";
+  }
+  std::string corner() const { return fmt::format("{} \\ {}", row_axis.name, column_axis.name); }
 };
 
 /// Of many values as many as fit, evenly chosen, both ends among them.
@@ -46,43 +87,49 @@ std::vector<std::int32_t> thinned(const std::set<std::int32_t>& values, std::siz
 
 HeatMap map_of(const std::vector<Plan>& ranked, std::size_t rows, std::size_t columns) {
   HeatMap map;
-  std::set<std::int32_t> ranks;
-  std::set<std::int32_t> microbatches;
-  for (const Plan& plan : ranked) {
-    const Shape& shape = plan.configuration.shape;
-    ranks.insert(shape.ranks);
-    microbatches.insert(shape.microbatches);
-    map.best.emplace(std::pair(shape.ranks, shape.microbatches), &plan);
-  }
-  map.ranks = thinned(ranks, rows);
-  map.microbatches = thinned(microbatches, columns);
+  if (ranked.empty()) return map;
+  const bool modelled = ranked.front().mfu.has_value();
+  map.row_axis = free_axis({kPipeline, kTensor, kChunks, kSize}, ranked, "");
+  map.column_axis =
+      modelled ? free_axis({kTensor, kSize, kChunks, kContext, kExpert}, ranked, map.row_axis.name)
+               : free_axis({kMicrobatches, kChunks}, ranked, map.row_axis.name);
+  map.fastest = ranked.front().nanos_per_sample();
+  for (const Plan& plan : ranked)
+    map.best.emplace(
+        std::pair(map.row_axis.of(plan.configuration), map.column_axis.of(plan.configuration)),
+        &plan);
+  map.rows = thinned(values_on(map.row_axis, ranked), rows);
+  map.columns = thinned(values_on(map.column_axis, ranked), columns);
   std::set<std::string> schedules;
-  for (const std::int32_t rank_count : map.ranks)
-    for (const std::int32_t count : map.microbatches)
-      if (const Plan* plan = map.at(rank_count, count)) {
+  for (const std::int32_t row : map.rows)
+    for (const std::int32_t column : map.columns)
+      if (const Plan* plan = map.at(row, column)) {
         schedules.insert(plan->configuration.schedule);
-        map.worst = std::max(map.worst, plan->bubble_ratio);
+        map.worst = std::max(map.worst, map.slowdown(*plan));
       }
   map.schedules.assign(schedules.begin(), schedules.end());
   return map;
 }
 
-/// From white (no bubble) to a deep red (the worst of the map).
-Rgb heat(double ratio, double worst) {
+/// From white (as fast as the best) to a deep red (the slowest of the map).
+Rgb heat(double slowdown, double worst) {
   constexpr Rgb kHottest{178, 24, 43};
-  return lighten(kHottest, worst > 0 ? 1 - ratio / worst : 1);
+  return lighten(kHottest, worst > 0 ? 1 - slowdown / worst : 1);
 }
 
 /// The same in the 216-colour cube of terminals.
-int terminal_heat(double ratio, double worst) {
+int terminal_heat(double slowdown, double worst) {
   const auto level = [](std::uint8_t value) { return (value + 25) / 51; };
-  const Rgb colour = heat(ratio, worst);
+  const Rgb colour = heat(slowdown, worst);
   return 16 + 36 * level(colour.red) + 6 * level(colour.green) + level(colour.blue);
 }
 
 std::string cell_text(const HeatMap& map, const Plan* plan) {
   if (plan == nullptr) return "-";
-  return fmt::format("{} {:.1f}%", map.letter(*plan), 100 * plan->bubble_ratio);
+  if (plan->mfu) return fmt::format("{} {:.1f}%", map.letter(*plan), 100 * *plan->mfu);
+  const double slowdown = 100 * map.slowdown(*plan);
+  return slowdown < 1000 ? fmt::format("{} +{:.1f}%", map.letter(*plan), slowdown)
+                         : fmt::format("{} x{:.0f}", map.letter(*plan), 1 + slowdown / 100);
 }
 
 std::string legend(const HeatMap& map, int width) {
@@ -95,25 +142,26 @@ std::string legend(const HeatMap& map, int width) {
 }  // namespace
 
 std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextOptions& options) {
-  constexpr int kCell = 9;
-  const auto columns = static_cast<std::size_t>(std::max(2, (options.width - 9) / kCell));
+  constexpr int kCell = 10;
+  const auto columns = static_cast<std::size_t>(std::max(2, (options.width - 10) / kCell));
   const HeatMap map = map_of(ranked, 16, columns);
   if (map.best.size() < 2) return "";
-  std::string text = "bubble of the best schedule at each shape\n";
-  text += fmt::format("{:<8}", "pp \\ m");
-  for (const std::int32_t count : map.microbatches) text += fmt::format("{:>{}}", count, kCell);
-  for (const std::int32_t rank_count : map.ranks) {
-    text += fmt::format("\n{:<8}", rank_count);
-    for (const std::int32_t count : map.microbatches) {
-      const Plan* plan = map.at(rank_count, count);
+  std::string text = map.title() + "\n";
+  text += fmt::format("{:<9}", map.corner());
+  for (const std::int32_t count : map.columns) text += fmt::format("{:>{}}", count, kCell);
+  for (const std::int32_t row : map.rows) {
+    text += fmt::format("\n{:<9}", row);
+    for (const std::int32_t count : map.columns) {
+      const Plan* plan = map.at(row, count);
       const std::string cell = fmt::format("{:>{}}", cell_text(map, plan), kCell);
       if (!options.colour || plan == nullptr) {
         text += cell;
         continue;
       }
-      const bool light_ink = ink_on(heat(plan->bubble_ratio, map.worst)).red > 127;
-      text += fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m",
-                          terminal_heat(plan->bubble_ratio, map.worst), light_ink ? 231 : 16, cell);
+      const bool light_ink = ink_on(heat(map.slowdown(*plan), map.worst)).red > 127;
+      text +=
+          fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m",
+                      terminal_heat(map.slowdown(*plan), map.worst), light_ink ? 231 : 16, cell);
     }
   }
   return text + "\n" + legend(map, options.width);
@@ -127,7 +175,7 @@ constexpr double kCellHeight = 34;
 /// The cell whose upper left corner is here, with its plan in words where a pointer rests on it.
 void draw_cell(SvgCanvas& canvas, const HeatMap& map, const Plan& plan, double x, double y) {
   const Configuration& which = plan.configuration;
-  const Rgb colour = heat(plan.bubble_ratio, map.worst);
+  const Rgb colour = heat(map.slowdown(plan), map.worst);
   canvas.begin_group(fmt::format("{}: pp {}, m {}, {}, bubble {}", which.schedule,
                                  which.shape.ranks, which.shape.microbatches, to_text(plan.step),
                                  percent_text(plan.bubble_ratio)));
@@ -148,17 +196,16 @@ std::string write_heat_map_svg(const std::vector<Plan>& ranked) {
     return kLeft + static_cast<double>(column) * kCellWidth;
   };
   SvgCanvas canvas;
-  canvas.text({12, 20}, "class=\"title\"", "bubble of the best schedule at each shape");
-  canvas.text({12, kTop - 10}, "class=\"note\"", "pp \\ m");
-  for (std::size_t column = 0; column < map.microbatches.size(); ++column)
+  canvas.text({12, 20}, "class=\"title\"", map.title());
+  canvas.text({12, kTop - 10}, "class=\"note\"", map.corner());
+  for (std::size_t column = 0; column < map.columns.size(); ++column)
     canvas.text({column_at(column) + kCellWidth / 2, kTop - 10}, "class=\"axis\"",
-                std::to_string(map.microbatches[column]));
+                std::to_string(map.columns[column]));
   double y = kTop;
-  for (const std::int32_t rank_count : map.ranks) {
-    canvas.text({kLeft - 24, y + kCellHeight / 2 + 4}, "class=\"axis\"",
-                std::to_string(rank_count));
-    for (std::size_t column = 0; column < map.microbatches.size(); ++column)
-      if (const Plan* plan = map.at(rank_count, map.microbatches[column]))
+  for (const std::int32_t row : map.rows) {
+    canvas.text({kLeft - 24, y + kCellHeight / 2 + 4}, "class=\"axis\"", std::to_string(row));
+    for (std::size_t column = 0; column < map.columns.size(); ++column)
+      if (const Plan* plan = map.at(row, map.columns[column]))
         draw_cell(canvas, map, *plan, column_at(column), y);
     y += kCellHeight;
   }
@@ -166,7 +213,7 @@ std::string write_heat_map_svg(const std::vector<Plan>& ranked) {
   for (std::size_t at = 0; at < map.schedules.size() && at < 26; ++at, below += 16)
     canvas.text({12, below}, "class=\"note\"",
                 fmt::format("{:c}  {}", 'a' + static_cast<int>(at), map.schedules[at]));
-  return canvas.finish(std::max(320.0, column_at(map.microbatches.size()) + 12), below + 4,
+  return canvas.finish(std::max(320.0, column_at(map.columns.size()) + 12), below + 4,
                        "text { font: 12px sans-serif; } .title { font-weight: bold; }\n"
                        ".axis { text-anchor: middle; } .note { fill: #444; }\n");
 }

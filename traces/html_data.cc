@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 /// Names come from files: what is no UTF-8 is replaced, and no tag can begin in the page.
 std::string text_of(const Json& json) {
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at))
     text.replace(at, 1, "\\u003c");
   return text;
@@ -72,7 +72,7 @@ Json describe_step(const ShownStep& step, const TraceThreads& threads) {
   json["label"] = step.label;
   json["against"] = nullptr;
   if (step.predicted_by) json["against"] = *step.predicted_by;
-  json["schedule"] = recording.schedule.name;
+  json["schedule"] = recording.schedule->name;
   json["shape"] = shape_text(shape);
   json["slices"] = shape.slices;
   json["source"] = recording.timeline.source;
@@ -134,7 +134,7 @@ class OpWriter {
     tell(previous_thread_, static_cast<std::int64_t>(thread));
     tell(last_stage_[thread], op.stage);
     tell(likely.microbatch, op.microbatch);
-    if (recording_.schedule.shape.slices > 1) out_.add(static_cast<std::uint64_t>(op.slice));
+    if (recording_.schedule->shape.slices > 1) out_.add(static_cast<std::uint64_t>(op.slice));
     tell(last_end_[thread], start_[id]);
     tell(likely.duration, recording_.timeline.end[id] - start_[id]);
     const std::vector<Nanos>& slack = recording_.report.slack;
@@ -239,7 +239,7 @@ void write_step(const ShownStep& step, const Sink& sink) {
   const Curves curves = memory_curves(step.recording);
   Json json = describe_step(step, threads);
   json["memoryInBytes"] = curves.in_bytes;
-  const double scale = curves.in_bytes ? 1 : 1e6 * step.recording.schedule.shape.slices;
+  const double scale = curves.in_bytes ? 1 : 1e6 * step.recording.schedule->shape.slices;
   json["memoryUnit"] = static_cast<double>(curves.unit) / scale;
   sink("{" + members_of(json));
   write_list("ops", sink, [&](Base64Numbers& out) { OpWriter(step, threads, out).write(); });

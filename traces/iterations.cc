@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "traces/json_string.h"
 #include "traces/time_axis.h"
@@ -74,15 +76,74 @@ std::string rows_json(const std::vector<IterationRow>& rows) {
   return out + "]";
 }
 
+/// The mean over the steps of what runs besides the pipeline's ops, the longest first.
+std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeStep>& steps) {
+  std::map<std::string, Nanos> sums;
+  for (const WholeStep& step : steps)
+    for (const auto& [name, time] : step.outside) sums[name] += time;
+  std::vector<std::pair<std::string, Nanos>> means;
+  for (const auto& [name, sum] : sums)
+    means.emplace_back(name, sum / static_cast<Nanos>(steps.size()));
+  std::stable_sort(means.begin(), means.end(),
+                   [](const auto& left, const auto& right) { return left.second > right.second; });
+  return means;
+}
+
+std::string slowdown_json(const std::optional<SlowdownReport>& slowdown) {
+  if (!slowdown) return "\"slowdown\":null";
+  std::string kinds;
+  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
+    if (slowdown->by_kind[kind])
+      kinds += fmt::format("{}\"{}\":{:.6f}", kinds.empty() ? "" : ",",
+                           code(static_cast<OpKind>(kind)), *slowdown->by_kind[kind]);
+  std::string workers;
+  for (const WorkerSlowdown& worker : slowdown->by_worker)
+    workers += fmt::format("{}{{\"replica\":{},\"rank\":{},\"S\":{:.6f}}}",
+                           workers.empty() ? "" : ",", worker.replica, worker.rank, worker.S);
+  return fmt::format(
+      "\"slowdown\":{{\"S\":{:.6f},\"by_kind\":{{{}}},\n  \"by_worker\":[{}],\n"
+      "  \"by_stage\":[{:.6f}],\"M_W\":{:.6f},\"M_S\":{:.6f}}}",
+      slowdown->S, kinds, workers, fmt::join(slowdown->by_stage, ","), slowdown->M_W,
+      slowdown->M_S);
+}
+
+/// "slowdown: 1.18 x the mean of all ops; slowest worker rank 3 of replica 1 (1.10 x); ...".
+std::string slowdown_text(const SlowdownReport& slowdown) {
+  const auto slowest = std::max_element(
+      slowdown.by_worker.begin(), slowdown.by_worker.end(),
+      [](const WorkerSlowdown& left, const WorkerSlowdown& right) { return left.S < right.S; });
+  return fmt::format(
+      "slowdown: S {:.3f}: {} would be {} if every op took the mean of its kind; the slowest "
+      "worker\n          (rank {}, replica {}) explains {:.0f} % of that, the last stage {:.0f} "
+      "%\n",
+      slowdown.S, short_text(slowdown.replayed), short_text(slowdown.fixed), slowest->rank,
+      slowest->replica, 100 * std::min(1.0, slowdown.M_W), 100 * std::min(1.0, slowdown.M_S));
+}
+
+std::string whole_steps_json(const Iterations& iterations) {
+  std::string steps;
+  for (const WholeStep& step : iterations.whole_steps)
+    steps += fmt::format("{}{{\"step\":{},\"step_ns\":{},\"pipeline_ns\":{}}}",
+                         steps.empty() ? "" : ",", step.step, step.whole, step.pipeline);
+  std::string outside;
+  for (const auto& [name, time] : mean_outside(iterations.whole_steps))
+    outside += fmt::format("{}{}:{}", outside.empty() ? "" : ",", json_string(name), time);
+  return fmt::format(
+      ",\n {},\n \"step_ns\":{},\"steps\":[{}],\n \"outside_pipeline_ns\":{{{}}},\n {}",
+      slowdown_json(iterations.slowdown), mean_step(iterations), steps, outside,
+      trust_json(iterations.trust));
+}
+
 std::string spread(const std::vector<IterationRow>& rows) {
   const auto shorter = [](const IterationRow& left, const IterationRow& right) {
     return left.makespan < right.makespan;
   };
   const auto [shortest, longest] = std::minmax_element(rows.begin(), rows.end(), shorter);
   if (rows.size() == 1) return "1 iteration";
-  return fmt::format("{} iterations: {} ({}) to {} ({}); shown is their mean, and the median step",
-                     rows.size(), short_text(shortest->makespan), shortest->label,
-                     short_text(longest->makespan), longest->label);
+  return fmt::format(
+      "{} iterations: {} ({}) to {} ({}); drawn is the median one, all numbers are means",
+      rows.size(), short_text(shortest->makespan), shortest->label, short_text(longest->makespan),
+      longest->label);
 }
 
 /// Stages whose ops take longer than those of other stages, the slowest first.
@@ -150,12 +211,41 @@ std::string write_iterations_json(const Iterations& iterations) {
   for (const std::string& note : iterations.notes)
     notes += (notes.empty() ? "" : ",") + json_string(note);
   return fmt::format(
-      "\"iterations\":{},\n \"per_iteration\":{},\n"
-      " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
-      " \"notes\":[{}]",
-      iterations.rows.size(), rows_json(iterations.rows), replay_error_quantile(iterations, 0.5),
-      replay_error_quantile(iterations, 0.95), replay_error_quantile(iterations, 1),
-      stragglers_json(iterations.stragglers), notes);
+             "\"iterations\":{},\n \"per_iteration\":{},\n"
+             " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
+             " \"notes\":[{}]",
+             iterations.rows.size(), rows_json(iterations.rows),
+             replay_error_quantile(iterations, 0.5), replay_error_quantile(iterations, 0.95),
+             replay_error_quantile(iterations, 1), stragglers_json(iterations.stragglers), notes) +
+         whole_steps_json(iterations);
+}
+
+Nanos mean_step(const Iterations& iterations) {
+  Nanos sum = 0;
+  for (const WholeStep& step : iterations.whole_steps) sum += step.whole;
+  if (!iterations.whole_steps.empty()) return sum / std::ssize(iterations.whole_steps);
+  for (const IterationRow& row : iterations.rows) sum += row.makespan;
+  return sum / std::ssize(iterations.rows);
+}
+
+std::string write_whole_step_text(const Iterations& iterations) {
+  const std::vector<WholeStep>& steps = iterations.whole_steps;
+  const bool says_more = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
+    return step.whole != step.pipeline;
+  });
+  if (!says_more && steps.size() == iterations.rows.size()) return {};
+  Nanos pipeline = 0;
+  for (const WholeStep& step : steps) pipeline += step.pipeline;
+  std::string text = fmt::format(
+      "step         {} from its first to its last event on the slowest replica, mean of {}\n"
+      "             {} of it from the pipeline's first op to its last",
+      short_text(mean_step(iterations)), steps.size(), short_text(pipeline / std::ssize(steps)));
+  std::string parts;
+  const auto outside = mean_outside(steps);
+  for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
+                         short_text(outside[at].second));
+  return text + (parts.empty() ? "" : "; besides: " + parts) + "\n";
 }
 
 std::string write_iterations_text(const Iterations& iterations) {
@@ -164,10 +254,14 @@ std::string write_iterations_text(const Iterations& iterations) {
       "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
       "most\n",
       100 * replay_error_quantile(iterations, 0.5), 100 * replay_error_quantile(iterations, 1));
-  if (iterations.stragglers)
+  if (iterations.slowdown && iterations.trust.verdict != Verdict::kNone)
+    text += slowdown_text(*iterations.slowdown);
+  if (iterations.stragglers && iterations.trust.verdict != Verdict::kNone)
     text += slow_stages(*iterations.stragglers) + what_if(*iterations.stragglers) +
             outliers(iterations);
-  for (const std::string& note : iterations.notes) text += "note: " + note + "\n";
+  const std::vector<std::string>& said = iterations.trust.why;
+  for (const std::string& note : iterations.notes)
+    if (std::find(said.begin(), said.end(), note) == said.end()) text += "note: " + note + "\n";
   return text;
 }
 

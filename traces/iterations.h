@@ -11,15 +11,27 @@
 //                 "without_rank_ns":[...],"without_kind_ns":{"F":...,"B":...},
 //                 "outliers":[{"iteration":12,"rank":1,"op":"1F2","duration_ns":...,
 //                              "median_ns":...}, ...]},
-//   "notes":["..."]
-// Of a step that broke off, "stragglers" is null.
+//   "slowdown":{"S":1.177,"by_kind":{"F":...,"B":...},
+//               "by_worker":[{"replica":0,"rank":3,"S":...}, ...],"by_stage":[...],
+//               "M_W":...,"M_S":...},
+//   "notes":["..."],
+//   "step_ns":2214338906,
+//   "steps":[{"step":23,"step_ns":...,"pipeline_ns":...}, ...],
+//   "outside_pipeline_ns":{"grads-reduce-scatter":...,"optimizer":...},
+//   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
+// Of a step that broke off, "stragglers" and "slowdown" are null. "step_ns" is the mean over the
+// steps of the slowest replica's whole step; where a trace has nothing besides the pipeline's ops,
+// it is their makespan.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/analysis/slowdown.h"
 #include "sim/analysis/stragglers.h"
+#include "traces/trace_format.h"
+#include "traces/trust.h"
 
 namespace bubblescope {
 
@@ -34,14 +46,26 @@ struct IterationRow {
 struct Iterations {
   std::vector<IterationRow> rows;             ///< at least one
   std::optional<StragglerReport> stragglers;  ///< nothing of steps that broke off
+  std::optional<SlowdownReport> slowdown;     ///< nothing of steps that broke off
   std::vector<std::string> notes;             ///< of the reader, in sentences
+  std::vector<WholeStep> whole_steps;         ///< empty of whole steps that files hold
+  Trust trust;
 };
+
+/// The mean of the whole steps, or of the makespans where there are none.
+Nanos mean_step(const Iterations& iterations);
 
 /// The value below which a fraction of the replay errors lies, from the sorted values.
 double replay_error_quantile(const Iterations& iterations, double quantile);
 
 /// The members above, without braces around them.
 std::string write_iterations_json(const Iterations& iterations);
+
+/// step         2.21 s  mean of 32; its pipeline 2.01 s; besides it grads-reduce-scatter 55.4 ms,
+///                      optimizer 42.4 ms, ...
+/// The first line of the totals; empty where steps are what the report shows anyway: a single
+/// replica's ops, and nothing besides them.
+std::string write_whole_step_text(const Iterations& iterations);
 
 /// 64 iterations: 1.95 s to 2.31 s, shown is their mean; a replay misses 0.01 % (p95 0.02 %)
 ///

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -13,10 +12,13 @@
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "traces/cell.h"
+#include "traces/input_limit.h"
 
 namespace bubblescope {
 
 namespace {
+
+constexpr int kMostNested = 200;
 
 /// "file:line:column" of the byte at which the parser stood.
 std::string place_of(std::string_view text, std::size_t byte, const std::string& file) {
@@ -26,21 +28,75 @@ std::string place_of(std::string_view text, std::size_t byte, const std::string&
   return fmt::format("{}:{}:{}", file, line, before.size() - line_begin + 1);
 }
 
-/// Sees every key of every object that is being parsed.
-class KeyWatch {
+/// Builds the values as nlohmann does, and watches: stops what nests or grows beyond all files of
+/// ours, and notes a key that stands twice. (A callback of Json::parse could watch too, but with
+/// one it looks through all of a list at the end of each of its entries.)
+class WatchedParser : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second && !repeated_) repeated_ = key;
-    }
-    return true;
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+
+  WatchedParser(Json& json, std::string_view text, const std::string& file)
+      : Base(json), file_(file), most_memory_(most_parsed(text.size())) {}
+
+  bool null() { return count(kValueMemory) && Base::null(); }
+  bool boolean(bool value) { return count(kValueMemory) && Base::boolean(value); }
+  bool number_integer(Json::number_integer_t value) {
+    return count(kValueMemory) && Base::number_integer(value);
   }
+  bool number_unsigned(Json::number_unsigned_t value) {
+    return count(kValueMemory) && Base::number_unsigned(value);
+  }
+  bool number_float(Json::number_float_t value, const std::string& text) {
+    return count(kValueMemory) && Base::number_float(value, text);
+  }
+  bool string(std::string& value) {
+    return count(kNodeMemory + value.size()) && Base::string(value);
+  }
+  bool start_object(std::size_t size) {
+    keys_.emplace_back();
+    return nest() && Base::start_object(size);
+  }
+  bool key(std::string& name) {
+    if (!keys_.back().insert(name).second && !repeated_) repeated_ = name;
+    return count(kNodeMemory + name.size()) && Base::key(name);
+  }
+  bool end_object() {
+    keys_.pop_back();
+    --depth_;
+    return Base::end_object();
+  }
+  bool start_array(std::size_t size) { return nest() && Base::start_array(size); }
+  bool end_array() {
+    --depth_;
+    return Base::end_array();
+  }
+
   const std::optional<std::string>& repeated() const { return repeated_; }
 
  private:
+  // About what a value in a list takes, and what a text, a list, an object or a key does.
+  static constexpr std::size_t kValueMemory = 24;
+  static constexpr std::size_t kNodeMemory = 96;
+
+  bool nest() {
+    if (++depth_ > kMostNested)
+      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
+    return count(kNodeMemory);
+  }
+  bool count(std::size_t memory) {
+    memory_ += memory;
+    if (memory_ > most_memory_)
+      throw Error(
+          fmt::format("{}: its values take more than {} MiB; --max-input SIZE lifts the "
+                      "limit",
+                      file_, most_memory_ >> 20));
+    return true;
+  }
+
+  const std::string& file_;
+  std::size_t most_memory_;
+  std::size_t memory_ = 0;
+  int depth_ = 0;
   std::vector<std::set<std::string>> keys_;  ///< of the objects that are open
   std::optional<std::string> repeated_;
 };
@@ -62,12 +118,13 @@ Error invalid_json(std::string_view text, std::size_t byte, const std::exception
 }
 
 Json parse_json(std::string_view text, const std::string& file) {
-  KeyWatch watch;
+  Json json;
+  WatchedParser parser(json, text, file);
   try {
-    Json json = Json::parse(text.begin(), text.end(), std::ref(watch));
-    if (watch.repeated())
+    Json::sax_parse(text.begin(), text.end(), &parser);
+    if (parser.repeated())
       throw Error(fmt::format("{}: the key {} stands twice in one object; remove one", file,
-                              quote(*watch.repeated())));
+                              quote(*parser.repeated())));
     return json;
   } catch (const Json::parse_error& error) {
     throw invalid_json(text, error.byte, error, file);

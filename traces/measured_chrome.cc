@@ -1,4 +1,4 @@
-// Chrome traces of others: StragglerAnalysis, PyTorch's profiler, and whatever says args.op.
+// Chrome traces of others: StragglerAnalysis, and whatever says args.op.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "traces/cell.h"
 #include "traces/chrome_events.h"
+#include "traces/measured_profile.h"
 #include "traces/op_names.h"
 #include "traces/own_chrome.h"
 #include "traces/trace_format.h"
@@ -71,21 +72,20 @@ class Reader {
       }
     for (const ChromeSlice& slice : events_.slices) {
       splits_backward_ = splits_backward_ || slice.name == "backward-wgrad-compute";
-      on_device_ = on_device_ || slice.category == "gpu_user_annotation";
     }
   }
 
   ObservedTrace read() && {
-    trace_.source = events_.is_kineto ? "kineto" : "chrome";
+    trace_.source = "chrome";
     number_replicas();
     for (const ChromeSlice& slice : events_.slices) add(slice);
     if (trace_.ops.empty()) refuse();
+    for (const ChromeSlice& slice : events_.stepped) add_work(slice);
     note_tensor_ranks();
-    if (events_.endless > 0)
-      trace_.notes.push_back(fmt::format(
-          "{} slice(s) have a duration below zero, as what had not ended when the trace did: they "
-          "are taken to have none, and what they did is missing from busy times",
-          events_.endless));
+    if (events_.endless > 0) {
+      trace_.doubts.push_back(endless_text(events_.endless));
+      trace_.notes.push_back(trace_.doubts.back());
+    }
     return std::move(trace_);
   }
 
@@ -102,6 +102,7 @@ class Reader {
   }
 
   void add(const ChromeSlice& slice) {
+    if (parse_pair_name(slice.name)) refuse_pair(slice);
     const std::optional<NamedOp> named = op_of(slice);
     if (!named || is_shadowed(slice)) return;
     ObservedOp observed;
@@ -114,15 +115,37 @@ class Reader {
     if (!named->has_stage) observed.chunk = chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
     if (splits_backward_ && slice.name == "backward-compute") observed.op.kind = OpKind::kInputGrad;
+    if (!slice.step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
     observed.step = slice.step ? *slice.step : occurrence(slice, observed);
-    if (on_device_ && join_part(observed)) return;
     trace_.ops.push_back(observed);
   }
 
-  /// Tensor-parallel ranks run in lockstep: the first stands for all. Where the profiler shows what
-  /// ran on the device, the call on the host is not the op.
+  /// What a step has besides ops, on the ranks that are shown.
+  void add_work(const ChromeSlice& slice) {
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    if (!place || is_shadowed(slice)) return;
+    const std::string& process = events_.threads[slice.thread].process;
+    trace_.works.push_back({slice.name, recorder_of(slice), replica_(process), *slice.step, false,
+                            slice.start, slice.end});
+  }
+
+  [[noreturn]] void refuse_pair(const ChromeSlice& slice) const {
+    throw Error(fmt::format(
+        "{}: '{}' is one slice for two ops, and nothing tells where the forward ends and the "
+        "backward begins; give each op a slice of its own",
+        file_, slice.name));
+  }
+
+  /// The n-th op of a rank may be micro-batch n of one step, or the same one of step n.
+  [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
+    throw Error(fmt::format(
+        "{}: the op '{}' says neither its micro-batch (args.mb_id) nor its step (args.step), so "
+        "micro-batches cannot be told from steps; give one of them",
+        file_, slice.name));
+  }
+
+  /// Tensor-parallel ranks run in lockstep: the first stands for all.
   bool is_shadowed(const ChromeSlice& slice) {
-    if (on_device_ && slice.category != "gpu_user_annotation") return true;
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place) return false;
     const bool shadowed =
@@ -131,18 +154,15 @@ class Reader {
     return shadowed;
   }
 
-  /// A file of PyTorch's profiler is one rank; elsewhere a process is one.
+  /// A process is a rank, where the thread's name does not say the rank.
   std::int32_t recorder_of(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     const ChromeThread& thread = events_.threads[slice.thread];
     std::string key = place ? fmt::format("PP {}", place->pp) : thread.process;
-    if (!place && events_.is_kineto) key = "file";
     if (!recorder_.has(key)) {
-      Recorder recorder{file_, {}};
-      if (place) recorder.rank = place->pp;
-      if (!place && events_.is_kineto && events_.distributed_rank)
-        recorder.rank = static_cast<std::int32_t>(*events_.distributed_rank);
-      if (!place && !events_.is_kineto) recorder.rank = number_behind(thread.process, "");
+      Recorder recorder;
+      recorder.where = file_;
+      recorder.rank = place ? place->pp : number_behind(thread.process, "");
       trace_.recorders.push_back(recorder);
     }
     return recorder_(key);
@@ -166,17 +186,6 @@ class Reader {
     return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
   }
 
-  /// On a device, one op runs on several streams: all of them together are the op.
-  bool join_part(const ObservedOp& part) {
-    const auto key = std::tuple(part.recorder, part.step, to_string(part.op));
-    const auto [found, is_new] = parts_.emplace(key, trace_.ops.size());
-    if (is_new) return false;
-    ObservedOp& whole = trace_.ops[found->second];
-    whole.start = std::min(whole.start, part.start);
-    whole.end = std::max(whole.end, part.end);
-    return true;
-  }
-
   void note_tensor_ranks() {
     if (shadowed_)
       trace_.notes.emplace_back(
@@ -189,10 +198,9 @@ class Reader {
       others += fmt::format("{}{} {}", others.empty() ? "" : ", ", count,
                             category.empty() ? "slices without category" : category);
     throw Error(fmt::format(
-        "{}: there is no pipeline op in this {}{}; name each op in its trace, as PyTorch's "
+        "{}: there is no pipeline op in this trace{}; name each op in its trace, as PyTorch's "
         "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op",
-        file_, events_.is_kineto ? "trace of PyTorch's profiler" : "trace",
-        others.empty() ? "" : " (it has " + others + ")"));
+        file_, others.empty() ? "" : " (it has " + others + ")"));
   }
 
   ChromeEvents events_;
@@ -200,12 +208,10 @@ class Reader {
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
   bool splits_backward_ = false;
-  bool on_device_ = false;
   bool shadowed_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;
   std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;
-  std::map<std::tuple<std::int32_t, std::int64_t, std::string>, std::size_t> parts_;
   ObservedTrace trace_;
 };
 
@@ -216,6 +222,7 @@ ObservedTrace read_chrome(const TraceInput& input) {
     trace.steps.push_back(read_own_trace(events, input.path));
     return trace;
   }
+  if (events.is_kineto) return read_profile(std::move(events), input.path);
   return Reader(std::move(events), input.path).read();
 }
 

@@ -88,8 +88,9 @@ class Matching {
       ends.send_start = message.start;
       ends.send_end = message.end;
     } else {
-      ends.receive_start = message.start;
-      ends.receive_end = message.end;
+      // It may be seen twice: where it was posted, and where somebody waited for it.
+      ends.receive_start = std::min(ends.receive_start.value_or(message.start), message.start);
+      ends.receive_end = std::max(ends.receive_end.value_or(message.end), message.end);
     }
   }
 

@@ -249,6 +249,8 @@ LayerGraph graph_of(const CostFile& costs) {
 
 }  // namespace
 
+constexpr std::int32_t kMostCut = 4096;
+
 LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats) {
   if (is_aceso_profile(text)) return parse_aceso_profile(text, file, repeats);
@@ -259,7 +261,13 @@ LayerGraph parse_model_profile(std::string_view text, const std::string& file,
 }
 
 LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
-  return parse_model_profile(read_file(path), path == "-" ? "stdin" : path, repeats);
+  LayerGraph graph = parse_model_profile(read_file(path), path == "-" ? "stdin" : path, repeats);
+  if (graph.size() > kMostCut)
+    throw Error(
+        fmt::format("{}: has {} layers, and cutting takes memory and time for every pair of "
+                    "them: the limit is {}",
+                    path, graph.size(), kMostCut));
+  return graph;
 }
 
 }  // namespace bubblescope

@@ -2,6 +2,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "traces/cell.h"
 #include "traces/format.h"
 #include "traces/json_string.h"
+#include "traces/lane_room.h"
 #include "traces/native_json.h"
 #include "traces/timeline_file.h"
 #include "traces/trace_format.h"
@@ -31,7 +33,7 @@ class RowReader {
       : program_(file.program),
         timeline_(file.timeline),
         schedule_(file.schedule),
-        next_(file.schedule.order.size()) {}
+        next_(file.schedule->order.size()) {}
 
   void read(const JsonNode& row) {
     if (row.size() != kColumns.size() && row.size() != kColumns.size() + 1)
@@ -156,6 +158,13 @@ std::vector<Lane> read_lanes(const JsonNode& node, std::int32_t ranks) {
   return lanes;
 }
 
+ValidSchedule read_valid_schedule(const JsonNode& node) {
+  auto validated = validate_schedule(read_schedule_object(node));
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    node.refuse("is not legal: " + invalid->problems[0].message);
+  return std::get<ValidSchedule>(std::move(validated));
+}
+
 void expect_columns(const JsonNode& node) {
   for (std::size_t at = 0; at < kColumns.size(); ++at)
     if (node[at].text() != kColumns[at]) node[at].refuse(fmt::format("must be '{}'", kColumns[at]));
@@ -194,6 +203,13 @@ const Registrar<TimelineFormat> registrar{
      },
      {".json"}}};
 
+/// A step begins at 0 or later, as reports say when things happen in it.
+void begin_at_zero(Timeline& timeline) {
+  const Nanos early = std::min<Nanos>(0, step_bounds(timeline).start);
+  for (Nanos& start : timeline.start) start -= early;
+  for (Nanos& end : timeline.end) end -= early;
+}
+
 ObservedTrace read_whole_step(const TraceInput& input) {
   TimelineFile file = parse_timeline(input.text, input.path);
   ObservedTrace trace;
@@ -207,7 +223,7 @@ const Registrar<TraceFormat> trace_registrar{
 
 }  // namespace
 
-std::string write_timeline(const Schedule& schedule, const Program& program,
+std::string write_timeline(const ValidSchedule& schedule, const Program& program,
                            const Timeline& timeline) {
   fmt::memory_buffer out;
   const auto end = std::back_inserter(out);
@@ -232,19 +248,18 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   root.expect_format(kFormat);
   root.expect_keys(
       {"format", "source", "breakdown", "schedule", "lanes", "columns", "instructions"});
-  TimelineFile result;
+  TimelineFile result{read_valid_schedule(root.at("schedule"))};
   result.timeline.source = root.at("source").text();
   if (const auto breakdown = root.find("breakdown")) result.timeline.breakdown = breakdown->text();
-  result.schedule = read_schedule_object(root.at("schedule"));
-  const Problems problems = validate_ops(result.schedule);
-  if (!problems.empty()) root.at("schedule").refuse("is not legal: " + problems[0].message);
-  result.program.ranks = result.schedule.shape.ranks;
+  result.program.ranks = result.schedule->shape.ranks;
   result.program.lanes = read_lanes(root.at("lanes"), result.program.ranks);
   expect_columns(root.at("columns"));
   const JsonNode rows = root.at("instructions");
   RowReader reader(result);
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
+  if (const auto fault = find_impossible_lane(result.program, result.timeline)) rows.refuse(*fault);
+  begin_at_zero(result.timeline);
   return result;
 }
 

@@ -24,6 +24,9 @@ namespace {
 /// The low 24 bits of a globalTid are the thread; what is above names the process.
 constexpr std::int64_t kThreadMask = 0xffffff;
 
+/// Times are counted from the start of a recording, which lasts no year.
+constexpr Nanos kLatest = std::int64_t{1} << 55;
+
 std::int64_t process_of(std::int64_t global_tid) { return global_tid & ~kThreadMask; }
 
 struct Range {
@@ -68,32 +71,47 @@ class Reader {
     });
   }
 
+  Nanos time_of(const SqliteRow& row, int column) const {
+    const Nanos time = row.integer(column).value_or(0);
+    if (time < -kLatest || time > kLatest)
+      throw Error(fmt::format("{}: has the time {} ns, which is out of range; export it again",
+                              path_, time));
+    return time;
+  }
+
   std::vector<Range> read_ranges() const {
     std::vector<Range> ranges;
     if (!has("NVTX_EVENTS", {"start", "end", "text", "globalTid"})) return ranges;
     const bool interned = has("NVTX_EVENTS", {"textId"}) && has("StringIds", {"id", "value"});
     const std::string name =
         interned ? "COALESCE(text, (SELECT value FROM StringIds WHERE id = textId))" : "text";
-    database_.query("SELECT start, end, globalTid, " + name +
-                        " FROM NVTX_EVENTS WHERE end IS NOT NULL ORDER BY start, end",
-                    [&](const SqliteRow& row) {
-                      const std::optional<NamedOp> named = parse_op_name(row.text(3));
-                      if (!named || !named->has_microbatch) return;
-                      const Nanos start = row.integer(0).value_or(0);
-                      ranges.push_back({row.integer(2).value_or(0), start,
-                                        std::max(start, row.integer(1).value_or(start)), *named});
-                    });
+    database_.query(
+        "SELECT start, end, globalTid, " + name + " FROM NVTX_EVENTS WHERE end IS NOT NULL",
+        [&](const SqliteRow& row) {
+          const std::optional<NamedOp> named = parse_op_name(row.text(3));
+          if (!named || !named->has_microbatch) return;
+          const Nanos start = time_of(row, 0);
+          ranges.push_back(
+              {row.integer(2).value_or(0), start, std::max(start, time_of(row, 1)), *named});
+        });
+    // SQLite would sort them on the disk, or hold all columns in memory.
+    std::stable_sort(ranges.begin(), ranges.end(), [](const Range& left, const Range& right) {
+      return std::tuple(left.start, left.end) < std::tuple(right.start, right.end);
+    });
     return ranges;
   }
 
   void read_calls() {
     if (!has("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "correlationId", "globalTid"})) return;
-    database_.query(
-        "SELECT start, correlationId, globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start",
-        [&](const SqliteRow& row) {
-          calls_[row.integer(2).value_or(0)].push_back(
-              {row.integer(0).value_or(0), row.integer(1).value_or(0)});
-        });
+    database_.query("SELECT start, correlationId, globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME",
+                    [&](const SqliteRow& row) {
+                      calls_[row.integer(2).value_or(0)].push_back(
+                          {time_of(row, 0), row.integer(1).value_or(0)});
+                    });
+    for (auto& [thread, calls] : calls_)
+      std::stable_sort(calls.begin(), calls.end(), [](const Call& left, const Call& right) {
+        return left.start < right.start;
+      });
   }
 
   void read_kernels() {
@@ -104,7 +122,7 @@ class Reader {
           std::string("SELECT start, end, correlationId, globalPid FROM ") + table,
           [&](const SqliteRow& row) {
             kernels_[{process_of(row.integer(3).value_or(0)), row.integer(2).value_or(0)}] = {
-                row.integer(0).value_or(0), row.integer(1).value_or(0)};
+                time_of(row, 0), time_of(row, 1)};
           });
     }
   }

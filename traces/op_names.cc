@@ -50,9 +50,22 @@ std::optional<NamedOp> cell(std::string_view name) {
   return NamedOp{cell.ops[0]};
 }
 
+/// "PP:0F3, op_id = 11" without what emit_nvtx appended.
+std::string_view without_suffix(std::string_view name) { return name.substr(0, name.find(", ")); }
+
 }  // namespace
 
+std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name) {
+  constexpr std::size_t kLongest = 80;
+  if (name.starts_with("PP:")) name.remove_prefix(3);
+  if (!name.starts_with('(') || name.size() > kLongest) return {};
+  const Cell pair = parse_cell(without_suffix(name), CellGrammar::kPytorch);
+  if (!pair.sound() || pair.count != 2) return {};
+  return pair.ops;
+}
+
 std::optional<NamedOp> parse_op_name(std::string_view name) {
+  name = without_suffix(name);
   for (const Word& word : kWords)
     if (name == word.name) {
       NamedOp named{{}, false, false};

@@ -12,6 +12,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
+#include "traces/lane_room.h"
 #include "traces/made_with.h"
 #include "traces/native_schedule.h"
 
@@ -67,19 +68,19 @@ bool is_own_trace(const ChromeEvents& events) {
 
 MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file) {
   const std::string where = file + ": /otherData/native_schedule";
-  MeasuredStep step;
-  step.schedule = read_native_schedule(events.other_data.at("native_schedule"), where);
-  Problems problems = validate_ops(step.schedule);
-  if (problems.empty()) problems = validate_collectives(step.schedule);
-  if (problems.empty()) problems = validate_messages(step.schedule);
-  if (!problems.empty())
-    throw Error(fmt::format("{}: is not legal: {}", where, problems[0].message));
+  auto validated =
+      validate_schedule(read_native_schedule(events.other_data.at("native_schedule"), where));
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    throw Error(fmt::format("{}: is not legal: {}", where, invalid->problems[0].message));
+  MeasuredStep step{"", std::get<ValidSchedule>(std::move(validated))};
   std::variant<Program, Deadlock> lowered =
       lower(step.schedule, read_lowering(events.other_data, file));
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
   step.timeline = time(step.program, events, file);
+  if (const auto fault = find_impossible_lane(step.program, step.timeline))
+    throw Error(file + ": " + *fault);
   const auto take = [&](const char* key, std::string& text) {
     const auto found = events.other_data.find(key);
     if (found != events.other_data.end()) text = found->second;

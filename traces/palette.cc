@@ -19,28 +19,31 @@ std::uint8_t towards_white(std::uint8_t channel, double amount) {
   return static_cast<std::uint8_t>(std::lround(channel + amount * (255 - channel)));
 }
 
-/// Terminal colours for even and odd micro-batches, then the same for odd chunks.
-using TerminalTones = std::array<int, 4>;
+/// Terminal colours of even chunks and of odd ones.
+using TerminalTones = std::array<int, 2>;
 
 TerminalTones terminal_tones(OpKind kind) {
   switch (kind) {
-    case OpKind::kForward: return {26, 32, 117, 153};
-    case OpKind::kBackward: return {28, 34, 114, 151};
-    case OpKind::kInputGrad: return {30, 37, 115, 158};
-    case OpKind::kWeightGrad: return {208, 214, 222, 223};
-    case OpKind::kRecompute: return {91, 98, 183, 189};
+    case OpKind::kForward: return {26, 117};
+    case OpKind::kBackward: return {28, 114};
+    case OpKind::kInputGrad: return {30, 115};
+    case OpKind::kWeightGrad: return {208, 222};
+    case OpKind::kRecompute: return {91, 183};
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return {241, 243, 247, 249};
-    case OpKind::kEvict: return {66, 67, 109, 110};
-    case OpKind::kLoad: return {73, 80, 152, 159};
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return {241, 247};
+    case OpKind::kEvict: return {66, 109};
+    case OpKind::kLoad: return {73, 152};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
-    case OpKind::kNorm: return {124, 131, 174, 181};
-    case OpKind::kOptimizer: return {162, 169, 212, 218};
-    case OpKind::kIdle: return {16, 16, 16, 16};
+    case OpKind::kWaitReduceGrad:
+    case OpKind::kNorm: return {124, 174};
+    case OpKind::kOptimizer: return {162, 212};
+    case OpKind::kIdle: return {16, 16};
   }
   return {};
 }
@@ -60,12 +63,15 @@ Rgb base_colour(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return {0x8c, 0x8c, 0x8c};
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return {0x8c, 0x8c, 0x8c};
     case OpKind::kEvict: return {0x5b, 0x7f, 0x86};
     case OpKind::kLoad: return {0x9c, 0xc4, 0xc9};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return {0xb0, 0x50, 0x50};
     case OpKind::kOptimizer: return {0xc2, 0x4d, 0x8e};
     case OpKind::kIdle: return {0xff, 0xff, 0xff};
@@ -90,12 +96,15 @@ std::string_view meaning(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return "message";
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return "message";
     case OpKind::kEvict: return "evict";
     case OpKind::kLoad: return "load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return "collective";
     case OpKind::kOptimizer: return "optimizer step";
     case OpKind::kIdle: return "idle";
@@ -130,7 +139,7 @@ Rgb Palette::colour(const Op& op) const {
 
 TerminalColours Palette::terminal(const Op& op) const {
   const bool light = chunk(op) % 2 == 1;
-  const int background = terminal_tones(op.kind)[(light ? 2u : 0u) + (op.microbatch % 2 == 1)];
+  const int background = terminal_tones(op.kind)[light ? 1 : 0];
   return {background, light || op.kind == OpKind::kWeightGrad ? kTerminalBlack : kTerminalWhite};
 }
 

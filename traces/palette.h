@@ -53,8 +53,7 @@ class Palette {
   /// Darkest for chunk 0, lightest for the last chunk of the rank that has most.
   Rgb colour(const Op& op) const;
 
-  /// Two tones of a colour: odd chunks are lighter. Neighbouring micro-batches differ a little, so
-  /// that cells without borders stay apart.
+  /// Two tones of a colour: odd chunks are lighter.
   TerminalColours terminal(const Op& op) const;
 
   std::int32_t chunk(const Op& op) const {

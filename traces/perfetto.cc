@@ -111,7 +111,7 @@ class PerfettoStep {
     const BubbleReport& report = recording_.report;
     slice.annotate("tool", "bubblescope " BUBBLESCOPE_VERSION);
     if (!command.empty()) slice.annotate("command", command);
-    slice.annotate("schedule", recording_.schedule.name);
+    slice.annotate("schedule", recording_.schedule->name);
     slice.annotate("source", recording_.timeline.source);
     if (!recording_.timeline.breakdown.empty())
       slice.annotate("breakdown", recording_.timeline.breakdown);
@@ -200,7 +200,7 @@ class PerfettoStep {
     slice.annotate("stage", std::int64_t{op.stage});
     if (has_microbatch(op.kind)) slice.annotate("microbatch", std::int64_t{op.microbatch});
     if (palette_.chunks() > 1) slice.annotate("chunk", std::int64_t{palette_.chunk(op)});
-    if (recording_.schedule.shape.slices > 1) slice.annotate("slice", std::int64_t{op.slice});
+    if (recording_.schedule->shape.slices > 1) slice.annotate("slice", std::int64_t{op.slice});
     if (id < recording_.report.slack.size())
       slice.annotate("slack_ns", recording_.report.slack[id]);
     if (critical_[id]) slice.mark("critical");
@@ -264,7 +264,7 @@ class PerfettoStep {
   void count(const MemoryPoint& point) {
     const auto rank = static_cast<std::size_t>(point.rank);
     packets_.count(chunk_tracks_[rank], at(point.time),
-                   chunks_of(point.held, recording_.schedule.shape));
+                   chunks_of(point.held, recording_.schedule->shape));
     if (!byte_tracks_.empty())
       packets_.count(byte_tracks_[rank], at(point.time),
                      std::int64_t{bytes_of(point.held, point.rank, recording_.report.memory)});

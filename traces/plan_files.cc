@@ -25,25 +25,38 @@ std::string write_idle(const Plan& plan) {
 std::string write_configuration(const Configuration& configuration) {
   const Shape& shape = configuration.shape;
   return fmt::format(
-      "\"schedule\":{},\"pp\":{},\"vpp\":{},\"tp\":{},\"cp\":{},\"ep\":{},\"dp\":{},"
+      "\"schedule\":{},\"pp\":{},\"vpp\":{},\"tp\":{},\"cp\":{},\"ep\":{},\"etp\":{},\"dp\":{},"
       "\"microbatches\":{},\"micro_batch_size\":{},\"recompute\":{},\"split\":{}",
       json_string(configuration.schedule), shape.ranks, shape.chunks, configuration.tensor,
-      configuration.context, configuration.expert, configuration.data, shape.microbatches,
-      configuration.micro_batch_size, json_string(std::string(name(configuration.recompute))),
+      configuration.context, configuration.expert, configuration.expert_tensor, configuration.data,
+      shape.microbatches, configuration.micro_batch_size,
+      json_string(std::string(name(configuration.recompute))),
       json_string(name_of(kLayerSplits, configuration.split)));
 }
 
-std::string write_plan(const Plan& plan) {
+/// "h100/megatron/bf16" with where the step may lie, or null.
+std::string write_interval(const Plan& plan, const std::optional<KnownErrors>& errors) {
+  if (!errors) return "null";
+  const StepInterval interval = interval_of(plan.step, *errors);
+  return fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", interval.low, interval.high,
+                     json_string(errors->from()));
+}
+
+std::string write_plan(const Plan& plan, const std::optional<KnownErrors>& errors) {
   return fmt::format(
       "{{{},\"layout\":{},\"step_ns\":{},\"ns_per_sample\":{},\"bubble_ratio\":{},\"lower_bound_"
       "ns\":{},"
       "\"peak_memory_bytes\":{},\"peak_activations\":{},\"peak_units\":{},\"mfu\":{},"
-      "\"tokens_per_second\":{},\"mean_busy_ns\":{},\"mean_idle_by_cause_ns\":{{{}}}}}",
+      "\"tokens_per_second\":{},\"gradients\":{},\"fits\":{},\"head_room_bytes\":{},"
+      "\"tie_group\":{},\"interval\":{},\"mean_busy_ns\":{},\"mean_idle_by_cause_ns\":{{{}}}}}",
       write_configuration(plan.configuration),
       plan.layout.empty() ? "null" : json_string(plan.layout), plan.step, plan.nanos_per_sample(),
       plan.bubble_ratio, plan.lower_bound, number_or_null(plan.peak_bytes), plan.peak_activations,
       plan.peak_units, number_or_null(plan.mfu), number_or_null(plan.tokens_per_second),
-      plan.mean_busy, write_idle(plan));
+      plan.gradients ? json_string(name_of(kGradientFormats, *plan.gradients)) : "null",
+      plan.head_room ? (*plan.head_room >= 0 ? "true" : "false") : "null",
+      number_or_null(plan.head_room), plan.tie_group, write_interval(plan, errors), plan.mean_busy,
+      write_idle(plan));
 }
 
 /// `write(item)` of each, separated by commas.
@@ -76,7 +89,9 @@ std::string write_plan_json(const PlanTable& table) {
       "{{\"format\":\"bubblescope-plan/"
       "1\",\"configurations\":{},\"plans\":[\n{}],\n\"pareto\":[{}],"
       "\n\"break_even\":[{}],\n\"refused\":[{}]}}\n",
-      table.configurations, joined(table.plans, write_plan, ",\n"),
+      table.configurations,
+      joined(
+          table.plans, [&](const Plan& plan) { return write_plan(plan, table.errors); }, ",\n"),
       joined(pareto_front(table.plans), index, ","), joined(table.break_evens, break_even, ",\n"),
       joined(table.refusals, refusal, ",\n"));
 }
@@ -85,18 +100,20 @@ std::string write_plan_csv(const PlanTable& table) {
   std::string text =
       "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
       "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
-      "tokens_per_second,split,layout\n";
+      "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group\n";
   for (const Plan& plan : table.plans) {
     const Configuration& which = plan.configuration;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
         which.shape.ranks, which.shape.chunks, which.tensor, which.context, which.expert,
         which.data, which.shape.microbatches, which.micro_batch_size, name(which.recompute),
         plan.step, plan.nanos_per_sample(), plan.bubble_ratio, plan.lower_bound,
         plan.peak_bytes ? std::to_string(*plan.peak_bytes) : "", plan.peak_activations,
         plan.peak_units, plan.mfu ? fmt::format("{}", *plan.mfu) : "",
         plan.tokens_per_second ? fmt::format("{}", *plan.tokens_per_second) : "",
-        name_of(kLayerSplits, which.split), plan.layout);
+        name_of(kLayerSplits, which.split), plan.layout,
+        plan.gradients ? name_of(kGradientFormats, *plan.gradients) : "",
+        plan.head_room ? std::to_string(*plan.head_room) : "", plan.tie_group);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -20,6 +21,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "bubblescope-plan-journal/1 ";
 constexpr std::size_t kMostOutcomes = 10'000'000;
+constexpr std::size_t kMostShards = 1'000'000;
+constexpr std::size_t kLongestLine = 1 << 20;
+constexpr double kRounding = 1e-6;
 constexpr std::size_t kDigits = 16;  ///< of a checksum
 
 /// FNV-1a, 64 bits: no secret to keep, only accidents to notice.
@@ -29,13 +33,13 @@ std::uint64_t checksum(std::string_view text, std::uint64_t hash = 0xcbf29ce4842
 }
 
 std::string line_of(const Json& content) {
-  const std::string text = content.dump();
+  const std::string text = content.dump(-1, ' ', true, Json::error_handler_t::replace);
   return fmt::format("{:016x} {}\n", checksum(text), text);
 }
 
 /// The content of a line without its end; nothing if the checksum is of something else.
 std::optional<Json> content_of(std::string_view line) {
-  if (line.size() <= kDigits || line[kDigits] != ' ') return {};
+  if (line.size() <= kDigits || line.size() > kLongestLine || line[kDigits] != ' ') return {};
   const std::string_view text = line.substr(kDigits + 1);
   if (line.substr(0, kDigits) != fmt::format("{:016x}", checksum(text))) return {};
   Json content = Json::parse(text, nullptr, false);
@@ -48,10 +52,26 @@ Json json_of(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-template <class Value>
-std::optional<Value> optional_of(const Json& json) {
-  if (json.is_null()) return {};
-  return json.get<Value>();
+/// Values that a plan cannot have are as good as none: the line is spoiled.
+class Spoiled {};
+
+std::int64_t whole(const Json& json, std::int64_t least, std::int64_t most) {
+  if (!json.is_number_integer()) throw Spoiled();
+  const bool is_huge =
+      json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
+  const auto number = is_huge ? INT64_MAX : json.get<std::int64_t>();
+  if (is_huge || number < least || number > most) throw Spoiled();
+  return number;
+}
+
+std::int32_t count(const Json& json) { return static_cast<std::int32_t>(whole(json, 1, 1 << 24)); }
+
+Nanos time(const Json& json) { return whole(json, 0, INT64_MAX / 2); }
+
+double amount(const Json& json, double least = 0, double most = 1e18) {
+  const auto number = json.get<double>();
+  if (!(number >= least && number <= most)) throw Spoiled();
+  return number;
 }
 
 Json json_of(const Plan& plan) {
@@ -71,6 +91,8 @@ Json json_of(const Plan& plan) {
           {"peak_memory_bytes", json_of(plan.peak_bytes)},
           {"mfu", json_of(plan.mfu)},
           {"tokens_per_second", json_of(plan.tokens_per_second)},
+          {"gradients", plan.gradients ? Json(static_cast<int>(*plan.gradients)) : Json()},
+          {"head_room_bytes", json_of(plan.head_room)},
           {"layout", plan.layout}};
 }
 
@@ -78,21 +100,30 @@ Json json_of(const Plan& plan) {
 Plan plan_of(const Json& json) {
   Plan plan;
   Shape& shape = plan.configuration.shape;
-  json.at("pp").get_to(shape.ranks);
-  json.at("vpp").get_to(shape.chunks);
-  json.at("microbatches").get_to(shape.microbatches);
-  json.at("slices").get_to(shape.slices);
-  shape.group_size = optional_of<std::int32_t>(json.at("group_size"));
-  json.at("step_ns").get_to(plan.step);
-  json.at("lower_bound_ns").get_to(plan.lower_bound);
-  json.at("bubble_ratio").get_to(plan.bubble_ratio);
-  json.at("busy_ns").get_to(plan.mean_busy);
-  json.at("idle_ns").get_to(plan.mean_idle);
-  json.at("peak_activations").get_to(plan.peak_activations);
-  json.at("peak_units").get_to(plan.peak_units);
-  plan.peak_bytes = optional_of<Bytes>(json.at("peak_memory_bytes"));
-  plan.mfu = optional_of<double>(json.at("mfu"));
-  plan.tokens_per_second = optional_of<double>(json.at("tokens_per_second"));
+  shape.ranks = count(json.at("pp"));
+  shape.chunks = count(json.at("vpp"));
+  shape.microbatches = count(json.at("microbatches"));
+  shape.slices = count(json.at("slices"));
+  if (!json.at("group_size").is_null()) shape.group_size = count(json.at("group_size"));
+  plan.step = time(json.at("step_ns"));
+  plan.lower_bound = time(json.at("lower_bound_ns"));
+  plan.bubble_ratio = amount(json.at("bubble_ratio"), -kRounding, 1 + kRounding);
+  plan.mean_busy = time(json.at("busy_ns"));
+  const Json& idle = json.at("idle_ns");
+  if (!idle.is_array() || idle.size() != plan.mean_idle.size()) throw Spoiled();
+  for (std::size_t cause = 0; cause < idle.size(); ++cause)
+    plan.mean_idle[cause] = time(idle[cause]);
+  plan.peak_activations = amount(json.at("peak_activations"));
+  plan.peak_units = amount(json.at("peak_units"));
+  if (!json.at("peak_memory_bytes").is_null()) plan.peak_bytes = time(json.at("peak_memory_bytes"));
+  if (!json.at("mfu").is_null()) plan.mfu = amount(json.at("mfu"));
+  if (!json.at("tokens_per_second").is_null())
+    plan.tokens_per_second = amount(json.at("tokens_per_second"));
+  if (!json.at("gradients").is_null())
+    plan.gradients = static_cast<Gradients>(
+        whole(json.at("gradients"), 0, static_cast<std::int64_t>(kGradientFormats.size()) - 1));
+  if (!json.at("head_room_bytes").is_null())
+    plan.head_room = whole(json.at("head_room_bytes"), -INT64_MAX / 2, INT64_MAX / 2);
   json.at("layout").get_to(plan.layout);
   return plan;
 }
@@ -114,20 +145,57 @@ Json json_of(const JournalOwner& owner) {
 }
 
 JournalOwner owner_of(const Json& json) {
-  return {json.at("arguments"),
-          json.at("fingerprint"),
-          json.at("configurations"),
-          {json.at("shard"), json.at("shards")}};
+  const auto number = [&json](const char* key, std::size_t most) {
+    return static_cast<std::size_t>(whole(json.at(key), 0, static_cast<std::int64_t>(most)));
+  };
+  JournalOwner owner{json.at("arguments"),
+                     json.at("fingerprint"),
+                     number("configurations", kMostOutcomes),
+                     {number("shard", kMostShards), number("shards", kMostShards)}};
+  if (owner.shard.index >= owner.shard.count) throw Spoiled();
+  return owner;
 }
 
 void read_outcome(const Json& content, PlanJournal& journal) {
-  const auto at = content.at("at").get<std::size_t>();
-  if (at >= journal.outcomes.size()) return;
+  const auto most = static_cast<std::int64_t>(journal.owner.configurations) - 1;
+  const auto at = static_cast<std::size_t>(whole(content.at("at"), 0, most));
   Outcome outcome;
   if (content.contains("plan")) outcome.plan = plan_of(content["plan"]);
   outcome.refusal = content.value("refusal", "");
-  outcome.excess = content.value("excess", 0.0);
+  outcome.excess = content.contains("excess") ? amount(content["excess"]) : 0;
+  if (!outcome.was_tried() && content.size() > 1) throw Spoiled();
   journal.outcomes[at] = std::move(outcome);
+}
+
+/// A line that is spoiled is left out.
+void read_line(std::string_view line, PlanJournal& journal) {
+  const std::optional<Json> content = content_of(line);
+  if (!content) return;
+  try {
+    read_outcome(*content, journal);
+  } catch (const Spoiled&) {
+    return;
+  }
+}
+
+std::optional<JournalOwner> read_owner(std::string_view first) {
+  const std::optional<Json> head = content_of(first);
+  if (!head) return {};
+  try {
+    return owner_of(*head);
+  } catch (const Spoiled&) {
+    return {};
+  }
+}
+
+/// What stands behind the first line; nothing of it is believed but whole lines.
+PlanJournal read_lines(JournalOwner owner, std::string_view text) {
+  PlanJournal journal{std::move(owner), {}};
+  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    read_line(text.substr(0, end), journal);
+    text.remove_prefix(end + 1);
+  }
+  return journal;
 }
 
 }  // namespace
@@ -150,37 +218,24 @@ std::optional<PlanJournal> read_plan_journal(const std::string& path) {
   const std::string text = read_file(path);
   const std::size_t end = text.find('\n');
   const std::string_view first = std::string_view(text).substr(0, end);
-  const bool known = first.substr(0, kFormat.size()) == kFormat.substr(0, first.size());
-  if (!known)
+  const std::string_view begin = first.substr(0, kFormat.size());
+  const bool is_cut = end == text.npos && kFormat.starts_with(begin);
+  if (!is_cut && begin != kFormat)
     throw Error(path + " is no journal of a plan; give a file that is, or one that is not there");
-  if (end == std::string::npos) return {};
+  if (end == text.npos) return {};
   try {
-    const std::optional<Json> head = content_of(first.substr(kFormat.size()));
-    if (!head) throw Error(path + ": the first line is spoiled; remove the file to begin anew");
-    PlanJournal journal{owner_of(*head), {}};
-    const JournalOwner& owner = journal.owner;
-    if (owner.shard.index >= owner.shard.count || owner.configurations > kMostOutcomes)
-      throw Error(path + ": the first line says what no plan does; remove the file to begin anew");
-    journal.outcomes.resize(journal.owner.configurations);
-    for (std::size_t begin = end + 1; begin < text.size();) {
-      const std::size_t line_end = text.find('\n', begin);
-      if (line_end == std::string::npos) break;
-      const std::string_view line = std::string_view(text).substr(begin, line_end - begin);
-      if (const auto content = content_of(line)) read_outcome(*content, journal);
-      begin = line_end + 1;
-    }
-    return journal;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: was written by another bubblescope ({}); remove it to begin anew",
-                            path, error.what()));
+    std::optional<JournalOwner> owner = read_owner(first.substr(kFormat.size()));
+    if (!owner) throw Error(path + ": the first line is spoiled; remove the file to begin anew");
+    return read_lines(*std::move(owner), std::string_view(text).substr(end + 1));
+  } catch (const nlohmann::json::exception&) {
+    throw Error(path + ": was written by another bubblescope; remove it to begin anew");
   }
 }
 
 PlanJournalWriter::PlanJournalWriter(std::string path, const PlanJournal& journal)
     : path_(std::move(path)), file_(nullptr, &std::fclose) {
   std::string text = std::string(kFormat) + line_of(json_of(journal.owner));
-  for (std::size_t at = 0; at < journal.outcomes.size(); ++at)
-    if (journal.outcomes[at]) text += line_of(at, *journal.outcomes[at]);
+  for (const auto& [at, outcome] : journal.outcomes) text += line_of(at, outcome);
   write_file(path_, text);
   file_.reset(std::fopen(path_.c_str(), "ab"));
   if (!file_)

@@ -4,11 +4,13 @@
 // One line says whose results follow, then one line per configuration, in any order:
 //   bubblescope-plan-journal/1 8c54…0e {"arguments":["--pp","4"],"configurations":16,…}
 //   91fa…c2 {"at":3,"plan":{"step_ns":52000000,…}}
-// Each line carries a checksum, so that what a crash cut off or a disk spoiled is not believed.
+// Each line carries a checksum, so that what a crash cut off or a disk spoiled is not believed. The
+// file is data: its arguments say what was asked, and can name no file to read or write.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,7 +41,7 @@ struct JournalOwner {
 
 struct PlanJournal {
   JournalOwner owner;
-  std::vector<std::optional<Outcome>> outcomes;  ///< by configuration of the whole sweep
+  std::map<std::size_t, Outcome> outcomes;  ///< by configuration of the whole sweep
 };
 
 /// A number for arguments and for the files that some of them name: other ones, another number.

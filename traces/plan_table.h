@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/analysis/plan.h"
+#include "sim/model/known_errors.h"
 
 namespace bubblescope {
 
-/// The best plan stays the best until a cost flag has this value; from there on another one is.
+/// The best plan's schedule stays the best, in one configuration or another, until a cost flag has
+/// this value; from there on another schedule is.
 struct BreakEven {
-  std::string parameter;  ///< "p2p", "w", "i": the flag that is varied
+  std::string parameter;  ///< "p2p", "w", "i", "total-w", ...: the flag that is varied
   Nanos now = 0;
   Nanos at = 0;  ///< the nearest value at which `rival` is ahead
   Configuration rival;
@@ -27,25 +30,31 @@ struct Refusal {
 
 struct PlanTable {
   std::vector<Plan> plans;  ///< that fit, ranked
+  /// Of a model, how far published runs nearest to it were off; nothing where none were compared.
+  std::optional<KnownErrors> errors;
+  bool modelled = false;
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
   std::vector<std::string> stays_best;  ///< parameters that were varied and change nothing
-  std::int64_t configurations = 0;
+  std::int64_t configurations = 0;      ///< that were tried
+  std::int64_t covered = 0;             ///< not tried, as one that differs in the split is no worse
 };
 
 struct PlanTextOptions {
   int width = 80;
   bool colour = false;
+  bool fit = false;       ///< no line is wider: what matters least of a table is left out
   std::size_t rows = 20;  ///< of the ranked table
 };
 
 /// For people:
 ///
-/// 12 plans of 14 configurations, best first
-///      schedule         pp vpp    m        step  per sample  bubble    peak
-///    1 zb-h2             4   1   16     52 ms     3.25 ms    7.7 %       7  *
+/// 12 plans of 14 configurations that were tried, best first
+/// #  schedule  pp  vpp   m   step  per sample  bubble  peak
+/// 1  zb-h2      4    1  16  52 ms     3.25 ms   7.7 %     7  *
 ///
-/// `*` marks the Pareto front: nothing else is as fast in as little memory. Below it stand the
+/// `~` before a number marks a tie with the first, closer to it than predictions can tell; `*`
+/// marks the Pareto front: nothing else is as fast in as little memory. Below it stand the
 /// break-even points, why each other schedule's best plan loses, and what was refused.
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options);
 
@@ -55,11 +64,12 @@ std::string write_plan_json(const PlanTable& table);
 /// One line per plan, best first, with the json's names.
 std::string write_plan_csv(const PlanTable& table);
 
-/// Rows are pipeline sizes, columns micro-batch counts; a cell holds the bubble of the best
-/// schedule there and its letter. Empty where there is only one shape.
+/// The best plan over two axes that are free: pipeline sizes and micro-batch counts, or for a model
+/// tensor ranks. A cell holds its schedule's letter and how much slower it is than the best plan of
+/// all, or its MFU; colours say the former. Empty where there is only one shape.
 ///
-///  pp \ m      8      16      32
-///  4       a 12.3%  a 6.7%  b 3.4%
+/// pp \ m         8        16        32
+/// 4        a +21.3%   a +8.0%   b +0.0%
 /// a zb-h2  b zb-v
 std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextOptions& options);
 std::string write_heat_map_svg(const std::vector<Plan>& ranked);

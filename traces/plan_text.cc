@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ir/bytes_text.h"
+#include "traces/fit_table.h"
 #include "traces/plan_table.h"
 #include "traces/wording.h"
 
@@ -22,41 +24,58 @@ std::string short_time(double nanos) {
 
 std::string memory_text(const Plan& plan) {
   if (!plan.peak_bytes) return fmt::format("{:.4g}", plan.peak_units);
-  return fmt::format("{:.1f} GiB", static_cast<double>(*plan.peak_bytes) / (1 << 30));
+  return bytes_text(*plan.peak_bytes);
+}
+
+/// What the fullest rank leaves of a device's usable memory.
+std::string free_text(const Plan& plan) {
+  if (!plan.head_room) return "-";
+  return fmt::format("{:.1f}", static_cast<double>(*plan.head_room) / (1 << 30));
 }
 
 /// A column that is shown only where it says something.
-struct Column {
+struct PlanColumn {
   std::string title;
-  int width = 5;
+  int importance = 0;  ///< of columns that do not fit the terminal, the least goes first
   std::string (*cell)(const Plan&);
   bool shown = true;
+  bool left = false;
 };
 
-std::vector<Column> columns_for(const std::vector<Plan>& plans) {
+std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans) {
   const auto any = [&](auto&& differs) { return std::any_of(plans.begin(), plans.end(), differs); };
   const bool modelled = any([](const Plan& plan) { return plan.tokens_per_second.has_value(); });
+  const auto small = [](const Plan& p) { return p.gradients.value_or(Gradients::kFp32); };
   return {
-      {"pp", 4, [](const Plan& p) { return std::to_string(p.configuration.shape.ranks); }},
-      {"vpp", 4, [](const Plan& p) { return std::to_string(p.configuration.shape.chunks); }},
-      {"tp", 4, [](const Plan& p) { return std::to_string(p.configuration.tensor); }, modelled},
-      {"cp", 4, [](const Plan& p) { return std::to_string(p.configuration.context); },
+      {"pp", 90, [](const Plan& p) { return std::to_string(p.configuration.shape.ranks); }},
+      {"vpp", 88, [](const Plan& p) { return std::to_string(p.configuration.shape.chunks); }},
+      {"tp", 89, [](const Plan& p) { return std::to_string(p.configuration.tensor); }, modelled},
+      {"cp", 80, [](const Plan& p) { return std::to_string(p.configuration.context); },
        any([](const Plan& p) { return p.configuration.context > 1; })},
-      {"ep", 4, [](const Plan& p) { return std::to_string(p.configuration.expert); },
+      {"ep", 80, [](const Plan& p) { return std::to_string(p.configuration.expert); },
        any([](const Plan& p) { return p.configuration.expert > 1; })},
-      {"dp", 5, [](const Plan& p) { return std::to_string(p.configuration.data); }, modelled},
-      {"mbs", 4, [](const Plan& p) { return std::to_string(p.configuration.micro_batch_size); },
+      {"etp", 20, [](const Plan& p) { return std::to_string(p.configuration.expert_tensor); },
+       any([](const Plan& p) { return p.configuration.expert_tensor != p.configuration.tensor; })},
+      {"dp", 30, [](const Plan& p) { return std::to_string(p.configuration.data); }, modelled},
+      {"mbs", 70, [](const Plan& p) { return std::to_string(p.configuration.micro_batch_size); },
        modelled},
-      {"m", 6, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
-      {"recompute", 10, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
+      {"m", 40, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
+      {"recompute", 60, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
        modelled},
-      {"split", 9, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
+      {"gradients", 15,
+       [](const Plan& p) {
+         return p.gradients ? name_of(kGradientFormats, *p.gradients) : std::string("-");
+       },
+       any([&](const Plan& p) { return small(p) != Gradients::kFp32; })},
+      {"split", 10, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
        any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
-      {"step", 10, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
-      {"per sample", 11, [](const Plan& p) { return short_time(p.nanos_per_sample()); }, !modelled},
-      {"bubble", 8, [](const Plan& p) { return percent_text(p.bubble_ratio); }},
-      {"mfu", 8, [](const Plan& p) { return percent_text(p.mfu.value_or(0)); }, modelled},
-      {"peak", 10, [](const Plan& p) { return memory_text(p); }},
+      {"step", 100, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
+      {"per sample", 99, [](const Plan& p) { return short_time(p.nanos_per_sample()); }, !modelled},
+      {"bubble", 50, [](const Plan& p) { return percent_text(p.bubble_ratio); }},
+      {"mfu", 95, [](const Plan& p) { return percent_text(p.mfu.value_or(0)); }, modelled},
+      {"peak", 94, [](const Plan& p) { return memory_text(p); }},
+      {"free", 35, [](const Plan& p) { return free_text(p); },
+       any([](const Plan& p) { return p.head_room.has_value(); })},
   };
 }
 
@@ -68,30 +87,94 @@ std::size_t name_width(const PlanTable& table) {
   return width;
 }
 
-std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
-                          std::size_t rows) {
-  const std::vector<Column> columns = columns_for(table.plans);
-  const std::size_t width = name_width(table);
-  std::string text = fmt::format("   # {:<{}}", "schedule", width);
-  for (const Column& column : columns)
-    if (column.shown) text += fmt::format("{:>{}}", column.title, column.width);
-  const auto add_row = [&](std::size_t at) {
-    const Plan& plan = table.plans[at];
-    text += fmt::format("\n{:>4} {:<{}}", at + 1, plan.configuration.schedule, width);
-    for (const Column& column : columns)
-      if (column.shown) text += fmt::format("{:>{}}", column.cell(plan), column.width);
-    if (std::find(front.begin(), front.end(), at) != front.end()) text += "  *";
+/// The rows of the table: the first of the ranking, then those of the Pareto front behind them.
+struct ShownPlans {
+  std::vector<std::size_t> rows;
+  std::size_t ranked = 0;  ///< how many of them are the first of the ranking
+};
+
+ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& front,
+                       std::size_t most) {
+  ShownPlans shown;
+  shown.ranked = std::min(most, table.plans.size());
+  for (std::size_t at = 0; at < shown.ranked; ++at) shown.rows.push_back(at);
+  for (const std::size_t at : front)
+    if (at >= shown.ranked && shown.rows.size() < shown.ranked + most) shown.rows.push_back(at);
+  return shown;
+}
+
+std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std::size_t>& rows,
+                                  const std::vector<std::size_t>& front) {
+  std::vector<TableColumn> columns;
+  const auto add = [&](std::string head, int importance, bool left, auto&& cell) {
+    TableColumn& next = columns.emplace_back();
+    next.head = std::move(head);
+    next.importance = importance;
+    next.left = left;
+    for (const std::size_t at : rows) next.cells.push_back(cell(at));
   };
-  const std::size_t shown = std::min(rows, table.plans.size());
-  for (std::size_t at = 0; at < shown; ++at) add_row(at);
-  std::size_t further = 0;
-  for (const std::size_t at : front) {
-    if (at < shown) continue;
-    if (further == 0) text += "\n     ... on the Pareto front:";
-    if (++further > rows) break;
-    add_row(at);
+  add("#", kAlwaysShown, false, [&](std::size_t at) {
+    const bool tie = table.errors && at > 0 && table.plans[at].tie_group == 1;
+    return fmt::format("{}{}", tie ? "~" : "", at + 1);
+  });
+  add("schedule", kAlwaysShown, true,
+      [&](std::size_t at) { return table.plans[at].configuration.schedule; });
+  for (const PlanColumn& column : columns_for(table.plans))
+    if (column.shown)
+      add(column.title, column.importance, column.left,
+          [&](std::size_t at) { return column.cell(table.plans[at]); });
+  add("", kAlwaysShown, true, [&](std::size_t at) {
+    return std::find(front.begin(), front.end(), at) != front.end() ? "*" : "";
+  });
+  return columns;
+}
+
+/// "-8.2 %", "+1 %".
+std::string signed_percent(double fraction) {
+  return (fraction < 0 ? "-" : "+") + percent_text(std::abs(fraction));
+}
+
+/// How far to trust the times, by the published runs that are nearest.
+std::string write_errors(const PlanTable& table) {
+  if (!table.modelled) return "";
+  if (!table.errors)
+    return "No published run on this device was predicted without calibration: times may be far "
+           "off.\n";
+  const KnownErrors& errors = *table.errors;
+  const StepInterval interval = interval_of(table.plans[0].step, errors);
+  std::string text = fmt::format(
+      "{} published runs of {} models on {} were predicted {} to {} off, the middle {}: by them #1 "
+      "takes {} to {} ({}).\n",
+      errors.runs, errors.experts ? "expert" : "dense", errors.device,
+      signed_percent(errors.lowest), signed_percent(errors.highest), signed_percent(errors.middle),
+      short_time(static_cast<double>(interval.low)), short_time(static_cast<double>(interval.high)),
+      errors.source);
+  const auto ties = std::count_if(table.plans.begin(), table.plans.end(),
+                                  [](const Plan& plan) { return plan.tie_group == 1; }) -
+                    1;
+  if (ties > 0)
+    text += fmt::format("~ {} within {} of #1, which predictions cannot tell apart: {}.\n",
+                        counted(ties, "plan"), percent_text(errors.spread),
+                        ties == 1 ? "a tie" : "ties");
+  return text;
+}
+
+std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
+                          const PlanTextOptions& options) {
+  const ShownPlans shown = shown_plans(table, front, options.rows);
+  const std::optional<int> width = options.fit ? std::optional(options.width) : std::nullopt;
+  const FittedTable drawn = draw_table(table_of(table, shown.rows, front), width);
+  std::string text;
+  std::size_t line = 0;
+  for (std::size_t at = 0; at < drawn.text.size();) {
+    const std::size_t end = drawn.text.find('\n', at) + 1;
+    if (line == shown.ranked + 1) text += "     ... on the Pareto front:\n";
+    text += drawn.text.substr(at, end - at);
+    at = end;
+    ++line;
   }
-  text += "\n* Pareto front: nothing else is as fast in as little memory\n";
+  text += hidden_note(drawn.hidden);
+  text += "* Pareto front: nothing else is as fast in as little memory\n" + write_errors(table);
   const std::string& layout = table.plans[0].layout;
   return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
 }
@@ -183,11 +266,18 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
   std::string text = fmt::format("{} of {} that were tried, best first\n",
                                  counted(static_cast<std::int64_t>(table.plans.size()), "plan"),
                                  counted(table.configurations, "configuration"));
-  if (table.plans.empty()) return "no plan fits\n" + write_refusals(table);
-  text += write_ranking(table, pareto_front(table.plans), options.rows);
-  const std::string map = write_heat_map_text(table.plans, options);
-  if (!map.empty()) text += "\n" + map;
-  return text + write_break_evens(table) + write_losers(table) + write_refusals(table);
+  if (table.covered > 0)
+    text +=
+        fmt::format("({} more differ in a split of layers that cannot be better)\n", table.covered);
+  if (table.plans.empty()) {
+    text = "no plan fits\n" + write_refusals(table);
+  } else {
+    text += write_ranking(table, pareto_front(table.plans), options);
+    const std::string map = write_heat_map_text(table.plans, options);
+    if (!map.empty()) text += "\n" + map;
+    text += write_break_evens(table) + write_losers(table) + write_refusals(table);
+  }
+  return options.fit ? fold_lines(text, options.width) : text;
 }
 
 }  // namespace bubblescope

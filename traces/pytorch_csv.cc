@@ -9,7 +9,6 @@
 
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
-#include "sim/ir/post_messages.h"
 #include "sim/ir/validate.h"
 #include "traces/cell.h"
 #include "traces/format.h"
@@ -190,11 +189,15 @@ const Registrar<ScheduleFormat> compute_only_registrar{
 const Registrar<ScheduleFormat> comms_registrar{
     {"pytorch-csv-comms",
      {"csv-comms", "compute-comms"},
-     "PyTorch's schedule CSV with sends and receives, placed as PyTorch places them",
-     write_pytorch_csv_comms,
+     "PyTorch's schedule CSV with sends, receives and waits, as PyTorch 2.15 places them "
+     "(--profile pytorch: 2.6 to 2.14)",
+     {},
      read_pytorch_csv,
      {},
-     true}};
+     true,
+     {},
+     {},
+     write_pytorch_csv_comms}};
 
 }  // namespace
 
@@ -215,17 +218,13 @@ Schedule read_pytorch_csv(std::string_view text, const std::string& file) {
 
 std::string write_pytorch_csv(const Schedule& schedule) {
   expect_expressible(schedule);
-  const std::vector<RankOrder>& lists = lists_of(schedule);
-  return write_rows(posts_messages(schedule) ? drop_lowered(lists) : lists);
+  return write_rows(drop_lowered(lists_of(schedule)));
 }
 
-std::string write_pytorch_csv_comms(const Schedule& schedule) {
+std::string write_pytorch_csv_comms(const ValidSchedule& schedule,
+                                    const PytorchListOptions& options) {
   expect_expressible(schedule);
-  const Problems problems = validate_ops(schedule);
-  if (!problems.empty())
-    throw Error(Fault::kProblem, fmt::format("{} gets no messages, for it is not legal: {}",
-                                             schedule.name, problems[0].message));
-  return write_rows(post_messages(schedule));
+  return write_rows(make_pytorch_lists(schedule, options));
 }
 
 }  // namespace bubblescope

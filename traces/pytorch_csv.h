@@ -2,14 +2,16 @@
 // cell per action, no header.
 //
 //   0F0,0F1,,1B0                               compute only; a blank cell is an idle slot
-//   0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0     with communications
+//   0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0    with communications; the waits since PyTorch 2.15
 //   (0F7;7B3)OVERLAP_F_B                       an overlapped pair is one cell
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "sim/ir/pytorch_lists.h"
 #include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -21,8 +23,9 @@ Schedule read_pytorch_csv(std::string_view text, const std::string& file);
 /// Throws Error for what the grammar has no words for: slices, recomputation, replicas of a stage.
 std::string write_pytorch_csv(const Schedule& schedule);
 
-/// All messages, too: those of `posted`, or where it has none, PyTorch's own (post_messages).
-/// Throws Error as above, and for schedules that are not legal or wait for themselves.
-std::string write_pytorch_csv_comms(const Schedule& schedule);
+/// All messages, too, and what else a release's lists hold (make_pytorch_lists). Throws Error as
+/// above, and for schedules that wait for themselves.
+std::string write_pytorch_csv_comms(const ValidSchedule& schedule,
+                                    const PytorchListOptions& options = {});
 
 }  // namespace bubblescope

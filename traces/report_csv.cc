@@ -24,8 +24,18 @@ std::string header() {
 
 }  // namespace
 
-std::string write_report_csv(const BubbleReport& report) {
+std::string write_report_csv(const BubbleReport& report) { return write_report_csv(report, {}); }
+
+std::string write_report_csv(const BubbleReport& report,
+                             const std::vector<std::pair<std::string, std::string>>& members) {
   std::string out = header();
+  std::string values;
+  out.pop_back();
+  for (const auto& [name, value] : members) {
+    out += "," + name;
+    values += "," + csv_field(value);
+  }
+  out += '\n';
   const std::string schedule = csv_field(report.schedule);
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const RankReport& row = report.ranks[rank];
@@ -35,7 +45,7 @@ std::string write_report_csv(const BubbleReport& report) {
                    row.peak.bytes ? fmt::format("{}", *row.peak.bytes) : "");
     for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
     for (const Nanos idle : row.idle_by_cause) fmt::format_to(std::back_inserter(out), ",{}", idle);
-    out += '\n';
+    out += values + '\n';
   }
   return out;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/analysis/report.h"
 
@@ -12,5 +14,9 @@ namespace bubblescope {
 ///   peak_units,peak_memory_bytes,busy_F_ns,...,busy_opt_ns,idle_warmup_ns,...,idle_sync_ns
 /// peak_memory_bytes is blank where no cost file gives bytes.
 std::string write_report_csv(const BubbleReport& report);
+
+/// The same with a column more per member, which has the same value in every row.
+std::string write_report_csv(const BubbleReport& report,
+                             const std::vector<std::pair<std::string, std::string>>& members);
 
 }  // namespace bubblescope

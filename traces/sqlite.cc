@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -16,8 +19,32 @@ namespace {
 constexpr int kOk = 0;
 constexpr int kRow = 100;
 constexpr int kDone = 101;
-constexpr int kOpenReadOnly = 1;
+constexpr int kInterrupted = 9;
+constexpr int kOpenReadOnly = 0x01;
+constexpr int kOpenUri = 0x40;
 constexpr int kNull = 5;
+
+/// The limits of sqlite3_limit, by their numbers there.
+struct Limit {
+  int number;
+  int most;
+};
+constexpr int kLongestValue = 1 << 20;
+constexpr std::array<Limit, 9> kLimits{{{0, kLongestValue},  // bytes of a text or a blob
+                                        {1, 1 << 20},        // bytes of a statement
+                                        {2, 2'000},          // columns
+                                        {3, 100},            // depth of an expression
+                                        {4, 5},              // parts of a compound select
+                                        {5, 100'000},        // steps of a program
+                                        {6, 10},             // arguments of a function
+                                        {7, 0},              // attached databases
+                                        {10, 0}}};           // depth of triggers
+
+/// Steps of SQLite's machine between two looks at their number, and how many there may be: a row of
+/// the smallest kind takes six bytes of a file and some twenty steps.
+constexpr int kStepsPerLook = 10'000;
+constexpr std::int64_t kAlwaysSteps = 20'000'000;
+constexpr std::int64_t kStepsPerByte = 20;
 
 struct Functions {
   int (*open_v2)(const char*, void**, int, const char*) = nullptr;
@@ -29,6 +56,8 @@ struct Functions {
   int (*column_type)(void*, int) = nullptr;
   std::int64_t (*column_int64)(void*, int) = nullptr;
   const unsigned char* (*column_text)(void*, int) = nullptr;
+  int (*limit)(void*, int, int) = nullptr;
+  void (*progress_handler)(void*, int, int (*)(void*), void*) = nullptr;
 };
 
 template <class Function>
@@ -56,6 +85,8 @@ Functions load_functions() {
   load(library, "sqlite3_column_type", functions.column_type);
   load(library, "sqlite3_column_int64", functions.column_int64);
   load(library, "sqlite3_column_text", functions.column_text);
+  load(library, "sqlite3_limit", functions.limit);
+  load(library, "sqlite3_progress_handler", functions.progress_handler);
   return functions;
 }
 
@@ -83,26 +114,64 @@ class Statement : public SqliteRow {
   void* statement_;
 };
 
+/// A path as SQLite's URIs have it. "immutable" keeps it from making files beside the database.
+std::string uri_of(const std::string& path) {
+  std::string uri = path.starts_with('/') ? "file://" : "file:";
+  for (const char letter : path) {
+    const bool is_special = letter == '?' || letter == '#' || letter == '%';
+    uri += is_special ? fmt::format("%{:02x}", static_cast<unsigned char>(letter))
+                      : std::string(1, letter);
+  }
+  return uri + "?mode=ro&immutable=1";
+}
+
+std::int64_t most_steps(const std::string& path) {
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(path, ignored);
+  if (ignored) return kAlwaysSteps;
+  return kAlwaysSteps + kStepsPerByte * static_cast<std::int64_t>(size);
+}
+
 }  // namespace
 
 struct SqliteDatabase::Connection {
   Functions functions = load_functions();
   std::string path;
   void* database = nullptr;
+  std::int64_t steps_left = 0;
 
-  [[noreturn]] void refuse() const {
+  static int count_steps(void* connection) {
+    std::int64_t& left = static_cast<Connection*>(connection)->steps_left;
+    left -= kStepsPerLook;
+    return left < 0 ? 1 : 0;
+  }
+
+  [[noreturn]] void refuse(int status) const {
+    if (status == kInterrupted)
+      throw Error(path +
+                  ": reading takes more steps than a file of its size can need; export the "
+                  "trace again");
     throw Error(fmt::format("{}: SQLite says: {}", path, functions.errmsg(database)));
   }
 };
 
 SqliteDatabase::SqliteDatabase(const std::string& path)
     : connection_(std::make_unique<Connection>()) {
-  connection_->path = path;
-  void** const database = &connection_->database;
-  if (connection_->functions.open_v2(path.c_str(), database, kOpenReadOnly, nullptr) == kOk) return;
-  const std::string complaint = connection_->functions.errmsg(*database);
-  connection_->functions.close(*database);
-  throw Error(fmt::format("{}: SQLite says: {}", path, complaint));
+  Connection& own = *connection_;
+  own.path = path;
+  own.steps_left = most_steps(path);
+  const int flags = kOpenReadOnly | kOpenUri;
+  if (own.functions.open_v2(uri_of(path).c_str(), &own.database, flags, nullptr) != kOk) {
+    const std::string complaint = own.functions.errmsg(own.database);
+    own.functions.close(own.database);
+    throw Error(fmt::format("{}: SQLite says: {}", path, complaint));
+  }
+  for (const Limit& limit : kLimits) own.functions.limit(own.database, limit.number, limit.most);
+  own.functions.progress_handler(own.database, kStepsPerLook, &Connection::count_steps, &own);
+  // Nothing of a schema is run but what reading its tables needs, and nothing goes to the disk.
+  for (const char* setting : {"trusted_schema = OFF", "temp_store = MEMORY", "mmap_size = 0",
+                              "cell_size_check = ON", "cache_size = -65536"})
+    query(std::string("PRAGMA ") + setting, [](const SqliteRow&) {});
 }
 
 SqliteDatabase::~SqliteDatabase() { connection_->functions.close(connection_->database); }
@@ -111,16 +180,26 @@ void SqliteDatabase::query(const std::string& sql,
                            const std::function<void(const SqliteRow&)>& visit) const {
   const Functions& functions = connection_->functions;
   void* prepared = nullptr;
-  if (functions.prepare_v2(connection_->database, sql.c_str(), -1, &prepared, nullptr) != kOk)
-    connection_->refuse();
+  const int fault =
+      functions.prepare_v2(connection_->database, sql.c_str(), -1, &prepared, nullptr);
+  if (fault != kOk) connection_->refuse(fault);
   Statement statement(functions, prepared);
   int status = kRow;
   while ((status = statement.step()) == kRow) visit(statement);
-  if (status != kDone) connection_->refuse();
+  if (status != kDone) connection_->refuse(status);
+}
+
+bool SqliteDatabase::is_table(const std::string& name) const {
+  bool found = false;
+  query(
+      "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '" + name + "'",
+      [&found](const SqliteRow&) { found = true; });
+  return found;
 }
 
 std::vector<std::string> SqliteDatabase::columns(const std::string& table) const {
   std::vector<std::string> names;
+  if (!is_table(table)) return names;
   query("PRAGMA table_info('" + table + "')",
         [&](const SqliteRow& row) { names.push_back(row.text(1)); });
   return names;

@@ -19,7 +19,8 @@ class SqliteRow {
   virtual std::string text(int column) const = 0;                     ///< empty where it is NULL
 };
 
-/// A database that is open for reading; closes itself.
+/// A database that is open for reading; closes itself. Nothing is written, not even beside it;
+/// values of more than 1 MiB and work that its size does not explain are refused.
 class SqliteDatabase {
  public:
   /// Throws Error where there is no libsqlite3 (Fault::kMachine) or the file is no database.
@@ -31,10 +32,13 @@ class SqliteDatabase {
   /// Visits every row of an answer, in order. Throws Error with SQLite's complaint.
   void query(const std::string& sql, const std::function<void(const SqliteRow&)>& visit) const;
 
-  /// The columns of a table; empty where there is no such table.
+  /// The columns that a table stores; empty where there is no such table. Views, virtual tables
+  /// and computed columns are none: reading those runs what the file says.
   std::vector<std::string> columns(const std::string& table) const;
 
  private:
+  bool is_table(const std::string& name) const;
+
   struct Connection;
   std::unique_ptr<Connection> connection_;
 };

@@ -16,12 +16,15 @@ std::string_view category(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return "p2p";
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return "p2p";
     case OpKind::kEvict: return "evict";
     case OpKind::kLoad: return "load";
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kNorm: return "collective";
     case OpKind::kOptimizer: return "optimizer";
     case OpKind::kIdle: return "idle";

@@ -126,7 +126,7 @@ class SvgTimeline {
   void draw_head() {
     const BubbleReport& report = recording_.report;
     canvas_.text({layout_.left, 22}, "class=\"title\"",
-                 recording_.schedule.name + ": " + shape_text(recording_.schedule.shape));
+                 recording_.schedule->name + ": " + shape_text(recording_.schedule->shape));
     canvas_.text({layout_.left, 42}, "class=\"note\"",
                  fmt::format("{}: makespan {}, bubble ratio {}", recording_.timeline.source,
                              short_text(report.makespan), percent_text(report.bubble.ratio)));
@@ -188,8 +188,8 @@ class SvgTimeline {
       entries.push_back({swatches, std::string(meaning(kind))});
     if (palette_.chunks() > 1)
       entries.push_back({{},
-                         recording_.schedule.pipelines > 1 ? "(lighter: second pipeline)"
-                                                           : "(lighter: later chunks)"});
+                         recording_.schedule->pipelines > 1 ? "(lighter: second pipeline)"
+                                                            : "(lighter: later chunks)"});
     if (has_pairs_ && !layout_.by_columns) entries.push_back({{"pair"}, "overlapped pair"});
     entries.push_back({{"idle"}, "idle"});
     entries.push_back({{"critical"}, "critical path"});

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "sim/ir/plain_text.h"
 #include "traces/wording.h"
 
 namespace bubblescope {
 
 std::string escape_xml(std::string_view text) {
   std::string escaped;
-  for (const char byte : text) {
+  for (const char byte : plain_line(text)) {
     switch (byte) {
       case '&': escaped += "&amp;"; break;
       case '<': escaped += "&lt;"; break;

@@ -85,7 +85,7 @@ class Rows {
     };
     std::string number = std::to_string(op(id).microbatch);
     const std::string sliced = number + "." + std::to_string(op(id).slice);
-    if (recording_.schedule.shape.slices > 1 && fits(sliced)) number = sliced;
+    if (recording_.schedule->shape.slices > 1 && fits(sliced)) number = sliced;
     if (!fits(number)) return;
     const bool dark = ink_on(palette_.colour(op(id))) == Rgb{};
     canvas_.text({box.x + box.width / 2, box.y + box.height / 2 + kTextDrop},

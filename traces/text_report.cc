@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/ir/bytes_text.h"
+#include "traces/fit_table.h"
 #include "traces/palette.h"
 #include "traces/path_text.h"
 #include "traces/shown_ranks.h"
@@ -24,45 +26,7 @@ namespace {
 constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{"warmup", "imbal", "depend", "comm",
                                                                 "memory", "drain", "sync"};
 
-/// A column of a table: its head and one cell per row.
-struct Column {
-  std::string head;
-  std::vector<std::string> cells;
-  bool left = false;
-};
-
-int width_of(const Column& column) {
-  std::size_t width = column.head.size();
-  for (const std::string& cell : column.cells) width = std::max(width, cell.size());
-  return static_cast<int>(width);
-}
-
-std::string pad(const std::string& text, int width, bool left) {
-  const std::string space(static_cast<std::size_t>(width) - text.size(), ' ');
-  return left ? text + space : space + text;
-}
-
-std::string draw_table(const std::vector<Column>& columns) {
-  const std::size_t rows = columns.front().cells.size() + 1;
-  std::string text;
-  for (std::size_t row = 0; row < rows; ++row) {
-    std::string line;
-    for (const Column& column : columns) {
-      const std::string& cell = row == 0 ? column.head : column.cells[row - 1];
-      if (&column != &columns.front()) line += "  ";
-      line += pad(cell, width_of(column), column.left);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
 std::string amount_text(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
-
-std::string bytes_text(Bytes bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 class RankTable {
  public:
@@ -71,6 +35,7 @@ class RankTable {
         program_(recording.program),
         shown_(shown_ranks(report_, options.all_ranks)),
         unit_(unit_for(report_.makespan)) {
+    if (options.fit) width_ = options.width;
     std::vector<Nanos> times;
     for (const std::int32_t rank : shown_) {
       times.push_back(report_.ranks[rank].busy);
@@ -80,7 +45,7 @@ class RankTable {
   }
 
   std::string draw() const {
-    std::vector<Column> columns{names()};
+    std::vector<TableColumn> columns{names()};
     columns.push_back(time_column("busy", [](const RankReport& rank) { return rank.busy; }));
     columns.push_back(time_column("idle", [](const RankReport& rank) { return rank.idle; }));
     for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
@@ -91,10 +56,22 @@ class RankTable {
     columns.push_back(column(
         "sends", [](const RankReport& rank) { return std::to_string(rank.sends); },
         std::to_string(total([](const RankReport& rank) { return rank.sends; }))));
-    return draw_table(columns);
+    for (TableColumn& column : columns) column.importance = importance_of(column.head);
+    const FittedTable table = draw_table(columns, width_);
+    return table.text + hidden_note(table.hidden);
   }
 
  private:
+  /// Where not all columns fit: how much is idle and held says more than why, and when.
+  int importance_of(std::string_view head) const {
+    constexpr std::array<std::string_view, 5> kFirst{"sends", "at", "units", "sync", "warmup"};
+    if (head == unit_.name) return kAlwaysShown;
+    if (head == "memory") return 90;
+    const auto found = std::find(kFirst.begin(), kFirst.end(), head);
+    if (found != kFirst.end()) return static_cast<int>(found - kFirst.begin());
+    return head == "busy" || head == "idle" || head == "peak" ? 100 : 50;
+  }
+
   template <class Value>
   std::int64_t total(Value value) const {
     std::int64_t sum = 0;
@@ -103,15 +80,15 @@ class RankTable {
   }
 
   template <class Text>
-  Column column(std::string_view head, Text text, std::string all) const {
-    Column made{std::string(head), {}, false};
+  TableColumn column(std::string_view head, Text text, std::string all) const {
+    TableColumn made{std::string(head), {}, false};
     for (const std::int32_t rank : shown_) made.cells.push_back(text(report_.ranks[rank]));
     made.cells.push_back(std::move(all));
     return made;
   }
 
   template <class Value>
-  Column time_column(std::string_view head, Value value) const {
+  TableColumn time_column(std::string_view head, Value value) const {
     const auto text = [&](const RankReport& rank) {
       return in_unit(value(rank), unit_, decimals_);
     };
@@ -120,8 +97,8 @@ class RankTable {
     return column(head, text, percent_text(all > 0 ? static_cast<double>(total(value)) / all : 0));
   }
 
-  Column names() const {
-    Column made{std::string(unit_.name), {}, true};
+  TableColumn names() const {
+    TableColumn made{std::string(unit_.name), {}, true};
     for (const std::int32_t rank : shown_) made.cells.push_back(fmt::format("rank {}", rank));
     made.cells.push_back("all");
     return made;
@@ -133,7 +110,7 @@ class RankTable {
   }
 
   /// Peaks in micro-batches; in the unit of --mem and in bytes where those say something else.
-  void add_peaks(std::vector<Column>& columns) const {
+  void add_peaks(std::vector<TableColumn>& columns) const {
     double highest = 0;
     double highest_units = 0;
     Bytes highest_bytes = 0;
@@ -169,6 +146,7 @@ class RankTable {
   std::vector<std::int32_t> shown_;
   TimeUnit unit_;
   int decimals_ = 0;
+  std::optional<int> width_;
 };
 
 /// What a prediction rests on; a measurement rests on nothing.
@@ -282,7 +260,8 @@ std::string write_text_report(const Recording& recording, const DrawOptions& opt
                      "\n" + RankTable(recording, options).draw();
   const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";
-  return text + "\n" + path_text(recording, options.width) + highest_peak(recording);
+  text += "\n" + path_text(recording, options.width) + highest_peak(recording);
+  return options.fit ? fold_lines(text, options.width) : text;
 }
 
 }  // namespace bubblescope

@@ -25,16 +25,17 @@
 
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
 struct TimelineFile {
-  Schedule schedule;
-  Program program;
-  Timeline timeline;
+  ValidSchedule schedule;
+  Program program = {};
+  Timeline timeline = {};
 };
 
-std::string write_timeline(const Schedule& schedule, const Program& program,
+std::string write_timeline(const ValidSchedule& schedule, const Program& program,
                            const Timeline& timeline);
 
 /// Throws Error with the JSON pointer of the first fault: a row that ends before it starts, waits

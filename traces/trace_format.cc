@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -21,6 +22,8 @@ namespace {
 constexpr std::string_view kDatabase{"SQLite format 3\0", 16};
 
 std::string first_bytes(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};  // a pipe is read only once
   std::array<char, kDatabase.size()> bytes{};
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), bytes.size());
@@ -85,11 +88,17 @@ ObservedTrace read_trace(const std::string& path) {
 void append(ObservedTrace& trace, ObservedTrace further) {
   refuse_repeated(trace, further);
   const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
-  const std::int32_t replicas = share_ranks(trace, further) ? replica_count(trace) : 0;
-  for (ObservedOp& observed : further.ops) {
+  const bool knows_replicas =
+      std::any_of(further.recorders.begin(), further.recorders.end(),
+                  [](const Recorder& recorder) { return recorder.knows_replica; });
+  const bool is_further_pipeline = !knows_replicas && share_ranks(trace, further);
+  const std::int32_t replicas = is_further_pipeline ? replica_count(trace) : 0;
+  const auto renumber = [&](auto& observed) {
     observed.recorder += recorders;
     observed.replica += replicas;
-  }
+  };
+  std::for_each(further.ops.begin(), further.ops.end(), renumber);
+  std::for_each(further.works.begin(), further.works.end(), renumber);
   const auto move_all = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
@@ -97,7 +106,12 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   move_all(trace.steps, further.steps);
   move_all(trace.recorders, further.recorders);
   move_all(trace.ops, further.ops);
-  move_all(trace.notes, further.notes);
+  move_all(trace.works, further.works);
+  for (std::string& note : further.notes)
+    if (std::find(trace.notes.begin(), trace.notes.end(), note) == trace.notes.end())
+      trace.notes.push_back(std::move(note));
+  move_all(trace.doubts, further.doubts);
+  move_all(trace.faults, further.faults);
 }
 
 }  // namespace bubblescope

@@ -12,15 +12,15 @@ namespace {
 
 /// More than the host cannot train.
 void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
-  const Schedule& schedule = job.schedule;
+  const ValidSchedule& schedule = job.schedule;
   expect_trainable(schedule, *job.training);
   const TransformerShape& model = job.training->model;
   if (job.device.attention == Attention::kFlash && model.width / model.heads > kMostHeadWidth)
     throw Error("--attention flash: heads are " + std::to_string(model.width / model.heads) +
                 " wide, more than " + std::to_string(kMostHeadWidth) +
                 "; take more --num-attention-heads, or --attention softmax");
-  if (!schedule.weights.empty() && copies > 1)
-    throw Error(schedule.name +
+  if (!schedule->weights.empty() && copies > 1)
+    throw Error(schedule->name +
                 " updates without flushes, and copies of the pipeline add their gradients up after "
                 "a step: start as many processes as ranks");
 }
@@ -58,9 +58,9 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
       mail_(machine, job.schedule, options_.model, number_),
       data_(machine, job.schedule, options_),
       evictions_(machine, job),
-      states_(static_cast<std::size_t>(std::int64_t{job.schedule.stages()} *
-                                       job.schedule.shape.microbatches *
-                                       job.schedule.shape.slices)),
+      states_(static_cast<std::size_t>(std::int64_t{job.schedule->stages()} *
+                                       job.schedule->shape.microbatches *
+                                       job.schedule->shape.slices)),
       contexts_(job.schedule),
       held_(job.program.size(), machine.ranks()),
       pools_(held_),
@@ -146,10 +146,13 @@ void GpuTraining::run(InstructionId id, void* stream) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
     case OpKind::kNorm:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return;
     case OpKind::kOptimizer:
       if (inside_.updates) weights_.update(home_of(instruction), stream);

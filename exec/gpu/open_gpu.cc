@@ -45,7 +45,8 @@ const BubblescopeGpu& open_gpu(const std::string& module_file) {
 }
 
 const BubblescopeGpu& open_gpu() {
-  static const BubblescopeGpu& calls = open_gpu(find_module());
+  static const std::string file = find_module();
+  static const BubblescopeGpu& calls = open_gpu(file);
   return calls;
 }
 

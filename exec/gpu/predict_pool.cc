@@ -26,7 +26,7 @@ PoolChange change_of(const SlicePool& pool, OpKind kind) {
 std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
                                       const DeviceOptions& device) {
   std::vector<std::vector<SlicePool>> stages;
-  for (std::int32_t stage = 0; stage < step.schedule.stages(); ++stage)
+  for (std::int32_t stage = 0; stage < step.schedule->stages(); ++stage)
     stages.push_back(try_stage(step.schedule, options, device, stage));
   HeldMemory held(step.program.size(), step.program.ranks);
   for (InstructionId id = 0; id < step.program.size(); ++id) {

@@ -34,7 +34,8 @@ const BubblescopeNccl& open_nccl(const std::string& module_file) {
 }
 
 const BubblescopeNccl& open_nccl() {
-  static const BubblescopeNccl& calls = open_nccl(find_module_file(BUBBLESCOPE_NCCL_MODULE));
+  static const std::string file = find_module_file(BUBBLESCOPE_NCCL_MODULE);
+  static const BubblescopeNccl& calls = open_nccl(file);
   return calls;
 }
 

@@ -127,9 +127,12 @@ void Training::run(const Turn& turn) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kNorm:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return;
     case OpKind::kReduceGrad:
       if (updates_inside_) reduce(turn.id);

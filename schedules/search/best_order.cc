@@ -59,9 +59,9 @@ void offer_reordered_blocks(OrderPool& pool) {
       pool.offer(order);
 }
 
-SearchPlan quick_plan(const SearchProblem& problem) {
+SearchPlan quick_plan(const SearchProblem& problem, std::int64_t levels_per_forward) {
   SearchPlan plan;
-  plan.effort.climb_ops = problem.ops() > kMostClimbedOps ? 0 : kClimbPerLevel;
+  plan.effort.climb_ops = problem.ops() > kMostClimbedOps ? 0 : kClimbPerLevel / levels_per_forward;
   return plan;
 }
 
@@ -246,9 +246,9 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
 }
 
 TokenOrder best_order(const SearchProblem& problem) {
-  const SearchPlan plan = quick_plan(problem);
   OrderPool pool(problem);
   CapLadder ladder(problem);
+  const SearchPlan plan = quick_plan(problem, ladder.levels_per_forward());
   const Nanos bound = least_span(problem);
   while (const std::optional<SearchProblem> level = ladder.next()) {
     if (!pool.empty() &&
@@ -264,7 +264,7 @@ TokenOrder best_order(const SearchProblem& problem) {
 }
 
 TokenOrder best_order_under_its_caps(const SearchProblem& problem) {
-  return search_orders(problem, quick_plan(problem)).best().order;
+  return search_orders(problem, quick_plan(problem, 1)).best().order;
 }
 
 }  // namespace bubblescope

@@ -11,7 +11,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMostSteps = 8;  ///< levels per forward
+constexpr std::int64_t kMostSteps = 4;  ///< levels per forward
 // A level of a V is expensive and its bound is loose: long steps get fewer levels.
 constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
 constexpr std::int64_t kFewestLevels = 12;
@@ -50,6 +50,10 @@ CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
   if (problem.chunks > 1) step_ *= (most / step_ - 1) / affordable + 1;
   without_caps_ = largest >= most;
   level_ = std::min(largest, most) / step_ * step_;
+}
+
+std::int64_t CapLadder::levels_per_forward() const {
+  return std::max<std::int64_t>(forward_memory(problem_) / step_, 1);
 }
 
 std::optional<SearchProblem> CapLadder::next() {

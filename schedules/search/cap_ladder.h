@@ -21,6 +21,9 @@ class CapLadder {
   /// found for it counts only if it fits the problem's own.
   std::optional<SearchProblem> next();
 
+  /// The same for all caps: how much effort there is for each level may depend on it.
+  std::int64_t levels_per_forward() const;
+
   /// Whether orders can hold something between two levels.
   bool skips_levels() const { return skips_levels_; }
 

@@ -27,6 +27,8 @@ std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
     case OpKind::kEvict:
     case OpKind::kLoad:
     case OpKind::kUnshard:
@@ -34,6 +36,7 @@ std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
     case OpKind::kReduceGrad:
     case OpKind::kNorm:
     case OpKind::kOptimizer:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: break;
   }
   return {};

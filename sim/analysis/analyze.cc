@@ -8,6 +8,7 @@
 #include "sim/analysis/idle.h"
 #include "sim/analysis/lower_bound.h"
 #include "sim/analysis/memory_curve.h"
+#include "sim/ir/range.h"
 
 namespace bubblescope {
 
@@ -28,14 +29,30 @@ Bubble measure_bubble(const BubbleReport& report) {
   return bubble;
 }
 
+/// Reports add up what instructions take, on every rank and on all together.
+void expect_countable(const Program& program, const Timeline& timeline) {
+  if (program.size() == 0) return;
+  DurationSum sum;
+  Nanos first = timeline.start[0];
+  Nanos last = timeline.end[0];
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    sum.add(timeline.end[id] - timeline.start[id]);
+    first = std::min(first, timeline.start[id]);
+    last = std::max(last, timeline.end[id]);
+  }
+  sum.expect_in_range();
+  expect_in_range(last - first, program.ranks);
+}
+
 }  // namespace
 
-BubbleReport analyze_briefly(const Schedule& schedule, const Program& program,
+BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory) {
+  expect_countable(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
-  report.schedule = schedule.name;
-  report.shape = schedule.shape;
+  report.schedule = schedule->name;
+  report.shape = schedule->shape;
   report.ranks = account_for_time(program, timeline);
   report.makespan = report.ranks.empty() ? 0 : report.ranks[0].busy + report.ranks[0].idle;
   for (const RankReport& rank : report.ranks) {
@@ -54,8 +71,8 @@ BubbleReport analyze_briefly(const Schedule& schedule, const Program& program,
   return report;
 }
 
-BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
-                     const MemoryModel& memory) {
+BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
+                     const Timeline& timeline, const MemoryModel& memory) {
   BubbleReport report = analyze_briefly(schedule, program, timeline, memory);
   report.critical_path = find_critical_path(program, timeline);
   report.slack = compute_slack(program, timeline);

@@ -2,19 +2,19 @@
 #pragma once
 
 #include "sim/analysis/report.h"
-#include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope {
 
 /// The whole report. Linear in the Program; all times are exact integers.
-BubbleReport analyze(const Schedule& schedule, const Program& program, const Timeline& timeline,
-                     const MemoryModel& memory = {});
+BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
+                     const Timeline& timeline, const MemoryModel& memory = {});
 
 /// The report by which plans are compared: without the critical path and the slack of every
 /// instruction, which are for one step to look into.
-BubbleReport analyze_briefly(const Schedule& schedule, const Program& program,
+BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory = {});
 
 }  // namespace bubblescope

@@ -79,12 +79,12 @@ std::int32_t round_of(const Schedule& schedule) {
 
 }  // namespace
 
-std::optional<Nanos> find_period(const Schedule& schedule, const Program& program,
+std::optional<Nanos> find_period(const ValidSchedule& schedule, const Program& program,
                                  const Timeline& timeline) {
-  if (schedule.weights.empty()) return {};
+  if (schedule->weights.empty()) return {};
   const FirstStage first = watch_first_stage(schedule, program, timeline);
   const std::int32_t round = round_of(schedule);
-  std::int32_t last = schedule.shape.microbatches - 1;
+  std::int32_t last = schedule->shape.microbatches - 1;
   while (last > 0 && first.leaves[last] > first.entered) --last;
   const std::int32_t rounds = last / round;
   const std::int32_t microbatches = (rounds > 1 ? rounds / 2 : rounds) * round;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
-#include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope {
@@ -14,7 +14,7 @@ namespace bubblescope {
 /// Time per micro-batch in the steady state, from the ends of the first stage's last ops: over the
 /// later half of what begins to leave by the time that the last micro-batch has entered, in whole
 /// rounds of the replicas and of the micro-batches of an update.
-std::optional<Nanos> find_period(const Schedule& schedule, const Program& program,
+std::optional<Nanos> find_period(const ValidSchedule& schedule, const Program& program,
                                  const Timeline& timeline);
 
 /// Per rank; empty for schedules that name no weight versions. A version is held from when it is

@@ -45,7 +45,9 @@ BusyKind busy_kind(OpKind kind) {
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
-    case OpKind::kRecvBackward: return BusyKind::kSend;
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward: return BusyKind::kSend;
     case OpKind::kEvict:
     case OpKind::kLoad:
     case OpKind::kUnshard:
@@ -53,6 +55,7 @@ BusyKind busy_kind(OpKind kind) {
     case OpKind::kReduceGrad:
     case OpKind::kNorm:
     case OpKind::kOptimizer:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return BusyKind::kOptimizer;
   }
   return BusyKind::kOptimizer;

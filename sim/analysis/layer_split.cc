@@ -35,16 +35,16 @@ std::vector<std::int64_t> first_layers(const LayerCounts& counts) {
 
 }  // namespace
 
-LayerDealer::LayerDealer(const ModelOnDevices& on, const Schedule& schedule)
+LayerDealer::LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule)
     : on_(on),
       schedule_(schedule),
-      stages_(schedule.stages_per_pipeline()),
+      stages_(schedule->stages_per_pipeline()),
       loads_(on, stages_),
-      stages_of_rank_(static_cast<std::size_t>(schedule.shape.ranks)),
+      stages_of_rank_(static_cast<std::size_t>(schedule->shape.ranks)),
       ranks_of_stage_(static_cast<std::size_t>(stages_)) {
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
-    for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
-      const std::int32_t rank = schedule.rank_of_stage[static_cast<std::size_t>(stage)] + replica;
+  for (std::int32_t stage = 0; stage < schedule->stages(); ++stage)
+    for (std::int32_t replica = 0; replica < schedule->replicas(stage); ++replica) {
+      const std::int32_t rank = schedule->rank_of_stage[static_cast<std::size_t>(stage)] + replica;
       stages_of_rank_[static_cast<std::size_t>(rank)].push_back(stage % stages_);
       ranks_of_stage_[static_cast<std::size_t>(stage % stages_)].push_back(rank);
     }
@@ -111,7 +111,7 @@ bool LayerDealer::has_room(std::int32_t stage, const LayerCounts& counts) const 
   for (const std::int32_t rank : ranks_of_stage_[static_cast<std::size_t>(stage)]) {
     for (const std::int32_t held : stages_of_rank_[static_cast<std::size_t>(rank)])
       loads[static_cast<std::size_t>(held)] = alike(held, counts[static_cast<std::size_t>(held)]);
-    if (held(rank, loads) > on_.gpu.memory) return false;
+    if (held(rank, loads) > on_.usable_memory()) return false;
   }
   return true;
 }
@@ -200,7 +200,7 @@ std::vector<std::optional<LayerCounts>> LayerDealer::worth_trying(
     const SplitLoad mine = load(*counts);
     const bool covered = std::any_of(before.begin(), before.end(),
                                      [&](const SplitLoad& other) { return other.covers(mine); });
-    const bool fits = mine.fullest_rank <= on_.gpu.memory;
+    const bool fits = mine.fullest_rank <= on_.usable_memory();
     balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);
     if (!before.empty() && (covered || !fits)) continue;
     before.push_back(mine);

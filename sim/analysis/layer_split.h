@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/ir/named.h"
-#include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/layer_cost.h"
 #include "sim/model/stage_loads.h"
 
@@ -47,7 +47,7 @@ struct SplitLoad {
 /// Deals one model's layers to one order's stages. Refers to both.
 class LayerDealer {
  public:
-  LayerDealer(const ModelOnDevices& on, const Schedule& schedule);
+  LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule);
 
   /// Nothing where the layers cannot be dealt that way. With one stage per rank and layers that are
   /// all alike, kFitted is the best split that fits: none has a faster slowest stage.

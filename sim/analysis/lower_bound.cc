@@ -44,6 +44,8 @@ bool needs(const Op& op, const Op& made) {
     case OpKind::kSendForward: return same && is_activation(made.kind);
     case OpKind::kRecvForward:
     case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
@@ -51,6 +53,7 @@ bool needs(const Op& op, const Op& made) {
     case OpKind::kOptimizer:
     case OpKind::kEvict:
     case OpKind::kLoad:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return true;
   }
   return true;

@@ -22,13 +22,6 @@ Nanos mean_time(std::span<const BubbleReport> reports, Value value) {
   return whole + (rest + count / 2) / count;
 }
 
-template <class Value>
-double mean_number(std::span<const BubbleReport> reports, Value value) {
-  double sum = 0;
-  for (const BubbleReport& report : reports) sum += value(report);
-  return sum / static_cast<double>(reports.size());
-}
-
 template <std::size_t kCount>
 Nanos total(const std::array<Nanos, kCount>& parts) {
   return std::accumulate(parts.begin(), parts.end(), Nanos{0});
@@ -67,6 +60,22 @@ RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Na
   return mean;
 }
 
+double fraction(Nanos part, Nanos whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// Ratios of means, not means of ratios: what a table of mean times adds up to is the one ratio.
+Bubble bubble_of_means(const BubbleReport& mean) {
+  Nanos idle = 0;
+  for (const RankReport& rank : mean.ranks) idle += rank.idle;
+  Bubble bubble;
+  bubble.ratio = fraction(idle, mean.makespan * static_cast<Nanos>(mean.ranks.size()));
+  bubble.time = mean.makespan - mean.ideal;
+  bubble.overhead = fraction(bubble.time, mean.ideal);
+  bubble.span_rate = fraction(mean.max_span - mean.ideal, mean.max_span);
+  return bubble;
+}
+
 }  // namespace
 
 std::size_t median_report(std::span<const BubbleReport> reports) {
@@ -90,13 +99,7 @@ BubbleReport mean_of(std::span<const BubbleReport> reports) {
     mean.ranks[rank] = mean_rank(reports, rank, mean.makespan, mean.ranks[rank]);
     mean.ideal = std::max(mean.ideal, mean.ranks[rank].busy);
   }
-  Bubble& bubble = mean.bubble;
-  bubble.ratio = mean_number(reports, [](const BubbleReport& one) { return one.bubble.ratio; });
-  bubble.overhead =
-      mean_number(reports, [](const BubbleReport& one) { return one.bubble.overhead; });
-  bubble.span_rate =
-      mean_number(reports, [](const BubbleReport& one) { return one.bubble.span_rate; });
-  bubble.time = mean.makespan - mean.ideal;
+  mean.bubble = bubble_of_means(mean);
   return mean;
 }
 

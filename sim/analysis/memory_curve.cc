@@ -156,7 +156,7 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
 
 }  // namespace
 
-std::vector<MemoryPoint> memory_curve(const Schedule& schedule, const Program& program,
+std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Program& program,
                                       const Timeline& timeline, const MemoryModel& memory) {
   std::vector<Held> held(static_cast<std::size_t>(program.ranks));
   std::vector<MemoryPoint> curve;
@@ -188,20 +188,20 @@ struct Climb {
 
 }  // namespace
 
-std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
+std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory) {
   std::vector<Climb> climbs(static_cast<std::size_t>(program.ranks));
   for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
     climbs[rank].change(change.amount, change.by);
   });
   std::vector<Peak> peaks(climbs.size());
-  const double slices = schedule.shape.slices;
+  const double slices = schedule->shape.slices;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
     Peak& peak = peaks[rank];
     const Held& highest = climbs[rank].highest;
     peak.at = climbs[rank].at;
     peak.chunks = static_cast<double>(highest.chunk_millionths) / (1e6 * slices);
-    peak.activations = peak.chunks / schedule.shape.chunks;
+    peak.activations = peak.chunks / schedule->shape.chunks;
     peak.units = static_cast<double>(highest.unit_millionths) / (1e6 * memory.unit_parts);
     if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
       peak.bytes = highest.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);

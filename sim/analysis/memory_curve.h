@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
-#include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope {
@@ -36,11 +36,11 @@ struct MemoryPoint {
 /// it starts; what it gives back, it gives back when it ends. Of changes at one time, copies that
 /// give back come first, then the compute ops in their order, then copies that take. What is
 /// evicted to another rank's memory counts there from the copy's start to the end of the load.
-std::vector<MemoryPoint> memory_curve(const Schedule& schedule, const Program& program,
+std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Program& program,
                                       const Timeline& timeline, const MemoryModel& memory);
 
 /// The peak of every rank.
-std::vector<Peak> find_peaks(const Schedule& schedule, const Program& program,
+std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory);
 
 }  // namespace bubblescope

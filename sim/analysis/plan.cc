@@ -39,6 +39,19 @@ std::vector<Plan> rank_plans(std::vector<Plan> plans) {
   return plans;
 }
 
+std::vector<Plan> with_ties(std::vector<Plan> ranked, double width) {
+  std::int32_t group = 0;
+  double limit = -1;
+  for (Plan& plan : ranked) {
+    if (plan.nanos_per_sample() > limit) {
+      ++group;
+      limit = plan.nanos_per_sample() * (1 + width);
+    }
+    plan.tie_group = group;
+  }
+  return ranked;
+}
+
 std::vector<std::size_t> pareto_front(const std::vector<Plan>& ranked) {
   std::vector<std::size_t> front;
   double least = std::numeric_limits<double>::infinity();

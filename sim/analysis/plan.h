@@ -17,10 +17,11 @@ namespace bubblescope {
 struct Configuration {
   std::string schedule;
   Shape shape;
-  std::int32_t tensor = 1;   ///< ranks that share every layer
-  std::int32_t data = 1;     ///< pipelines that train on different samples
-  std::int32_t expert = 1;   ///< ranks that share a layer's experts
-  std::int32_t context = 1;  ///< ranks that share a sequence
+  std::int32_t tensor = 1;         ///< ranks that share every layer
+  std::int32_t data = 1;           ///< pipelines that train on different samples
+  std::int32_t expert = 1;         ///< ranks that share a layer's experts
+  std::int32_t expert_tensor = 1;  ///< ranks that share each of them
+  std::int32_t context = 1;        ///< ranks that share a sequence
   std::int32_t micro_batch_size = 1;
   Recompute recompute = Recompute::kNone;
   LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
@@ -45,6 +46,9 @@ struct Plan {
   std::optional<Bytes> peak_bytes;
   std::optional<double> mfu;  ///< model FLOPs utilisation, a fraction
   std::optional<double> tokens_per_second;
+  std::optional<Gradients> gradients;  ///< of a model: what its memory counts
+  std::optional<Bytes> head_room;      ///< of a model, on the fullest rank; below zero: lacking
+  std::int32_t tie_group = 0;          ///< 1 are those that cannot be told from the best, and so on
   std::string layout;  ///< of a model: its layers on every stage, as Megatron-LM writes it
 
   /// What plans are ranked by: configurations of different batches become comparable.
@@ -70,6 +74,10 @@ Plan summarize(const Configuration& configuration, const BubbleReport& report);
 
 /// Best first: least time per sample, then least memory, then the order in which they came.
 std::vector<Plan> rank_plans(std::vector<Plan> plans);
+
+/// Ranked plans with their groups: a group begins with the first plan that is more than `width` (a
+/// fraction of time per sample) behind the first of the group before it.
+std::vector<Plan> with_ties(std::vector<Plan> ranked, double width);
 
 /// Of ranked plans, those that no other beats in both time and memory, by index.
 std::vector<std::size_t> pareto_front(const std::vector<Plan>& ranked);

@@ -22,7 +22,7 @@ class ReceiveOrder {
     RankOrder list;
     for (std::size_t at = 0; at < steps.size(); ++at) {
       const PostedStep& step = steps[at];
-      if (is_recv(step.op.kind)) continue;
+      if (is_recv(step.op.kind) || is_send_wait(step.op.kind)) continue;
       const std::size_t due =
           is_send(step.op.kind) ? due_before_send(step) : due_before_cell(steps, at);
       for (; next_ < due; ++next_) list.push_back(receives_[next_].op);

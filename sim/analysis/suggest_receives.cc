@@ -73,7 +73,7 @@ std::vector<RankOrder> keep_cells(const std::vector<RankOrder>& from, std::vecto
 /// Suggests orders for the messages of one dataflow Program.
 class Suggesting {
  public:
-  Suggesting(const Schedule& schedule, const LowerOptions& options, const CostModel& costs,
+  Suggesting(const ValidSchedule& schedule, const LowerOptions& options, const CostModel& costs,
              const Program& dataflow)
       : schedule_(schedule),
         options_(options),
@@ -117,7 +117,7 @@ class Suggesting {
     if (!makespan) return std::nullopt;
     suggestion.makespan = *makespan;
     suggestion.dataflow_makespan = makespan_of(timeline_);
-    for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank)
+    for (std::int32_t rank = 0; rank < schedule_->shape.ranks; ++rank)
       for (const MovedReceive& move : moves_of(rank, posted_[rank], suggestion.posted[rank]))
         suggestion.moves.push_back(move);
     return suggestion;
@@ -131,7 +131,7 @@ class Suggesting {
     return makespan_of(simulate(*program, costs_));
   }
 
-  const Schedule& schedule_;
+  const ValidSchedule& schedule_;
   const LowerOptions& options_;
   const CostModel& costs_;
   const Program& dataflow_;
@@ -141,7 +141,7 @@ class Suggesting {
 
 }  // namespace
 
-std::optional<ReceiveSuggestion> suggest_receives(const Schedule& schedule,
+std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
                                                   const LowerOptions& options,
                                                   const CostModel& costs) {
   if (options.mode == P2pMode::kDataflow) return std::nullopt;

@@ -32,7 +32,7 @@ struct ReceiveSuggestion {
 /// The fastest of a few orders of the receives, if it is better than the posted one: a deadlock is
 /// always removed. Nothing where nothing is gained, where the compute ops themselves wait for each
 /// other, and for kDataflow, which posts nothing. Throws what lower() throws.
-std::optional<ReceiveSuggestion> suggest_receives(const Schedule& schedule,
+std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
                                                   const LowerOptions& options,
                                                   const CostModel& costs);
 

@@ -9,7 +9,8 @@ namespace bubblescope {
 
 namespace {
 
-std::variant<Program, Deadlock> lower_dataflow(const Schedule& schedule, LowerOptions options) {
+std::variant<Program, Deadlock> lower_dataflow(const ValidSchedule& schedule,
+                                               LowerOptions options) {
   options.mode = P2pMode::kDataflow;
   return lower(schedule, options);
 }
@@ -20,7 +21,7 @@ bool blocks(const Program& dataflow, const std::vector<PostedSteps>& steps, Slot
 
 }  // namespace
 
-std::optional<std::int32_t> eager_slots_needed(const Schedule& schedule,
+std::optional<std::int32_t> eager_slots_needed(const ValidSchedule& schedule,
                                                const LowerOptions& options) {
   const auto dataflow = lower_dataflow(schedule, options);
   const auto* program = std::get_if<Program>(&dataflow);
@@ -40,7 +41,7 @@ std::optional<std::int32_t> eager_slots_needed(const Schedule& schedule,
   return enough;
 }
 
-std::vector<ModeVerdict> check_modes(const Schedule& schedule, const LowerOptions& options) {
+std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule, const LowerOptions& options) {
   std::vector<ModeVerdict> verdicts;
   const auto dataflow = lower_dataflow(schedule, options);
   const auto* program = std::get_if<Program>(&dataflow);

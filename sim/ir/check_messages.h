@@ -11,7 +11,7 @@ namespace bubblescope {
 
 /// The least K with which eager:K cannot block for ever; nothing where no number of slots helps.
 /// The mode and the slots of the options do not matter. Throws what lower() throws.
-std::optional<std::int32_t> eager_slots_needed(const Schedule& schedule,
+std::optional<std::int32_t> eager_slots_needed(const ValidSchedule& schedule,
                                                const LowerOptions& options = {});
 
 /// What one mode makes of the posted lists.
@@ -22,6 +22,7 @@ struct ModeVerdict {
 
 /// Every mode, in the order of the enum; eager with the slots of the options. Throws what lower()
 /// throws.
-std::vector<ModeVerdict> check_modes(const Schedule& schedule, const LowerOptions& options = {});
+std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule,
+                                     const LowerOptions& options = {});
 
 }  // namespace bubblescope

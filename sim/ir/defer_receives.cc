@@ -96,11 +96,11 @@ class Deferral {
 
 }  // namespace
 
-std::vector<RankOrder> defer_receives(const Schedule& schedule,
+std::vector<RankOrder> defer_receives(const ValidSchedule& schedule,
                                       const std::vector<RankOrder>& posted) {
   Deferral deferral(schedule);
   std::vector<RankOrder> deferred;
-  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
+  for (std::int32_t rank = 0; rank < schedule->shape.ranks; ++rank)
     deferred.push_back(deferral.run(rank, posted[rank]));
   return deferred;
 }

@@ -32,12 +32,14 @@ std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made
 }
 
 std::optional<Made> carried_by(const Schedule& schedule, const Op& message) {
-  const bool forward = message.kind == OpKind::kSendForward || message.kind == OpKind::kRecvForward;
+  const bool forward = message.kind == OpKind::kSendForward ||
+                       message.kind == OpKind::kRecvForward ||
+                       message.kind == OpKind::kWaitSendForward;
   const std::int32_t step = forward ? 1 : -1;
-  const std::int32_t from = is_send(message.kind) ? message.stage : message.stage - step;
+  const std::int32_t from = is_recv(message.kind) ? message.stage - step : message.stage;
   if (from < 0 || from >= schedule.stages()) return std::nullopt;
   if (message.microbatch < 0 || message.microbatch >= schedule.shape.microbatches ||
-      message.slice >= schedule.shape.slices)
+      message.slice < 0 || message.slice >= schedule.shape.slices)
     return std::nullopt;
   const Made made{forward ? Product::kActivation : Product::kGradient, from, message.microbatch,
                   message.slice};

@@ -16,7 +16,7 @@ bool are_joint(const Schedule& schedule, const Made& made, const Op& op);
 
 /// What a posted SEND or RECV carries; nothing if no such message can be. A SEND_F of stage s and a
 /// RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a RECV_B of stage
-/// s-1 its gradient.
+/// s-1 its gradient. A WAIT_SEND says the same as its SEND.
 std::optional<Made> carried_by(const Schedule& schedule, const Op& message);
 
 /// The two ends of the message that carries an activation or a gradient: the SEND of its maker, and

@@ -33,6 +33,10 @@ class HostLowering {
         pass_compute(steps[at++].id);
         continue;
       }
+      if (is_send_wait(steps[at].op.kind)) {  // behind a send that has held the rank up already
+        ++at;
+        continue;
+      }
       const std::size_t end = end_of_group(steps, at);
       add_group(std::span(steps).subspan(at, end - at));
       at = end;

@@ -202,7 +202,7 @@ class DataflowLowering {
   ProgramDraft draft_;
 };
 
-std::variant<Program, Deadlock> lower_dataflow(const Schedule& schedule, Overlap overlap) {
+std::variant<Program, Deadlock> lower_dataflow(const ValidSchedule& schedule, Overlap overlap) {
   if (std::optional<Program> program = lower_directly(schedule, overlap))
     return *std::move(program);
   return lower_by_sorting(schedule, overlap);
@@ -210,7 +210,7 @@ std::variant<Program, Deadlock> lower_dataflow(const Schedule& schedule, Overlap
 
 }  // namespace
 
-std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting) {
+std::vector<RankOrder> posted_lists(const ValidSchedule& schedule, Lowering posting) {
   if (posting == Lowering::kAsap || posts_messages(schedule)) return post_messages(schedule);
   return defer_receives(schedule, post_messages(schedule));
 }
@@ -230,11 +230,11 @@ std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
   return dataflow;
 }
 
-std::variant<Program, Deadlock> lower_by_sorting(const Schedule& schedule, Overlap overlap) {
+std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, Overlap overlap) {
   return DataflowLowering(schedule, overlap).run();
 }
 
-std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options) {
+std::variant<Program, Deadlock> lower(const ValidSchedule& schedule, const LowerOptions& options) {
   std::variant<Program, Deadlock> lowered = lower_dataflow(schedule, options.overlap);
   if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(lowered))
     lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);

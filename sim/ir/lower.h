@@ -10,6 +10,7 @@
 #include "sim/ir/p2p_mode.h"
 #include "sim/ir/program.h"
 #include "sim/ir/update.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -52,10 +53,11 @@ struct LowerOptions {
 /// of `posted`, and the reductions and optimizer steps of `update`. Throws Error when an op
 /// waits for one that no rank runs, or a message was not posted at both ends: validate() tells
 /// that, and more, without throwing.
-std::variant<Program, Deadlock> lower(const Schedule& schedule, const LowerOptions& options = {});
+std::variant<Program, Deadlock> lower(const ValidSchedule& schedule,
+                                      const LowerOptions& options = {});
 
 /// The posted lists that lower() follows: those of the schedule where it has messages, else those
 /// of the given lowering.
-std::vector<RankOrder> posted_lists(const Schedule& schedule, Lowering posting);
+std::vector<RankOrder> posted_lists(const ValidSchedule& schedule, Lowering posting);
 
 }  // namespace bubblescope

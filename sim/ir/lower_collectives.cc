@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/collective_lanes.h"
+#include "sim/ir/error.h"
 
 namespace bubblescope {
 
@@ -38,21 +39,35 @@ class PostedCollectives {
     std::optional<InstructionId> unshard;  ///< for which no op has waited yet
     std::optional<InstructionId> last_op;
     std::vector<InstructionId> gradients;  ///< since the last reduction
+    std::optional<InstructionId> reduction;
   };
 
   void walk(std::int32_t rank) {
     stages_.assign(static_cast<std::size_t>(schedule_.stages()), {});
+    awaited_.clear();
     auto next_compute = computes_[static_cast<std::size_t>(rank)].begin();
     for (const Op& op : schedule_.posted[static_cast<std::size_t>(rank)]) {
       if (is_compute(op.kind))
         pass(op, *next_compute++);
       else if (is_collective(op.kind))
         add(op, rank);
+      else if (op.kind == OpKind::kWaitReduceGrad)
+        wait(op);
     }
+  }
+
+  void wait(const Op& op) {
+    const auto& reduction = stages_[static_cast<std::size_t>(op.stage)].reduction;
+    if (!reduction)
+      throw Error(Fault::kProblem,
+                  to_string(op) + " stands before its REDUCE_GRAD; move it behind");
+    awaited_.push_back(*reduction);
   }
 
   void pass(const Op& op, InstructionId id) {
     StageCells& cells = stages_[static_cast<std::size_t>(op.stage)];
+    for (const InstructionId reduction : awaited_) draft_.add_dependency(id, reduction);
+    awaited_.clear();
     if (cells.unshard) draft_.add_dependency(id, *std::exchange(cells.unshard, std::nullopt));
     cells.last_op = id;
     if (makes_weight_grad(op.kind)) cells.gradients.push_back(id);
@@ -63,7 +78,7 @@ class PostedCollectives {
     CollectivePart part{op, rank, {}};
     if (op.kind == OpKind::kReduceGrad) {
       part.awaited = std::exchange(cells.gradients, {});
-      collectives_.add(part, Role::kWork);
+      cells.reduction = collectives_.add(part, Role::kWork);
       return;
     }
     if (op.kind == OpKind::kReshard && cells.last_op) part.awaited = {*cells.last_op};
@@ -74,6 +89,7 @@ class PostedCollectives {
   const Schedule& schedule_;
   std::vector<std::vector<InstructionId>> computes_;  ///< [rank], in order
   std::vector<StageCells> stages_;                    ///< [stage]
+  std::vector<InstructionId> awaited_;  ///< reductions for which the rank's next compute op waits
   ProgramDraft draft_;
   CollectiveLanes unshards_;
   CollectiveLanes collectives_;
@@ -88,7 +104,7 @@ bool posts_collectives(const Schedule& schedule) {
   });
 }
 
-std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule,
+std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
                                                   const Program& program) {
   return PostedCollectives(schedule, program).run();
 }

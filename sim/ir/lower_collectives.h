@@ -7,11 +7,14 @@
 //     RESHARD      waits for the last op on its stage before it; so the next UNSHARD finds room
 //   lane "collective"
 //     REDUCE_GRAD  waits for its stage's gradients that are posted before it
+//     WAIT_REDUCE_GRAD  no instruction: the rank's next compute op waits for the stage's
+//     REDUCE_GRAD
 #pragma once
 
 #include <variant>
 
 #include "sim/ir/program.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -20,6 +23,7 @@ bool posts_collectives(const Schedule& schedule);
 
 /// `program` is what lower() makes of the schedule otherwise. The cells must be sound
 /// (validate_collectives).
-std::variant<Program, Deadlock> lower_collectives(const Schedule& schedule, const Program& program);
+std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
+                                                  const Program& program);
 
 }  // namespace bubblescope

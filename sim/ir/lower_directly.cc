@@ -241,7 +241,7 @@ bool is_plain(const Schedule& schedule, Overlap overlap) {
 
 }  // namespace
 
-std::optional<Program> lower_directly(const Schedule& schedule, Overlap overlap) {
+std::optional<Program> lower_directly(const ValidSchedule& schedule, Overlap overlap) {
   if (!is_plain(schedule, overlap)) return std::nullopt;
   return DirectLowering(schedule, overlap).run();
 }

@@ -4,6 +4,8 @@
 //   separate queues (fifo, eager, rendezvous): a lane "communication" per rank
 //     SEND    a post: waits for the producer, and for a free slot; then the message leaves
 //     RECV    a post, then a wait for the message; its consumers wait for the wait
+//     WAIT_SEND  no instruction: the next post and the next compute op wait for the SEND's post, or
+//                where there are no slots, for the message
 //   the rank's one list (host-rendezvous, host-send, batched): a lane "host" per rank, in which
 //   posts and waits stand behind the compute op before them and hold up the one after them
 //     host-rendezvous  SEND, RECV: a post, then a wait; the message leaves after both posts

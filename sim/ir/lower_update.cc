@@ -196,11 +196,11 @@ class UpdateOnce {
 
 }  // namespace
 
-std::variant<Program, Deadlock> lower_update(const Schedule& schedule, const Program& program,
+std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, const Program& program,
                                              const UpdateOptions& options) {
-  if (schedule.forward_only)
-    throw Error(Fault::kProblem, schedule.name + " makes no gradients" + std::string(kLeaveOut));
-  if (schedule.weights.empty()) return UpdateOnce(schedule, program, options).run();
+  if (schedule->forward_only)
+    throw Error(Fault::kProblem, schedule->name + " makes no gradients" + std::string(kLeaveOut));
+  if (schedule->weights.empty()) return UpdateOnce(schedule, program, options).run();
   return lower_updates_as_written(schedule, program, options);
 }
 

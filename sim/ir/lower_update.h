@@ -21,16 +21,17 @@
 
 #include "sim/ir/program.h"
 #include "sim/ir/update.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
 /// `program` is what lower() makes of the schedule otherwise. Throws Error for schedules that make
 /// no gradients, and for asynchronous ones under anything but kLocal.
-std::variant<Program, Deadlock> lower_update(const Schedule& schedule, const Program& program,
+std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, const Program& program,
                                              const UpdateOptions& options);
 
 /// The asynchronous part of it: an update behind each op that writes a version of the weights.
-std::variant<Program, Deadlock> lower_updates_as_written(const Schedule& schedule,
+std::variant<Program, Deadlock> lower_updates_as_written(const ValidSchedule& schedule,
                                                          const Program& program,
                                                          const UpdateOptions& options);
 

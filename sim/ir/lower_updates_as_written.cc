@@ -87,11 +87,11 @@ class UpdatesAsWritten {
 
 }  // namespace
 
-std::variant<Program, Deadlock> lower_updates_as_written(const Schedule& schedule,
+std::variant<Program, Deadlock> lower_updates_as_written(const ValidSchedule& schedule,
                                                          const Program& program,
                                                          const UpdateOptions& options) {
   if (options.optimizer != OptimizerMode::kLocal || options.reduction == GradReduction::kSerial)
-    throw Error(Fault::kProblem, schedule.name +
+    throw Error(Fault::kProblem, schedule->name +
                                      " updates its weights without flushes, each rank by itself; "
                                      "ask for --optimizer local, and no serial reduction");
   return UpdatesAsWritten(schedule, program, options).run();

@@ -103,8 +103,9 @@ void expect_free(const Schedule& schedule) {
 
 }  // namespace
 
-Schedule with_offload(Schedule schedule, const OffloadPlan& plan) {
-  expect_free(schedule);
+ValidSchedule with_offload(ValidSchedule given, const OffloadPlan& plan) {
+  expect_free(given);
+  Schedule schedule = std::move(given).take();
   schedule.posted.clear();  // idle slots of a grid that is no more
   schedule.keeper_of_rank = kept_by_host(schedule.shape.ranks);
   for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
@@ -128,7 +129,7 @@ Schedule with_offload(Schedule schedule, const OffloadPlan& plan) {
         version[{ops[at].stage, ops[at].microbatch}] = uses[at].read;
     }
   }
-  return schedule;
+  return require_valid(std::move(schedule));
 }
 
 }  // namespace bubblescope

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -20,8 +20,8 @@ struct OffloadPlan {
 /// their R or backward. With k ops per copy, k ops after the forward its memory must be free, and k
 /// ops before the backward it is taken again. For k = 1, on rank 0 of 1F1B with p = 4:
 ///   0F0 0F1 0EVICT0 0F2 0EVICT1 0LOAD0 0F3 0B0 ...
-/// Throws Error where the schedule evicts already, posts its messages, runs forwards jointly or has
-/// no backward.
-Schedule with_offload(Schedule schedule, const OffloadPlan& plan);
+/// The result is validated again. Throws Error where the schedule evicts already, posts its
+/// messages, runs forwards jointly or has no backward.
+ValidSchedule with_offload(ValidSchedule schedule, const OffloadPlan& plan);
 
 }  // namespace bubblescope

@@ -14,6 +14,8 @@ std::string_view code(OpKind kind) {
     case OpKind::kRecvForward: return "RECV_F";
     case OpKind::kSendBackward: return "SEND_B";
     case OpKind::kRecvBackward: return "RECV_B";
+    case OpKind::kWaitSendForward: return "WAIT_SEND_F";
+    case OpKind::kWaitSendBackward: return "WAIT_SEND_B";
     case OpKind::kEvict: return "EVICT";
     case OpKind::kLoad: return "LOAD";
     case OpKind::kUnshard: return "UNSHARD";
@@ -21,6 +23,7 @@ std::string_view code(OpKind kind) {
     case OpKind::kReduceGrad: return "REDUCE_GRAD";
     case OpKind::kNorm: return "NORM";
     case OpKind::kOptimizer: return "OPT";
+    case OpKind::kWaitReduceGrad: return "WAIT_REDUCE_GRAD";
     case OpKind::kIdle: return "";
   }
   return "?";

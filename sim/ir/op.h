@@ -8,28 +8,32 @@
 
 namespace bubblescope {
 
-/// What an op does. The first five compute; the next four move messages, and two more activations;
-/// then come those of a whole stage or rank, and the empty cell of the grids that frameworks write.
+/// What an op does. The first five compute; the next four move messages, two wait for what was
+/// sent, and two move activations; then come those of a whole stage or rank, and the empty cell of
+/// the grids that frameworks write.
 enum class OpKind : std::uint8_t {
-  kForward,       ///< F
-  kBackward,      ///< B: the full backward, input and weight gradient in one
-  kInputGrad,     ///< I: the gradient that the previous stage waits for
-  kWeightGrad,    ///< W: the gradient that only this stage's optimizer needs
-  kRecompute,     ///< R: the forward again, from the saved input
-  kSendForward,   ///< SEND_F: an activation leaves for the next stage
-  kRecvForward,   ///< RECV_F: an activation arrives from the previous stage
-  kSendBackward,  ///< SEND_B: a gradient leaves for the previous stage
-  kRecvBackward,  ///< RECV_B: a gradient arrives from the next stage
-  kEvict,         ///< EVICT: kept activations leave for another memory
-  kLoad,          ///< LOAD: they come back
-  kUnshard,       ///< UNSHARD: gather the stage's parameters (no micro-batch)
-  kReshard,       ///< RESHARD: drop the gathered parameters (no micro-batch)
-  kReduceGrad,    ///< REDUCE_GRAD: reduce the stage's gradients (no micro-batch)
-  kNorm,          ///< NORM: sum the gradient norm over ranks, of which this is a stage
-  kOptimizer,     ///< OPT: update the stage's weights (no micro-batch)
-  kIdle,          ///< an empty cell of a written grid
+  kForward,           ///< F
+  kBackward,          ///< B: the full backward, input and weight gradient in one
+  kInputGrad,         ///< I: the gradient that the previous stage waits for
+  kWeightGrad,        ///< W: the gradient that only this stage's optimizer needs
+  kRecompute,         ///< R: the forward again, from the saved input
+  kSendForward,       ///< SEND_F: an activation leaves for the next stage
+  kRecvForward,       ///< RECV_F: an activation arrives from the previous stage
+  kSendBackward,      ///< SEND_B: a gradient leaves for the previous stage
+  kRecvBackward,      ///< RECV_B: a gradient arrives from the next stage
+  kWaitSendForward,   ///< WAIT_SEND_F: the rank goes on when its SEND_F is done
+  kWaitSendBackward,  ///< WAIT_SEND_B: the same for its SEND_B
+  kEvict,             ///< EVICT: kept activations leave for another memory
+  kLoad,              ///< LOAD: they come back
+  kUnshard,           ///< UNSHARD: gather the stage's parameters (no micro-batch)
+  kReshard,           ///< RESHARD: drop the gathered parameters (no micro-batch)
+  kReduceGrad,        ///< REDUCE_GRAD: reduce the stage's gradients (no micro-batch)
+  kNorm,              ///< NORM: sum the gradient norm over ranks, of which this is a stage
+  kOptimizer,         ///< OPT: update the stage's weights (no micro-batch)
+  kWaitReduceGrad,    ///< WAIT_REDUCE_GRAD: the rank goes on when its REDUCE_GRAD is done
+  kIdle,              ///< an empty cell of a written grid
 };
-inline constexpr int kOpKinds = 17;
+inline constexpr int kOpKinds = 20;
 inline constexpr int kComputeKinds = 5;
 
 /// Whether an op runs alone or as half of an overlapped forward-backward pair.
@@ -65,6 +69,10 @@ inline bool is_recv(OpKind kind) {
   return kind == OpKind::kRecvForward || kind == OpKind::kRecvBackward;
 }
 inline bool is_message(OpKind kind) { return is_send(kind) || is_recv(kind); }
+/// True for the ops at which a rank waits until a SEND of its own is done.
+inline bool is_send_wait(OpKind kind) {
+  return kind == OpKind::kWaitSendForward || kind == OpKind::kWaitSendBackward;
+}
 /// True for what a rank does together with others, beside its compute ops.
 inline bool is_collective(OpKind kind) { return kind >= OpKind::kUnshard && kind <= OpKind::kNorm; }
 /// True for copies of activations from and to a rank's memory.

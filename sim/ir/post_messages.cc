@@ -116,9 +116,9 @@ class Posting {
 
 }  // namespace
 
-std::vector<RankOrder> post_messages(const Schedule& schedule) {
-  if (posts_messages(schedule)) return schedule.posted;
-  return Posting(schedule, schedule.posted.empty() ? schedule.order : schedule.posted).run();
+std::vector<RankOrder> post_messages(const ValidSchedule& schedule) {
+  if (posts_messages(schedule)) return schedule->posted;
+  return Posting(schedule, schedule->posted.empty() ? schedule->order : schedule->posted).run();
 }
 
 }  // namespace bubblescope

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -18,6 +18,6 @@ namespace bubblescope {
 ///
 /// The ops must be sound (validate_ops). Throws Error, with where every rank stands, for orders
 /// that wait for each other.
-std::vector<RankOrder> post_messages(const Schedule& schedule);
+std::vector<RankOrder> post_messages(const ValidSchedule& schedule);
 
 }  // namespace bubblescope

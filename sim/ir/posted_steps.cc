@@ -37,6 +37,8 @@ class StepSearch {
       if (is_compute(op.kind))
         steps.push_back({op, find_compute(rank, op)});
       else if (is_message(op.kind))
+        steps.push_back({op, find_posted_end(rank, op)});
+      else if (is_send_wait(op.kind))
         steps.push_back({op, find_message(rank, op)});
     }
     return steps;
@@ -61,13 +63,18 @@ class StepSearch {
     return id;
   }
 
-  InstructionId find_message(std::int32_t rank, const Op& op) {
+  InstructionId find_posted_end(std::int32_t rank, const Op& op) {
+    const InstructionId id = find_message(rank, op);
+    ++posted_ends_[id];
+    return id;
+  }
+
+  InstructionId find_message(std::int32_t rank, const Op& op) const {
     const std::optional<Made> made = carried_by(schedule_, op);
     const InstructionId id = made ? message_[index_(*made)] : kNoInstruction;
     if (id == kNoInstruction)
       throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
                                        ", but no such message is needed; remove it");
-    ++posted_ends_[id];
     return id;
   }
 
@@ -88,7 +95,7 @@ Instruction end_of_message(const PostedStep& step, const Program& dataflow, std:
   return {step.op, lane, message.peer, message.rank, role};
 }
 
-std::vector<PostedSteps> find_steps(const Schedule& schedule, const Program& dataflow,
+std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program& dataflow,
                                     const std::vector<RankOrder>& posted) {
   StepSearch search(schedule, dataflow);
   std::vector<PostedSteps> steps;

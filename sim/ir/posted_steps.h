@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "sim/ir/program.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
 /// One entry of a posted list.
 struct PostedStep {
-  Op op;                 ///< as posted: a compute op, a SEND or a RECV
-  InstructionId id = 0;  ///< the compute op, or the message that is sent or received
+  Op op;                 ///< as posted: a compute op, a SEND, a RECV or a WAIT_SEND
+  InstructionId id = 0;  ///< the compute op, or the message that is sent, received or awaited
 };
 
 /// The steps of one rank, in posted order.
@@ -20,9 +21,9 @@ using PostedSteps = std::vector<PostedStep>;
 Instruction end_of_message(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
                            Role role);
 
-/// Finds every posted op, [rank]. Cells that neither compute nor send nor receive are left out.
+/// Finds every posted op, [rank]. Other cells are left out.
 /// Throws Error for an op or a message that the Program lacks, or that was not posted at both ends.
-std::vector<PostedSteps> find_steps(const Schedule& schedule, const Program& dataflow,
+std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program& dataflow,
                                     const std::vector<RankOrder>& posted);
 
 }  // namespace bubblescope

@@ -38,22 +38,49 @@ class QueueLowering {
  private:
   void add_queue(std::int32_t rank, const PostedSteps& steps) {
     const std::uint32_t lane = draft_.add_lane({rank, "communication"});
+    waited_by_post_.clear();
+    waited_by_compute_.clear();
     for (const PostedStep& step : steps) {
       if (is_send(step.op.kind))
         add_send(step, lane);
       else if (is_recv(step.op.kind))
         add_receive(step, lane);
+      else if (is_send_wait(step.op.kind))
+        add_send_wait(step);
+      else
+        pass_compute(step.id);
     }
+  }
+
+  /// The rank stands still until its send is done: whatever comes next waits, in both its lanes. A
+  /// send that found a slot is done at once, one without slots when its message is there.
+  void add_send_wait(const PostedStep& step) {
+    const InstructionId done = slots_ == 0 ? step.id : send_post_[step.id];
+    waited_by_post_.push_back(done);
+    waited_by_compute_.push_back(done);
+  }
+
+  void pass_compute(InstructionId id) {
+    for (const InstructionId done : waited_by_compute_) draft_.add_dependency(id, done);
+    waited_by_compute_.clear();
+  }
+
+  /// Where a post was just added.
+  void wait_for_sends() {
+    for (const InstructionId done : waited_by_post_) draft_.wait_for(done);
+    waited_by_post_.clear();
   }
 
   void add_send(const PostedStep& step, std::uint32_t lane) {
     send_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
+    wait_for_sends();
     for (const InstructionId maker : dataflow_.dependencies_of(step.id)) draft_.wait_for(maker);
     channel_of(step.id).sends.push_back(step.id);
   }
 
   void add_receive(const PostedStep& step, std::uint32_t lane) {
     receive_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
+    wait_for_sends();
     receive_wait_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kWait));
     draft_.wait_for(step.id);
     std::vector<InstructionId>& receives = channel_of(step.id).receives;
@@ -90,10 +117,12 @@ class QueueLowering {
 
   const Program& dataflow_;
   Slots slots_;
-  std::vector<InstructionId> send_post_;       ///< by message
-  std::vector<InstructionId> receive_post_;    ///< by message
-  std::vector<InstructionId> receive_wait_;    ///< by message
-  std::vector<std::size_t> place_of_receive_;  ///< by message, within its channel
+  std::vector<InstructionId> send_post_;          ///< by message
+  std::vector<InstructionId> receive_post_;       ///< by message
+  std::vector<InstructionId> receive_wait_;       ///< by message
+  std::vector<std::size_t> place_of_receive_;     ///< by message, within its channel
+  std::vector<InstructionId> waited_by_post_;     ///< for which the rank's next post waits
+  std::vector<InstructionId> waited_by_compute_;  ///< for which its next compute op waits
   std::map<std::pair<std::int32_t, std::int32_t>, Channel> channels_;  ///< by source, destination
   ProgramDraft draft_;
 };

@@ -72,12 +72,13 @@ std::optional<Recompute> find_recompute(std::string_view word) {
   return std::nullopt;
 }
 
-Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stage) {
-  std::vector<Recompute> policies = spread_over_stages(schedule, of_stage);
+ValidSchedule with_recompute(ValidSchedule given, const std::vector<Recompute>& of_stage) {
+  std::vector<Recompute> policies = spread_over_stages(given, of_stage);
   if (std::all_of(policies.begin(), policies.end(),
                   [](Recompute policy) { return policy == Recompute::kNone; }))
-    return schedule;
-  expect_backwards_alone(schedule);
+    return given;
+  expect_backwards_alone(given);
+  Schedule schedule = std::move(given).take();
   schedule.recompute_of_stage = std::move(policies);
   for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
     Inserted made = insert(schedule, schedule.order[rank]);
@@ -91,7 +92,7 @@ Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stag
     schedule.weights[rank] = std::move(uses);
   }
   for (RankOrder& list : schedule.posted) list = insert(schedule, list).ops;
-  return schedule;
+  return require_valid(std::move(schedule));
 }
 
 bool recomputes(const Schedule& schedule, std::int32_t stage) {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 
 namespace bubblescope {
 
@@ -18,9 +18,9 @@ std::optional<Recompute> find_recompute(std::string_view word);
 ///   0F0 0F1 0R0 0B0 0F2 0R1 0B1 0R2 0B2
 /// `of_stage` has an entry per stage, or one per stage of a pipeline, whose replicas then do the
 /// same, or a single one for all.
-/// Throws Error where the entries do not fit, and where the schedule recomputes already or has no
-/// backward.
-Schedule with_recompute(Schedule schedule, const std::vector<Recompute>& of_stage);
+/// The result is validated again. Throws Error where the entries do not fit, and where the schedule
+/// recomputes already or has no backward.
+ValidSchedule with_recompute(ValidSchedule schedule, const std::vector<Recompute>& of_stage);
 
 /// Whether the schedule has an R of the stage.
 bool recomputes(const Schedule& schedule, std::int32_t stage);

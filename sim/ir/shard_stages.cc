@@ -19,9 +19,10 @@ bool contains(const Stages& stages, std::int32_t stage) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
 }
 
-/// The order in which Python walks through a small set of small numbers: PyTorch keeps one of what
-/// is gathered, and drops in that order.
-void sort_like_a_set(Stages& stages) {
+/// The order in which Python walks through a small set of small numbers: until 2.14 PyTorch keeps
+/// one of what is gathered, and drops in that order; then in that of gathering, as it stands here.
+void sort_as_dropped(Stages& stages, PytorchRelease release) {
+  if (release != PytorchRelease::k2_6) return;
   std::sort(stages.begin(), stages.end(), [](std::int32_t left, std::int32_t right) {
     return std::pair(left % 8, left) < std::pair(right % 8, right);
   });
@@ -57,7 +58,7 @@ bool repeats(const RankOrder& ops, std::size_t at) {
 
 }  // namespace
 
-RankOrder add_unshards(const RankOrder& order) {
+RankOrder add_unshards(const RankOrder& order, PytorchRelease release) {
   const std::vector<std::size_t> stages_left = count_stages_left(order);
   RankOrder cells;
   Stages gathered;
@@ -65,7 +66,7 @@ RankOrder add_unshards(const RankOrder& order) {
     const bool needs = is_compute(order[at].kind) && order[at].pairing != Pairing::kSecond;
     if (needs && !repeats(order, at)) {
       const Stages next = next_stages(order, at, std::min(kGatheredStages, stages_left[at]));
-      sort_like_a_set(gathered);
+      sort_as_dropped(gathered, release);
       for (const std::int32_t stage : gathered)
         if (!contains(next, stage)) cells.push_back(cell_of(OpKind::kReshard, stage));
       std::erase_if(gathered, [&](std::int32_t stage) { return !contains(next, stage); });
@@ -77,7 +78,7 @@ RankOrder add_unshards(const RankOrder& order) {
     }
     cells.push_back(order[at]);
   }
-  sort_like_a_set(gathered);
+  sort_as_dropped(gathered, release);
   for (const std::int32_t stage : gathered) cells.push_back(cell_of(OpKind::kReshard, stage));
   return cells;
 }
@@ -97,12 +98,18 @@ RankOrder add_reductions(const RankOrder& order) {
   return cells;
 }
 
-Schedule shard_stages(Schedule schedule) {
+bool reduces_by_rank(const Schedule& schedule) {
+  return schedule.pipelines == 1 && schedule.weights.empty();
+}
+
+ValidSchedule shard_stages(ValidSchedule given, PytorchRelease release) {
+  Schedule schedule = std::move(given).take();
   schedule.posted.clear();
-  for (const RankOrder& order : schedule.order) schedule.posted.push_back(add_unshards(order));
-  if (schedule.pipelines > 1 || !schedule.weights.empty()) return schedule;
-  for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
-  return schedule;
+  for (const RankOrder& order : schedule.order)
+    schedule.posted.push_back(add_unshards(order, release));
+  if (reduces_by_rank(schedule))
+    for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
+  return require_valid(std::move(schedule));
 }
 
 }  // namespace bubblescope

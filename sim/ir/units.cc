@@ -1,6 +1,7 @@
 // Exact decimal parsing: no floating point between what is typed and what is computed.
 #include "sim/ir/units.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <optional>
@@ -12,15 +13,19 @@ namespace bubblescope {
 
 namespace {
 
-constexpr int kMaxDigits = 17;
+constexpr int kMaxDigits = 26;
+constexpr int kMaxExponent = 999;  // beyond it a number is too large, or 0, anyway
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;
+constexpr Millionths kMaxMillionths = Millionths{1} << 52;
 constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'000;
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
+__extension__ using Wide = unsigned __int128;  // 26 digits times 2^40 need 127 bits
+
 /// digits * 10^exponent.
 struct Decimal {
-  std::int64_t digits = 0;
+  Wide digits = 0;
   int exponent = 0;
 };
 
@@ -45,8 +50,10 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
       --decimal.exponent;
       if (decimal.digits > 0) ++count;
     }
-    if (zeros > 0 || count >= kMaxDigits) return {};
-    decimal.digits = decimal.digits * 10 + (text[at] - '0');
+    if (zeros > 0 || count >= kMaxDigits)
+      throw Error("'" + std::string(text) + "' has more than " + std::to_string(kMaxDigits) +
+                  " digits; write fewer");
+    decimal.digits = decimal.digits * 10 + static_cast<Wide>(text[at] - '0');
     if (fraction) --decimal.exponent;
     if (decimal.digits > 0) ++count;
   }
@@ -57,8 +64,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
     if (digit >= text.size() || !is_digit(text[digit])) return {};
     int exponent = 0;
     for (; digit < text.size() && is_digit(text[digit]); ++digit) {
-      exponent = exponent * 10 + (text[digit] - '0');
-      if (exponent > 99) return {};
+      exponent = std::min(kMaxExponent, exponent * 10 + (text[digit] - '0'));
     }
     decimal.exponent += minus ? -exponent : exponent;
     at = digit;
@@ -67,12 +73,10 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return decimal;
 }
 
-__extension__ using Wide = unsigned __int128;  // 17 digits times 2^40 need 97 bits
-
 /// digits * 10^exponent * unit, rounded to the nearest integer; empty where it exceeds `limit`.
 std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit, std::int64_t unit = 1) {
   const auto most = static_cast<Wide>(limit);
-  Wide value = static_cast<Wide>(decimal.digits) * static_cast<Wide>(unit);
+  Wide value = decimal.digits * static_cast<Wide>(unit);
   for (; decimal.exponent > 0 && value != 0; --decimal.exponent) {
     if (value > most / 10) return {};
     value *= 10;
@@ -138,8 +142,9 @@ Millionths parse_millionths(std::string_view text) {
   std::optional<Decimal> decimal = take_decimal(rest);
   if (decimal && rest.empty()) {
     decimal->exponent += 6;
-    if (const auto value = to_integer(*decimal, std::int64_t{1} << 52))
-      return minus ? -*value : *value;
+    if (const auto value = to_integer(*decimal, kMaxMillionths)) return minus ? -*value : *value;
+    throw Error("'" + std::string(text) + "' is too large; " +
+                std::to_string(kMaxMillionths / kWhole) + " is the limit");
   }
   throw Error("'" + std::string(text) + "' is no amount; write a plain number, such as 2 or -0.5");
 }

@@ -91,14 +91,47 @@ class OpChecks {
              "the recomputation names " + std::to_string(policies) + " stage(s) of " +
                  std::to_string(schedule_.stages()) + "; name each, or none");
     check_keepers(rows);
+    if (problems_.empty()) check_size();
+    if (has_replica_counts()) check_stages(rows);
+    return problems_.empty();
+  }
+
+  /// The checks keep a table of all that the shape asks for; a few ops must not ask for millions.
+  void check_size() {
+    constexpr std::int64_t kAlwaysFine = 4096;
+    constexpr std::int64_t kPerOp = 64;
+    const std::int64_t most = kAlwaysFine + kPerOp * schedule_.op_count();
+    const std::int64_t microbatches = schedule_.shape.microbatches;
+    const std::int64_t rows = schedule_.stages_per_pipeline() * microbatches;
+    if (rows > most || rows * schedule_.shape.slices > most)
+      report({}, {},
+             "the shape asks for " + std::to_string(schedule_.stages()) + " stage(s) x " +
+                 std::to_string(microbatches) + " micro-batch(es) x " +
+                 std::to_string(schedule_.shape.slices) + " slice(s), but there are only " +
+                 std::to_string(schedule_.op_count()) + " ops; correct one of them");
+  }
+
+  bool has_replica_counts() {
+    const std::size_t counts = schedule_.replicas_of_stage.size();
+    if (counts == 0 || counts == schedule_.rank_of_stage.size()) return true;
+    report({}, {},
+           "the replicas name " + std::to_string(counts) + " stage(s) of " +
+               std::to_string(schedule_.stages()) + "; name each, or none");
+    return false;
+  }
+
+  void check_stages(std::int32_t ranks) {
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage) {
       const std::int32_t rank = schedule_.rank_of_stage[stage];
-      if (rank < 0 || rank + schedule_.replicas(stage) > rows)
+      if (rank < 0 || rank >= ranks || schedule_.replicas(stage) > ranks - rank)
         report({}, {},
                "stage " + std::to_string(stage) + " has no rank: its placement says " +
-                   std::to_string(rank) + ", ranks are " + range_text(rows));
+                   std::to_string(rank) + ", ranks are " + range_text(ranks));
+      else if (schedule_.replicas(stage) < 1)
+        report({}, {},
+               "stage " + std::to_string(stage) + " has " +
+                   std::to_string(schedule_.replicas(stage)) + " replicas; it needs at least 1");
     }
-    return problems_.empty();
   }
 
   void check_keepers(std::int32_t ranks) {
@@ -313,9 +346,9 @@ Problems validate_ops(const Schedule& schedule) {
   return problems;
 }
 
-Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
+Problem deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock) {
   const Wait& wait = deadlock.front();
-  const RankOrder& ops = schedule.order[wait.rank];
+  const RankOrder& ops = schedule->order[wait.rank];
   const auto at = std::find_if(ops.begin(), ops.end(), [&](Op op) {
     return op.kind == wait.op.kind && op.stage == wait.op.stage &&
            op.microbatch == wait.op.microbatch && op.slice == wait.op.slice;
@@ -325,16 +358,18 @@ Problem deadlock_problem(const Schedule& schedule, const Deadlock& deadlock) {
   return problem;
 }
 
-Problems validate(const Schedule& schedule) {
-  Problems problems = validate_ops(schedule);
-  if (!problems.empty()) return problems;
-  problems = validate_collectives(schedule);
-  for (Problem& problem : validate_messages(schedule)) problems.push_back(std::move(problem));
+std::optional<Problem> find_deadlock(const ValidSchedule& schedule) {
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    problems.push_back(deadlock_problem(schedule, *deadlock));
-  sort_by_place(problems);
-  return problems;
+    return deadlock_problem(schedule, *deadlock);
+  return std::nullopt;
+}
+
+Problems validate(const Schedule& schedule) {
+  const std::variant<ValidSchedule, InvalidSchedule> proven = validate_schedule(schedule);
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&proven)) return invalid->problems;
+  if (const auto deadlock = find_deadlock(std::get<ValidSchedule>(proven))) return {*deadlock};
+  return {};
 }
 
 }  // namespace bubblescope

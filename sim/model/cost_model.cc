@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 
 namespace bubblescope {
 
@@ -42,6 +43,9 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
                                                   : message_duration(costs, instruction, ranks);
     case OpKind::kOptimizer: return update.optimizer;
     case OpKind::kReshard:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
+    case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return 0;
   }
   return 0;
@@ -59,27 +63,10 @@ void expect_links(const Program& program, const CostModel& costs) {
               std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
 
-/// Durations are added up by whoever reads them: the sum must be a time. One of them may be too
-/// long by itself, and two together too long for 64 bits.
-class Sum {
- public:
-  void add(Nanos duration) {
-    sum_ += duration;
-    least_ = std::min(least_, duration);
-  }
-  void expect_time() const {
-    constexpr Nanos kLongest = Nanos{1} << 60;  // 36 years
-    if (least_ < 0) throw Error("an overlapped pair is shorter than its forward; make it longer");
-    if (sum_ > kLongest)
-      throw Error("all ops together take longer than 36 years; ask for shorter times or fewer ops");
-  }
-
- private:
-  __extension__ typedef __int128 Wide;
-
-  Wide sum_ = 0;
-  Nanos least_ = 0;
-};
+/// What a stage that several ranks share takes, counted as if one ran it all.
+Nanos of_all(std::int64_t shares, Nanos cost) {
+  return multiply(cost, shares, "a stage that ranks share");
+}
 
 }  // namespace
 
@@ -98,20 +85,20 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
       const std::int64_t part = (chunk_of[stage] % chunks) * slices + slice % slices;
       const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
       StageCost& part_cost = model.stages.emplace_back();
-      part_cost.forward = part_of(shares * cost.forward, parts, part);
-      part_cost.backward = part_of(shares * cost.full_backward(), parts, part);
-      part_cost.input_grad = part_of(shares * cost.input_grad, parts, part);
-      part_cost.weight_grad = part_of(shares * cost.weight_grad, parts, part);
+      part_cost.forward = part_of(of_all(shares, cost.forward), parts, part);
+      part_cost.backward = part_of(of_all(shares, cost.full_backward()), parts, part);
+      part_cost.input_grad = part_of(of_all(shares, cost.input_grad), parts, part);
+      part_cost.weight_grad = part_of(of_all(shares, cost.weight_grad), parts, part);
       part_cost.recompute =
-          part_of(shares * cost.recompute_of(schedule.recompute(stage)), parts, part);
-      part_cost.evict = part_of(shares * cost.copy, parts, part);
+          part_of(of_all(shares, cost.recompute_of(schedule.recompute(stage))), parts, part);
+      part_cost.evict = part_of(of_all(shares, cost.copy), parts, part);
       part_cost.load = part_cost.evict;
     }
   model.norm = cost.norm;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
     const auto part = [&](Nanos share) {
-      return part_of(shares * share, chunks, chunk_of[stage] % chunks);
+      return part_of(of_all(shares, share), chunks, chunk_of[stage] % chunks);
     };
     const auto& [optimizer, reduce_grad, unshard] = cost.update;
     model.updates.push_back({part(optimizer), part(reduce_grad), part(unshard)});
@@ -156,7 +143,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   expect_links(program, costs);
   const PriceList price_of(costs, program.ranks);
   const auto stages = static_cast<std::int64_t>(costs.stages.size()) / costs.slices;
-  Sum sum;
+  DurationSum sum;
   std::vector<Nanos> durations(program.instructions.size());
   Nanos* next = durations.data();
   std::vector<Nanos> forward_of_pair(program.ranks, 0);
@@ -174,7 +161,9 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     sum.add(duration);
     *next++ = duration;
   }
-  sum.expect_time();
+  if (sum.least() < 0)
+    throw Error("an overlapped pair is shorter than its forward; make it longer");
+  sum.expect_in_range();
   return durations;
 }
 

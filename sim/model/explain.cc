@@ -26,10 +26,13 @@ std::string link_text(const Link& link) {
 
 std::string parallel_text(const Parallelism& parallel) {
   return "tp " + std::to_string(parallel.tensor) + ", cp " + std::to_string(parallel.context) +
-         ", ep " + std::to_string(parallel.expert) + ", dp " + std::to_string(parallel.data) +
-         ", micro-batch size " + std::to_string(parallel.micro_batch_size) + ", " +
-         std::to_string(parallel.sequence) + " tokens, recompute " +
-         std::string(name(parallel.recompute)) + ", ZeRO stage " +
+         ", ep " + std::to_string(parallel.expert) +
+         (parallel.expert > 1 && parallel.expert_split() != parallel.tensor
+              ? ", etp " + std::to_string(parallel.expert_split())
+              : "") +
+         ", dp " + std::to_string(parallel.data) + ", micro-batch size " +
+         std::to_string(parallel.micro_batch_size) + ", " + std::to_string(parallel.sequence) +
+         " tokens, recompute " + std::string(name(parallel.recompute)) + ", ZeRO stage " +
          std::to_string(parallel.zero_stage);
 }
 
@@ -41,7 +44,8 @@ std::string prediction_text(const Transformer& model) {
 }
 
 std::string gradients_text(const ModelOnDevices& on) {
-  std::string text = "gradients: reduced in 32 bits ";
+  std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
+                                                               : "gradients: reduced in 16 bits ";
   text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's W; "
                                       : "while the last micro-batch's backward runs; ";
   text += "the rest, at least a sixteenth, is waited for; ";
@@ -51,6 +55,16 @@ std::string gradients_text(const ModelOnDevices& on) {
   const double more = on.assumptions.accumulation_bytes;
   if (more > 0) text += " and by moving " + number(more) + " bytes per weight more";
   return text;
+}
+
+std::string states_text(const ModelOnDevices& on) {
+  const Gradients gradients = on.parallel.gradients;
+  return "states: 2 bytes of weight, " + std::string(gradients == Gradients::kFp32 ? "4" : "2") +
+         " of gradient, " + (gradients == Gradients::kLean ? "10" : "12") +
+         " of Adam per parameter (arXiv 1910.02054, section 3); 2 GiB for the driver and the "
+         "libraries (assumed); " +
+         gibibytes(on.kept_free) + " of the " + gibibytes(on.gpu.memory) +
+         " that a device has for a program reserved";
 }
 
 }  // namespace
@@ -95,16 +109,12 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
           " % is waited for, of the context ranks " + number(100 * assumed.context_exposed) +
           " %, of the experts " + number(100 * assumed.expert_exposed) +
-          " %; what is hidden takes " + number(100 * assumed.collective_sms) +
+          (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
+          "; what is hidden takes " + number(100 * assumed.collective_sms) +
           " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
-      std::string("states: 2 bytes of weight, 4 of gradient, 12 of Adam per parameter "
-                  "(arXiv 1910.02054, section 3); ") +
-          "2 GiB for the driver and the libraries (assumed)" +
-          (on.kept_free > 0 ? "; " + gibibytes(on.kept_free) + " of a device's " +
-                                  gibibytes(gpu.memory) + " kept free"
-                            : ""),
+      states_text(on),
       std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
           (on.parallel.flash_attention ? ", no scores (flash attention)" : "") +
           (on.parallel.sequence_parallel ? ", split over the tensor ranks throughout" : ""),

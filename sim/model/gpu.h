@@ -1,10 +1,12 @@
 // Devices and the links between them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "sim/ir/range.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 
@@ -16,14 +18,14 @@ struct Link {
   double bytes_per_second = 1;
 
   Nanos time(double bytes) const {
-    return latency + static_cast<Nanos>(bytes / bytes_per_second * 1e9);
+    return latency + round_nanos(std::floor(bytes / bytes_per_second * 1e9), "a message");
   }
 };
 
 struct Gpu {
   double peak_flops = 1;       ///< dense, 16-bit, per second, as the maker states it
   double reachable_flops = 1;  ///< the best that large matrix products were measured to reach
-  Bytes memory = 0;
+  Bytes memory = 0;            ///< what a program gets of it
   double memory_bytes_per_second = 1;  ///< as the maker states it
   std::int32_t per_node = 8;
   Link inside;   ///< between two of a node, one way, as measured where the source says so

@@ -82,19 +82,24 @@ class LayerClock {
     return share * on_.assumptions.forward_kernels * static_cast<double>(on_.assumptions.launch);
   }
 
-  /// Two collectives around attention and network, in F and again in I.
-  double tensor_collectives() const {
+  /// Two collectives around attention and network, in F and again in I; one where every expert is
+  /// whole on its rank, which then works on its own part of the sequence.
+  double tensor_collectives(bool around_network) const {
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
-    const Link& link = group_link(on_.gpu, on_.parallel.tensor, 1);
-    return waited(2 * all_reduce_time(bytes, on_.parallel.tensor, link),
+    const Link link = group_link(on_.gpu, on_.parallel.tensor, 1);
+    return waited((around_network ? 2 : 1) * all_reduce_time(bytes, on_.parallel.tensor, link),
                   on_.assumptions.tensor_exposed);
+  }
+
+  double expert_collectives() const {
+    return waited(static_cast<Nanos>(expert_exchange()), on_.assumptions.expert_exposed);
   }
 
   /// With sequence parallelism inputs are kept in parts, and gathered again in I, beside a product.
   double regathered() const {
     if (!on_.parallel.sequence_parallel) return 0;
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
-    const Link& link = group_link(on_.gpu, on_.parallel.tensor, 1);
+    const Link link = group_link(on_.gpu, on_.parallel.tensor, 1);
     return waited(2 * all_gather_time(bytes, on_.parallel.tensor, link), 0);
   }
 
@@ -103,18 +108,18 @@ class LayerClock {
     const Parallelism& parallel = on_.parallel;
     const double width = 2 * static_cast<double>(on_.model.key_value_heads * on_.model.head_size);
     const double bytes = 2 * per_tensor_rank(width) * tokens() * parallel.context;
-    const Link& link = group_link(on_.gpu, parallel.context, parallel.tensor);
+    const Link link = group_link(on_.gpu, parallel.context, parallel.tensor);
     return waited(all_gather_time(bytes, parallel.context, link), on_.assumptions.context_exposed);
   }
 
-  /// Tokens to their experts and back.
-  double expert_collectives() const {
+  /// Tokens to their experts and back, before any of it is hidden.
+  double expert_exchange() const {
     const Parallelism& parallel = on_.parallel;
     const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden) *
                          static_cast<double>(on_.model.experts->per_token);
-    const Link& link = group_link(on_.gpu, parallel.expert, parallel.tensor);
-    return waited(2 * all_to_all_time(bytes, parallel.expert, link),
-                  on_.assumptions.expert_exposed);
+    if (parallel.expert <= 1) return 0;
+    return static_cast<double>(
+        2 * exchange_time(on_.gpu, bytes, parallel.expert, parallel.expert_split()));
   }
 
  private:
@@ -153,12 +158,11 @@ double attention_products(const ModelOnDevices& on, const LayerClock& clock) {
          clock.product(rows, split(model.heads * latent.value_size), hidden);
 }
 
-/// The products of a feed-forward network, of its whole inner width, in F.
+/// The products of a feed-forward network, of an inner width, in F.
 double network_products(const ModelOnDevices& on, const LayerClock& clock, double rows,
-                        std::int64_t inner) {
-  if (inner == 0) return 0;
+                        double width) {
+  if (width == 0) return 0;
   const auto hidden = static_cast<double>(on.model.hidden);
-  const double width = clock.per_tensor_rank(static_cast<double>(inner));
   return clock.product(rows, hidden, (on.model.gated ? 2 : 1) * width) +
          clock.product(rows, width, hidden);
 }
@@ -166,16 +170,23 @@ double network_products(const ModelOnDevices& on, const LayerClock& clock, doubl
 /// All products of a layer in F.
 double products_of(const ModelOnDevices& on, const LayerClock& clock, std::int64_t layer) {
   const double attention = attention_products(on, clock);
+  const auto split = [&](std::int64_t width) {
+    return clock.per_tensor_rank(static_cast<double>(width));
+  };
   if (!has_experts(on.model, layer))
-    return attention + network_products(on, clock, clock.tokens(), on.model.feed_forward);
+    return attention + network_products(on, clock, clock.tokens(), split(on.model.feed_forward));
   const Experts& experts = *on.model.experts;
   const double local = static_cast<double>(experts.count) / on.parallel.expert;
-  const double rows = clock.tokens() * static_cast<double>(experts.per_token) / local;
+  const double parts = on.parallel.expert_split();
+  // Of the tokens of a tensor group, each of its ranks sends a part to the experts.
+  const double rows = clock.per_tensor_rank(clock.tokens() * parts) *
+                      static_cast<double>(experts.per_token) / local;
   return attention +
-         network_products(on, clock, clock.tokens(), experts.shared * experts.feed_forward) +
+         network_products(on, clock, clock.tokens(), split(experts.shared * experts.feed_forward)) +
          clock.product(clock.tokens(), static_cast<double>(on.model.hidden),
                        static_cast<double>(experts.count)) +
-         local * network_products(on, clock, rows, experts.feed_forward);
+         local *
+             network_products(on, clock, rows, static_cast<double>(experts.feed_forward) / parts);
 }
 
 double inner_width(const Transformer& model, std::int64_t layer) {
@@ -232,8 +243,20 @@ NumbersMoved moved_backward(const Transformer& model, std::int64_t layer) {
 
 }  // namespace
 
-const Link& group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
-  return std::int64_t{ranks} * stride <= gpu.per_node ? gpu.inside : gpu.outside;
+Link group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
+  if (std::int64_t{ranks} * stride <= gpu.per_node) return gpu.inside;
+  const double members = std::max(1, gpu.per_node / stride);
+  return {gpu.outside.latency, members == 1 ? gpu.outside.bytes_per_second
+                                            : std::min(gpu.inside.bytes_per_second,
+                                                       members * gpu.outside.bytes_per_second)};
+}
+
+Nanos exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride) {
+  const std::int32_t members = std::clamp(gpu.per_node / stride, 1, ranks);
+  if (members == ranks) return all_to_all_time(bytes, ranks, gpu.inside);
+  const double inside = bytes * (members - 1) / ranks;
+  const double outside = bytes * (ranks - members) / ranks;
+  return std::max(members > 1 ? gpu.inside.time(inside) : 0, gpu.outside.time(outside));
 }
 
 const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
@@ -243,13 +266,20 @@ const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t 
   return one_node ? on.gpu.inside : on.gpu.outside;
 }
 
+double exchange_waits(const ModelOnDevices& on, std::int64_t layer) {
+  return has_experts(on.model, layer) ? LayerClock(on).expert_collectives() : 0;
+}
+
 PhaseTimes layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const LayerClock clock(on);
   const double products = products_of(on, clock, layer);
   const double core = clock.core();
   const double scores = clock.scores(score_bytes_forward(on.model));
-  const double waits = clock.tensor_collectives() + clock.context_collectives() +
-                       (has_experts(on.model, layer) ? clock.expert_collectives() : 0);
+  const bool with_experts = has_experts(on.model, layer);
+  const bool around_network =
+      !with_experts || on.parallel.expert_split() > 1 || on.model.experts->shared > 0;
+  const double waits = clock.tensor_collectives(around_network) + clock.context_collectives() +
+                       (with_experts ? clock.expert_collectives() : 0);
   PhaseTimes times;
   times.forward = products + core + scores + clock.elementwise(moved_forward(on.model, layer)) +
                   clock.launches(1) + waits;
@@ -315,6 +345,20 @@ double model_flops_per_sample(const Transformer& model, std::int64_t sequence, b
   const double core =
       static_cast<double>(model.layers + more) * (causal ? 1 : 2) * length * length * width;
   return 3 * (2 * length * per_token + core);
+}
+
+ModelRates model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step) {
+  const Parallelism& parallel = on.parallel;
+  const double seconds = static_cast<double>(step) / 1e9;
+  const double samples =
+      static_cast<double>(shape.microbatches) * parallel.micro_batch_size * parallel.data;
+  ModelRates rates;
+  rates.devices =
+      static_cast<double>(parallel.tensor) * parallel.context * shape.ranks * parallel.data;
+  rates.tokens_per_second = samples * static_cast<double>(parallel.sequence) / seconds;
+  rates.mfu = model_flops_per_sample(on.model, parallel.sequence, on.assumptions.causal) * samples /
+              (seconds * rates.devices * on.gpu.peak_flops);
+  return rates;
 }
 
 }  // namespace bubblescope

@@ -42,6 +42,8 @@ struct CostAssumptions {
   /// Of the device's SMs, what a collective holds while it runs beside compute: 20 of an H800's 132
   /// (arXiv 2412.19437, section 3.5.1). Compute is so much slower meanwhile.
   double collective_sms = 20.0 / 132;
+  /// An overlapped pair's exchanges run beside each other's compute (--overlap fused).
+  bool pairs_hide_exchange = false;
   double slowdown = 1;  ///< of all compute: a calibration against a measured step
 };
 
@@ -66,11 +68,15 @@ struct ModelOnDevices {
   Parallelism parallel;
   CostAssumptions assumptions = {};
   std::string name;                       ///< "llama3-70b on h100"
+  std::string device = {};                ///< "h100", a preset's name, or a file
   std::vector<std::string> sources = {};  ///< where the model's and the device's numbers stand
   Bytes kept_free = 0;                    ///< of a device's memory, for what is not counted
 
   Bytes usable_memory() const { return gpu.memory - kept_free; }
 };
+
+/// What of a layer's F and of its I, each, is waited for the experts' all-to-all.
+double exchange_waits(const ModelOnDevices& on, std::int64_t layer);
 
 /// Layer 0..layers-1. Every weight costs 2 FLOPs per token in F, in I and in W; the core of
 /// attention has no weights, its backward is all in I; so is what is computed again.
@@ -86,8 +92,21 @@ double accumulation_time(const ModelOnDevices& on, double parameters);
 /// MFU counts.
 double model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal);
 
-/// The link between ranks of a group that starts at a device and steps by `stride` devices.
-const Link& group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
+/// How well devices are used that take so long for a step.
+struct ModelRates {
+  double devices = 1;
+  double tokens_per_second = 0;  ///< of all devices
+  double mfu = 0;                ///< model FLOPs utilisation, a fraction
+};
+ModelRates model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step);
+
+/// What a collective's ring gets per rank, in a group that starts at a device and steps by `stride`
+/// devices. Where the group leaves its node, the NICs of all its members in a node carry it
+/// together, as NCCL's rings do: one channel leaves the node through each.
+Link group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
+/// Each rank keeps 1/n of its bytes and sends the rest, pair by pair: to its node beside the
+/// others.
+Nanos exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride);
 /// The link between two ranks of a pipeline, whose devices stand as in model_step().
 const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 

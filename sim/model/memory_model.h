@@ -61,6 +61,7 @@ struct MemoryModel {
   std::vector<Bytes> checkpoint_bytes;
   std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer
   std::vector<std::int64_t> cap;    ///< [rank], in millionths of the unit; empty: none
+  std::vector<Bytes> cap_bytes;     ///< [rank], with what is static; empty: none
 };
 
 }  // namespace bubblescope

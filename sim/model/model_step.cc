@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
+#include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/stage_loads.h"
 
@@ -36,8 +37,17 @@ void expect_divisible(const ModelOnDevices& on) {
     throw Error(Fault::kProblem, "the model has no experts; leave --ep out");
   if (on.model.experts)
     refuse("--ep", parallel.expert, "the model's experts", on.model.experts->count);
-  refuse("--ep", parallel.expert, "--dp times --cp",
-         std::int64_t{parallel.data} * parallel.context);
+  const std::int64_t parts = parallel.expert_split();
+  if (parts == parallel.tensor) {
+    refuse("--ep", parallel.expert, "--dp times --cp",
+           std::int64_t{parallel.data} * parallel.context);
+    return;
+  }
+  refuse("--etp", parts, "the ranks of a stage: --tp times --cp times --dp",
+         parallel.ranks_of_stage());
+  refuse("--ep", parallel.expert,
+         "--tp times --cp times --dp over --etp " + std::to_string(parts) + ":",
+         parallel.ranks_of_stage() / parts);
 }
 
 void expect_layers(const ModelOnDevices& on, std::int32_t stages) {
@@ -104,7 +114,7 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
     const std::int32_t here = schedule.rank_of_stage[stage];
     const std::int32_t next = schedule.rank_of_stage[stage + 1];
     const auto waited = [&](Nanos message) {
-      return std::llround(exposed * static_cast<double>(message));
+      return round_nanos(exposed * static_cast<double>(message), "a message");
     };
     for (std::size_t slice = 0; slice < slices; ++slice) {
       costs.stages[static_cast<std::size_t>(stage) * slices + slice].forward +=
@@ -120,24 +130,35 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
 
 /// Buffers of a rank: two messages each way; a layer that is computed again; gathered weights.
 Bytes buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
-  Bytes buffers = ranks > 1 ? static_cast<Bytes>(4 * message_bytes(on, 1)) : 0;
+  Bytes buffers = ranks > 1 ? round_bytes(4 * message_bytes(on, 1), "a message") : 0;
   if (on.parallel.recompute == Recompute::kFull) {
     Parallelism whole = on.parallel;
     whole.recompute = Recompute::kNone;
     buffers += layer_memory(on.model, whole, on.model.layers - 1).forward;
   }
   if (on.parallel.zero_stage >= 3 && load.layers > 0)
-    buffers += static_cast<Bytes>(4 * load.parameters.all() / static_cast<double>(load.layers));
+    buffers += round_bytes(4 * load.parameters.all() / static_cast<double>(load.layers),
+                           "a layer's parameters");
   return buffers;
 }
 
 StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
   StageCost cost;
-  cost.forward = cost.recompute = std::llround(times.forward / slices);
-  cost.input_grad = std::llround(times.input_grad / slices);
-  cost.weight_grad = std::llround(times.weight_grad / slices);
+  cost.forward = cost.recompute = round_nanos(times.forward / slices, "the forward of a stage");
+  cost.input_grad = round_nanos(times.input_grad / slices, "the input gradient of a stage");
+  cost.weight_grad = round_nanos(times.weight_grad / slices, "the weight gradient of a stage");
   cost.backward = cost.input_grad + cost.weight_grad;
   return cost;
+}
+
+/// An overlapped pair, of which each half's all-to-all runs beside the other half's compute, which
+/// it slows down as any hidden collective does. The backward is taken to be of the same stage.
+Nanos pair_time(const StageCost& cost, const ModelOnDevices& on, double exchange) {
+  const bool again = on.parallel.recompute == Recompute::kFull;
+  const double waits = (again ? 3 : 2) * exchange;
+  const double both = static_cast<double>(cost.forward + cost.backward);
+  const double hidden = std::min(waits, both - waits) * (1 - on.assumptions.collective_sms);
+  return std::max<Nanos>(cost.forward, std::llround(both - hidden));
 }
 
 }  // namespace
@@ -171,9 +192,10 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
     const StageSharing sharing{schedule.replicas(stage) * schedule.pipelines, by_schedule};
-    step.costs.stages.insert(
-        step.costs.stages.end(), static_cast<std::size_t>(slices),
-        slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices));
+    StageCost cost = slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices);
+    if (on.assumptions.pairs_hide_exchange && load.exchange > 0)
+      cost.overlapped_pair = pair_time(cost, on, load.exchange / slices);
+    step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices), cost);
     step.costs.updates.push_back(update_cost(on, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(slice_memory(load.memory, slices));
   }

@@ -8,6 +8,7 @@
 
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 #include "sim/model/random.h"
 
 namespace bubblescope {
@@ -131,8 +132,10 @@ std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> duration
     const Instruction& instruction = program.instructions[id];
     const double factor = factors[static_cast<std::size_t>(instruction.rank)];
     if (factor != 1 && is_compute(instruction.op.kind))
-      durations[id] = std::llround(static_cast<double>(durations[id]) * factor);
+      durations[id] =
+          round_nanos(static_cast<double>(durations[id]) * factor, "an op of a slow rank");
   }
+  expect_in_range(durations);
   return durations;
 }
 

@@ -1,19 +1,38 @@
 // How a model is spread over devices, inside a stage and around the pipeline.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/ir/named.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
 
+/// What training holds of a parameter beside its 16-bit weight.
+enum class Gradients : std::uint8_t {
+  kFp32,  ///< gradients of 4 bytes, Adam's of 12 (two moments and the master weight)
+  kBf16,  ///< gradients of 2 bytes, Adam's of 12
+  kLean,  ///< gradients of 2 bytes, Adam's of 10: of the master weight what the weight lacks
+};
+
+/// From the largest to the smallest.
+inline constexpr std::array<Named<Gradients>, 3> kGradientFormats{{
+    {Gradients::kFp32, "fp32"},
+    {Gradients::kBf16, "bf16"},
+    {Gradients::kLean, "bf16-lean"},
+}};
+
 struct Parallelism {
   std::int32_t tensor = 1;
   std::int32_t context = 1;
-  std::int32_t expert = 1;  ///< ranks, out of the data ranks, that share the experts
+  std::int32_t expert = 1;  ///< ranks that share the experts, out of all ranks of a stage
+  /// Ranks that share each expert. Empty: the tensor ranks, where then the experts' ranks divide
+  /// the data and context ranks, else 1, and the experts' ranks reach over tensor ranks too.
+  std::optional<std::int32_t> expert_tensor = {};
   std::int32_t data = 1;
   std::int32_t micro_batch_size = 1;
   std::int64_t sequence = 2048;
@@ -23,6 +42,8 @@ struct Parallelism {
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
 
+  Gradients gradients = Gradients::kFp32;
+
   /// How many layers the tables count as when layers are split; what they cost unless given.
   std::optional<double> embedding_layers = {};
   std::optional<double> head_layers = {};
@@ -30,6 +51,12 @@ struct Parallelism {
   std::vector<std::int64_t> layers_of_stage = {};
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
+  /// All that hold parts or copies of one stage.
+  std::int64_t ranks_of_stage() const { return std::int64_t{tensor} * context * data; }
+  std::int32_t expert_split() const {
+    if (expert_tensor) return *expert_tensor;
+    return std::int64_t{data} * context % expert == 0 ? tensor : 1;
+  }
   /// Over how many ranks the tensors around the norms are split.
   std::int32_t norm_split() const { return sequence_parallel ? tensor : 1; }
 };

@@ -32,7 +32,8 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   const Shape& shape = request.shape;
   std::vector<std::string> reasons;
   if (request.profile != Profile::kNone &&
-      std::find(def.profiles.begin(), def.profiles.end(), request.profile) == def.profiles.end())
+      std::find(def.profiles.begin(), def.profiles.end(), rules_of(request.profile)) ==
+          def.profiles.end())
     reasons.push_back(refuse_profile(def, request.profile));
   if (shape.ranks < 1) reasons.push_back("--pp must be at least 1");
   if (shape.chunks < 1) reasons.push_back("--vpp must be at least 1");
@@ -66,11 +67,14 @@ const ScheduleDef& find_schedule(const std::string& name) {
 
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_shape(def, request);
-  if (reasons.empty() && def.refuse) reasons = def.refuse(request);
+  if (!reasons.empty() || !def.refuse) return reasons;
+  ScheduleRequest by_rules = request;
+  by_rules.profile = rules_of(request.profile);
+  reasons = def.refuse(by_rules);
   return reasons;
 }
 
-Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
   if (request.shape.slices == 1) request.shape.slices = def.implied_slices;
   const std::vector<std::string> reasons = refuse_schedule(def, request);
@@ -81,10 +85,15 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
       text += (at == 0 ? ": " : "; ") + reasons[at];
     throw Error(Fault::kProblem, text);
   }
+  request.profile = rules_of(request.profile);
   Schedule schedule = def.build(request);
   schedule.name = def.name;
   schedule.shape = request.shape;
-  return schedule;
+  return require_valid(std::move(schedule));
+}
+
+Profile rules_of(Profile profile) {
+  return profile == Profile::kPytorch215 ? Profile::kPytorch : profile;
 }
 
 std::string to_string(Profile profile) { return name_of(kProfiles, profile); }

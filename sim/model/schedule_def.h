@@ -14,6 +14,7 @@
 #include "sim/ir/named.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/schedule.h"
+#include "sim/ir/valid_schedule.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
 
@@ -22,7 +23,8 @@ namespace bubblescope {
 /// Whose legality rules and details of the order hold; without one, the widest correct ones.
 enum class Profile : std::uint8_t {
   kNone,
-  kPytorch,
+  kPytorch,     ///< releases 2.6 to 2.14
+  kPytorch215,  ///< since 2.15: the same orders, other lists of messages
   kMegatron,
   kDeepspeed,
   kColossalai,
@@ -30,8 +32,9 @@ enum class Profile : std::uint8_t {
 };
 
 /// Every profile but none, in the order of the enum.
-inline constexpr std::array<Named<Profile>, 5> kProfiles{{
+inline constexpr std::array<Named<Profile>, 6> kProfiles{{
     {Profile::kPytorch, "pytorch"},
+    {Profile::kPytorch215, "pytorch-2.15"},
     {Profile::kMegatron, "megatron"},
     {Profile::kDeepspeed, "deepspeed"},
     {Profile::kColossalai, "colossalai"},
@@ -69,8 +72,10 @@ struct ScheduleDef {
   std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
-  /// Chunks per rank where the schedule implies them; else --vpp says, 1 unless given.
+  /// Chunks per rank where the schedule implies them; else --vpp says, `usual_chunks` unless given.
   std::optional<std::int32_t> implied_chunks = {};
+  std::int32_t usual_chunks = 1;     ///< 2 where it is another schedule with 1
+  std::int32_t usual_slices = 1;     ///< as many cuts where --slices gives none
   std::int32_t implied_slices = 1;   ///< cuts that the schedule makes by itself
   bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
   bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
@@ -95,8 +100,11 @@ using ScheduleRegistrar = Registrar<ScheduleDef>;
 const ScheduleDef& find_schedule(const std::string& name);
 
 /// Fills in the implied chunks, refuses what cannot be (Error, Fault::kProblem, with every reason)
-/// and builds the rest.
-Schedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
+/// builds the rest and validates it.
+ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
+
+/// The profile whose rules of orders and shapes hold: that of the framework's first release.
+Profile rules_of(Profile profile);
 
 /// "pytorch" and so on; empty for none.
 std::string to_string(Profile profile);

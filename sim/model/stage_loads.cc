@@ -21,10 +21,11 @@ LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer, std::int64_t end
   const double tensor = on.parallel.tensor;
   const StageParameters parameters{
       static_cast<double>(held.attention + held.network) / tensor + static_cast<double>(held.norms),
-      static_cast<double>(held.experts) / tensor / on.parallel.expert};
+      static_cast<double>(held.experts) / on.parallel.expert_split() / on.parallel.expert};
   PhaseTimes times = layer_times(on, layer);
   times.weight_grad += accumulation_time(on, parameters.all());
-  return {end, times, layer_memory(on.model, on.parallel, layer), parameters};
+  return {end, times, layer_memory(on.model, on.parallel, layer), parameters,
+          exchange_waits(on, layer)};
 }
 
 void add_memory(MemoryDelta& sum, const MemoryDelta& more, std::int64_t count) {
@@ -65,6 +66,7 @@ void StageLoad::add(const LayerKind& kind, std::int64_t count) {
             factor * kind.times.weight_grad};
   add_memory(memory, kind.memory, count);
   parameters += {factor * kind.parameters.dense, factor * kind.parameters.experts};
+  exchange += factor * kind.exchange;
 }
 
 StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages) : on_(on), stages_(stages) {

@@ -16,6 +16,7 @@ struct LayerKind {
   PhaseTimes times;
   MemoryDelta memory;
   StageParameters parameters;
+  double exchange = 0;  ///< of F, and again of I: what is waited for the experts' all-to-all
 };
 
 /// What a stage takes and holds.
@@ -24,6 +25,7 @@ struct StageLoad {
   PhaseTimes times;
   MemoryDelta memory{0, 0, 0};
   StageParameters parameters;
+  double exchange = 0;
 
   void add(const LayerKind& kind, std::int64_t count);
 };

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/layer_cost.h"
 
@@ -23,7 +24,7 @@ StageRecompute stage_recompute(const ModelOnDevices& on, const ModelStep& step,
               layer_memory(on.model, recomputing.parallel, layer).forward;
   }
   const std::int32_t slices = schedule.shape.slices;
-  return {std::llround(time / slices), spared / slices};
+  return {round_nanos(time / slices, "the recomputation of a stage"), spared / slices};
 }
 
 }  // namespace bubblescope

@@ -4,18 +4,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ir/range.h"
+
 namespace bubblescope {
 
 namespace {
 
 constexpr Bytes kContext = Bytes{2} << 30;  ///< CUDA's and NCCL's own; assumed
 constexpr double kWeightBytes = 2;
-constexpr double kGradientBytes = 4;
-constexpr double kOptimizerBytes = 12;  ///< Adam's two moments and the master weight
 /// Of a parameter's update: Adam reads 16 and writes 14; its gradient is also read for the norm,
 /// scaled to clip it (8), and cleared.
 constexpr double kUpdateBytes = 46;
 constexpr Nanos kLastBucket = 16;  ///< the part of a collective that nothing can hide
+
+double gradient_bytes(const Parallelism& parallel) {
+  return parallel.gradients == Gradients::kFp32 ? 4 : 2;
+}
+
+/// Adam's two moments and the master weight, or the 16 bits of it that the weight lacks.
+double optimizer_bytes(const Parallelism& parallel) {
+  return parallel.gradients == Gradients::kLean ? 10 : 12;
+}
 
 /// Ranks that hold copies of the same parameters, `stride` devices apart.
 struct CopyGroup {
@@ -28,17 +37,19 @@ CopyGroup dense_copies(const Parallelism& parallel) {
 }
 
 CopyGroup expert_copies(const Parallelism& parallel) {
-  return {parallel.data * parallel.context / parallel.expert, parallel.tensor * parallel.expert};
+  const std::int32_t parts = parallel.expert_split() * parallel.expert;
+  return {static_cast<std::int32_t>(parallel.ranks_of_stage() / parts), parts};
 }
 
-StateBytes shard(double parameters, std::int32_t copies, std::int32_t zero_stage) {
+StateBytes shard(double parameters, std::int32_t copies, const Parallelism& parallel) {
+  const std::int32_t zero_stage = parallel.zero_stage;
   const auto bytes = [&](double each, bool sharded) {
-    return static_cast<Bytes>(std::llround(parameters * each / (sharded ? copies : 1)));
+    return round_bytes(parameters * each / (sharded ? copies : 1), "a stage's parameters");
   };
   StateBytes states;
   states.weights = bytes(kWeightBytes, zero_stage >= 3);
-  states.gradients = bytes(kGradientBytes, zero_stage >= 2);
-  states.optimizer = bytes(kOptimizerBytes, zero_stage >= 1);
+  states.gradients = bytes(gradient_bytes(parallel), zero_stage >= 2);
+  states.optimizer = bytes(optimizer_bytes(parallel), zero_stage >= 1);
   return states;
 }
 
@@ -54,10 +65,11 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
   if (parameters == 0) return {};
   const bool sharded = on.parallel.zero_stage >= 1;
   const std::int32_t copies = group.copies * holders;
-  const Link& link = group_link(on.gpu, copies, group.stride);
+  const Link link = group_link(on.gpu, copies, group.stride);
   UpdateTimes times;
-  times.reduce = sharded ? all_gather_time(kGradientBytes * parameters, copies, link)
-                         : all_reduce_time(kGradientBytes * parameters, copies, link);
+  const double reduced = gradient_bytes(on.parallel) * parameters;
+  times.reduce =
+      sharded ? all_gather_time(reduced, copies, link) : all_reduce_time(reduced, copies, link);
   times.gather = all_gather_time(kWeightBytes * parameters, group.copies, link);
   times.updated = parameters / (sharded ? group.copies : 1);
   return times;
@@ -74,7 +86,8 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
 
 /// What of a collective is waited for beside so much compute, which it slows down meanwhile.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions) {
-  const Nanos waited = std::max(collective / kLastBucket, collective - static_cast<Nanos>(compute));
+  const Nanos waited =
+      std::max(collective / kLastBucket, collective - round_nanos(compute, "a stage's compute"));
   return waited +
          std::llround(assumptions.collective_sms * static_cast<double>(collective - waited));
 }
@@ -91,8 +104,8 @@ StateBytes& StateBytes::operator+=(const StateBytes& more) {
 }
 
 StateBytes states_of(const Parallelism& parallel, const StageParameters& parameters) {
-  StateBytes states = shard(parameters.dense, dense_copies(parallel).copies, parallel.zero_stage);
-  states += shard(parameters.experts, expert_copies(parallel).copies, parallel.zero_stage);
+  StateBytes states = shard(parameters.dense, dense_copies(parallel).copies, parallel);
+  states += shard(parameters.experts, expert_copies(parallel).copies, parallel);
   states.context = kContext;
   return states;
 }
@@ -119,7 +132,7 @@ UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& paramete
   UpdateCost cost;
   if (sharing.by_schedule || zero_stage < 2)
     cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions);
-  cost.optimizer = static_cast<Nanos>(kUpdateBytes * all.updated / rate * 1e9);
+  cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
   if (zero_stage >= 1 && (sharing.by_schedule || zero_stage < 3))
     cost.optimizer += exposed(all.gather, times.forward, on.assumptions);
   cost.unshard = all.gather;

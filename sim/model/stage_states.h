@@ -34,8 +34,9 @@ struct StateBytes {
   StateBytes& operator+=(const StateBytes& more);
 };
 
-/// Weights 2, gradients 4, Adam 12 bytes per parameter, divided over their copies as the ZeRO stage
-/// says (arXiv 1910.02054, section 5); and the context. Buffers are left to the caller.
+/// Weights 2, gradients 4 and Adam 12 bytes per parameter (less, as Parallelism::gradients says),
+/// divided over their copies as the ZeRO stage says (arXiv 1910.02054, section 5); and the context.
+/// Buffers are left to the caller.
 StateBytes states_of(const Parallelism& parallel, const StageParameters& parameters);
 
 /// Who else holds a stage, and who moves its shards.

@@ -6,12 +6,13 @@
 #include "sim/ir/lower.h"
 #include "sim/model/noise.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {
 
-Schedule schedule_of(const char* name, std::int32_t ranks, std::int32_t chunks,
-                     std::int32_t microbatches) {
+ValidSchedule schedule_of(const char* name, std::int32_t ranks, std::int32_t chunks,
+                          std::int32_t microbatches) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.chunks = chunks;
@@ -35,7 +36,7 @@ Cluster alternating_nodes(std::int32_t ranks) {
 /// An event: an instruction ends, or the first byte of a message leaves.
 void BM_SharedSimulation(benchmark::State& state) {
   const auto ranks = static_cast<std::int32_t>(state.range(0));
-  const Schedule schedule = schedule_of("1f1b", ranks, 1, 512);
+  const ValidSchedule schedule = schedule_of("1f1b", ranks, 1, 512);
   const Program program = std::get<Program>(lower(schedule));
   const Traffic traffic =
       route_messages(program, price(program, spread({}, schedule)), alternating_nodes(ranks));
@@ -49,8 +50,8 @@ BENCHMARK(BM_SharedSimulation)->Arg(4)->Arg(8)->Arg(16)->Arg(64)->Unit(benchmark
 /// 1000 seeds; an item is an instruction in a scenario. Messages take time, so that they are noisy.
 void time_noise(benchmark::State& state, const Noise& noise) {
   constexpr std::size_t kSeeds = 1000;
-  const Schedule schedule = schedule_of("1f1b", static_cast<std::int32_t>(state.range(0)), 1,
-                                        static_cast<std::int32_t>(state.range(1)));
+  const ValidSchedule schedule = schedule_of("1f1b", static_cast<std::int32_t>(state.range(0)), 1,
+                                             static_cast<std::int32_t>(state.range(1)));
   const Program program = std::get<Program>(lower(schedule));
   UniformCost cost;
   cost.message = 100'000;

@@ -6,6 +6,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {
@@ -18,7 +19,7 @@ ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t
   return request;
 }
 
-Schedule interleaved() {
+ValidSchedule interleaved() {
   return build_schedule(find_schedule("interleaved"), request_of(64, 2, 1024));
 }
 
@@ -29,26 +30,26 @@ void per_item(benchmark::State& state, std::int64_t items) {
 
 void BM_Build(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(interleaved());
-  per_item(state, interleaved().op_count());
+  per_item(state, interleaved()->op_count());
 }
 BENCHMARK(BM_Build)->Unit(benchmark::kMillisecond);
 
 void BM_Validate(benchmark::State& state) {
-  const Schedule schedule = interleaved();
+  const ValidSchedule schedule = interleaved();
   for (auto _ : state) benchmark::DoNotOptimize(validate_ops(schedule));
-  per_item(state, schedule.op_count());
+  per_item(state, schedule->op_count());
 }
 BENCHMARK(BM_Validate)->Unit(benchmark::kMillisecond);
 
 void BM_Lower(benchmark::State& state) {
-  const Schedule schedule = interleaved();
+  const ValidSchedule schedule = interleaved();
   for (auto _ : state) benchmark::DoNotOptimize(lower(schedule));
-  per_item(state, schedule.op_count());
+  per_item(state, schedule->op_count());
 }
 BENCHMARK(BM_Lower)->Unit(benchmark::kMillisecond);
 
 void BM_Simulate(benchmark::State& state) {
-  const Schedule schedule = interleaved();
+  const ValidSchedule schedule = interleaved();
   const Program program = std::get<Program>(lower(schedule));
   const std::vector<Nanos> durations = price(program, spread({}, schedule));
   for (auto _ : state) benchmark::DoNotOptimize(simulate(program, durations));
@@ -57,7 +58,7 @@ void BM_Simulate(benchmark::State& state) {
 BENCHMARK(BM_Simulate)->Unit(benchmark::kMillisecond);
 
 void BM_Analyze(benchmark::State& state) {
-  const Schedule schedule = interleaved();
+  const ValidSchedule schedule = interleaved();
   const Program program = std::get<Program>(lower(schedule));
   const Timeline timeline = simulate(program, spread({}, schedule));
   for (auto _ : state) benchmark::DoNotOptimize(analyze(schedule, program, timeline));

@@ -13,6 +13,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/copy_interpreter.h"
 #include "tests/support/measured_schedule.h"
 

@@ -10,6 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
+#include "tests/support/as_written.h"
 #include "tests/support/proven_training.h"
 
 namespace bubblescope {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/ir/offload.h"
+#include "tests/support/as_written.h"
 #include "tests/support/proven_training.h"
 
 namespace bubblescope {

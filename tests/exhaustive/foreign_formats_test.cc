@@ -8,6 +8,7 @@
 #include "sim/analysis/idle.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/foreign_replay.h"
 #include "traces/format.h"
 
@@ -16,9 +17,9 @@ namespace {
 
 /// A schedule under some costs, in all that an exporter is given.
 struct Case {
-  Schedule schedule;
-  Program program;
-  std::vector<Nanos> durations;
+  ValidSchedule schedule;
+  Program program = {};
+  std::vector<Nanos> durations = {};
 
   PricedSchedule priced() const { return {schedule, program, durations}; }
   Nanos makespan() const {
@@ -50,12 +51,11 @@ std::vector<Case> small_cases() {
           request.shape.chunks = def.implied_chunks.value_or(1);
           request.cost = uneven_cost(message);
           if (def.refuse && !def.refuse(request).empty()) continue;
-          const Schedule schedule = build_schedule(def, request);
+          const ValidSchedule schedule = build_schedule(def, request);
           for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
             std::variant<Program, Deadlock> lowered = lower(schedule, {overlap});
             if (std::holds_alternative<Deadlock>(lowered)) continue;  // pairs that wait in a ring
-            Case& made = cases.emplace_back();
-            made.schedule = schedule;
+            Case& made = cases.emplace_back(Case{schedule});
             made.program = std::get<Program>(std::move(lowered));
             made.durations = price(made.program, spread(request.cost, schedule));
           }
@@ -79,7 +79,7 @@ TEST(ForeignFormats, GoalTakesAsLongAsTheSimulation) {
   for (const Case& one : cases) {
     const std::vector<FilePart> parts = write("goal", one.priced());
     ASSERT_EQ(parts.size(), 1u);
-    EXPECT_EQ(replay_makespan(read_goal(parts[0].content)), one.makespan()) << one.schedule.name;
+    EXPECT_EQ(replay_makespan(read_goal(parts[0].content)), one.makespan()) << one.schedule->name;
   }
 }
 
@@ -91,17 +91,16 @@ TEST(ForeignFormats, ChakraTakesAsLongAsTheSimulation) {
       EXPECT_EQ(parts[rank].suffix, "." + std::to_string(rank) + ".et");
       files.push_back(parts[rank].content);
     }
-    EXPECT_EQ(replay_makespan(read_chakra(files)), one.makespan()) << one.schedule.name;
+    EXPECT_EQ(replay_makespan(read_chakra(files)), one.makespan()) << one.schedule->name;
   }
 }
 
 Case one_f_one_b(const LowerOptions& options = {}) {
   const ScheduleDef& def = find_schedule("1f1b");
-  Case made;
   ScheduleRequest request;
   request.shape.ranks = 2;
   request.shape.microbatches = 2;
-  made.schedule = build_schedule(def, request);
+  Case made{build_schedule(def, request)};
   made.program = std::get<Program>(lower(made.schedule, options));
   made.durations = price(made.program, spread(uneven_cost(5), made.schedule));
   return made;

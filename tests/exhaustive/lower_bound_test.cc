@@ -13,6 +13,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/lower.h"
+#include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
 
 namespace bubblescope {

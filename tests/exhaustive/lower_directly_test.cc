@@ -8,6 +8,7 @@
 #include "sim/ir/lower_dataflow.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
+#include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
 
 namespace bubblescope {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/ir/depend.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 

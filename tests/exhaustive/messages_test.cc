@@ -12,6 +12,7 @@
 #include "sim/ir/check_messages.h"
 #include "sim/ir/depend.h"
 #include "tests/exhaustive/message_interpreter.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {

@@ -107,10 +107,10 @@ TEST(SearchedSchedules, AreNoLongerWithMoreMemory) {
   const auto draw = [&](int least, int most) {
     return least + static_cast<int>(engine() % static_cast<unsigned>(most - least + 1));
   };
-  for (int turn = 0; turn < 14; ++turn) {
+  for (int turn = 0; turn < 6; ++turn) {
     const std::string name = turn % 2 == 0 ? "zb-auto" : "v-auto";
-    Published row{name.c_str(), draw(2, 5), 0, {}, kCounted, 0, 0};
-    row.microbatches = draw(row.ranks, 3 * row.ranks);
+    Published row{name.c_str(), draw(2, 4), 0, {}, kCounted, 0, 0};
+    row.microbatches = draw(row.ranks, 2 * row.ranks);
     for (Nanos& cost : row.cost) cost = draw(1, 20);
     ScheduleRequest request = request_for(row);
     if (draw(0, 1) == 1) request.memory.unit = {kUnit, -kUnit / 2, -kUnit / 2};

@@ -8,6 +8,7 @@
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/random_program.h"
 
 namespace bubblescope {

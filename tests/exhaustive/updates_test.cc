@@ -15,6 +15,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/measured_schedule.h"
 

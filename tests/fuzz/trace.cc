@@ -7,6 +7,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/replay.h"
 #include "sim/ir/error.h"
+#include "tests/support/as_written.h"
 #include "traces/measured_steps.h"
 
 namespace {

@@ -25,6 +25,18 @@ void expect_outcome(const Case& test) {
   EXPECT_EQ(outcome.output.find("terminate"), std::string::npos) << test.arguments;
 }
 
+TEST(CommandLine, WhatIsTooLargeIsSaidToBe) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --f 9223372036854775807ns", 2, "is longer than 100 days"},
+      {"simulate 1f1b --pp 4 -m 8 --f 8e6s --inject rank=0,slow=1000000", 2, "than 36 years"},
+      {"simulate 1f1b --pp 4 -m 8 --f 8e6s --slow rank=0,factor=1000", 2, "than 36 years"},
+      {"simulate 1f1b --pp 4 --model llama3-8b --global-batch-size 1099511627776", 2,
+       "the limit is 16777216"},
+      {"simulate - --costs -", 2, "can be read once"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
 TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
   const Case cases[] = {
       {"simulat 1f1b", 2, "did you mean 'simulate'?"},

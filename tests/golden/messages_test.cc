@@ -14,6 +14,7 @@
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/test_paths.h"
 #include "traces/text_schedule.h"
 

@@ -9,6 +9,7 @@
 #include "sim/analysis/stragglers.h"
 #include "sim/ir/error.h"
 #include "tests/golden/reference_data.h"
+#include "tests/support/as_written.h"
 #include "traces/measured_steps.h"
 
 namespace bubblescope {

@@ -14,6 +14,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/real_gpu.h"
 
 namespace bubblescope {
@@ -36,7 +37,8 @@ Execution spin(const Schedule& schedule, const Program& program, const DeviceOpt
   std::vector<Nanos> durations;
   for (const Instruction& instruction : program.instructions)
     durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
-  const JobRequest asked{schedule, program, nullptr, durations, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest asked{valid, program, nullptr, durations, Pass::kSpin, device};
   const Job job = start_gpu_job(*find_real_gpu(), asked, std::move(request));
   return execute(program, *job.backend, "cuda", {2, 3, {}});
 }
@@ -83,7 +85,8 @@ Proof train(const Schedule& schedule, const DeviceOptions& device, const Transfo
   TrainingOptions options;
   options.model = model;
   options.model.precision = device.precision;
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
   const Job job = start_gpu_job(*find_real_gpu(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(Fault::kMachine, execution.breakdown->message);

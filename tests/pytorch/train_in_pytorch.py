@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """PyTorch as a second judge: its own pipeline runtime trains what our executor trained.
 
-  train_in_pytorch.py PROGRAM [--ranks 2] [--microbatches 8] [--schedules gpipe,1f1b,...]
+  train_in_pytorch.py PROGRAM [--ranks 4] [--microbatches 8] [--schedules gpipe,1f1b,...]
 
-Needs PyTorch 2.6 or later with gloo (`python3 -m venv venv; venv/bin/pip install torch numpy`, then run this with
-venv/bin/python). For every schedule, the program trains two steps (`run --save-training`) and exports the order
-(`convert --to pytorch-csv`). PyTorch loads the order, one process per rank, starts from the same weights, reads the
-same data and must come to the same losses and weights. Not part of the default tests: PyTorch is large.
+Needs PyTorch 2.15 or later with gloo (tests/pytorch/run.sh installs it). For every schedule, the program trains two
+steps (`run --save-training`) and exports the schedule in three forms: the order alone, which PyTorch lowers, the lists
+with messages, and the same with FSDP's cells and deferred receives. PyTorch loads each of them, one process per rank,
+starts from the same weights, reads the same data and must come to the same losses and weights as our executor, and to
+the losses and gradients of a serial run of its own, which knows nothing of pipelines. Lists in which `check` finds
+swapped messages are left out: PyTorch trains them with wrong gradients. Not part of the default tests: PyTorch is large.
 """
 import argparse
 import json
@@ -20,6 +22,12 @@ import tempfile
 SCHEDULES = ("gpipe,1f1b,eager-1f1b,interleaved,bfs,zb-h1,zb-h2,zb-1p,zb-2p,interleaved-zb,zb-v,v-half,v-min,1f1b-v,"
              "dualpipev,hanayo")
 ONE_CHUNK = {"gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"}
+# As PyTorch has them; all others by the widest rules.
+PROFILED = {"interleaved", "bfs", "interleaved-zb", "zb-v", "dualpipev"}
+# Form: how PyTorch loads the file, and what `convert` is asked for.
+FORMS = {"order": ("compute_only", ["--to", "pytorch-csv"]),
+         "lists": ("compute_comms", ["--to", "pytorch-csv-comms"]),
+         "deferred": ("compute_comms", ["--to", "pytorch-csv-comms", "--fsdp", "--lowering", "deferred"])}
 TOLERANCE = 1e-4  # of a matrix's largest entry: PyTorch adds and multiplies in other orders
 
 
@@ -80,12 +88,16 @@ def read_placement(order):
     return placement
 
 
-def make_runtime(training, order, rank, microbatches):
-    """(PyTorch's runtime with our order loaded, this rank's stages by number)"""
+def loss_of(logits, targets):
+    from torch.nn import functional
+    return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
+
+def make_runtime(training, order, load_as, rank, microbatches):
+    """(PyTorch's runtime with our file loaded, this rank's stages by number)"""
     import torch
     from torch.distributed.pipelining import PipelineStage
     from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
-    from torch.nn import functional
     stage_class = build_stage_class()
     placement = read_placement(order)
     modules = {stage: stage_class(training["model"], training["stages"][stage]["weights"])
@@ -94,54 +106,93 @@ def make_runtime(training, order, rank, microbatches):
     for stage in stages:
         stage.stage_index_to_group_rank = placement
 
-    def loss_of(logits, targets):
-        return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
-
     runtime = _PipelineScheduleRuntime(stages, microbatches, loss_fn=loss_of, scale_grads=True)
     runtime.stage_index_to_group_rank = placement
-    runtime._load_csv(order, format="compute_only")
+    runtime._load_csv(order, format=load_as)
     return runtime, modules
 
 
-def train(rank, training, order):
-    """One rank's losses, where it has them, and weights."""
+def lists_of(modules, of_weight):
+    return {stage: {name: of_weight(weight).detach().tolist() for name, weight in module.weights.items()}
+            for stage, module in modules.items()}
+
+
+def optimize(training, modules, run_step):
+    """Trains `modules`, {stage: module}: run_step(inputs, targets) gives a step's mean loss, or None."""
     import torch
-    runtime, modules = make_runtime(training, order, rank, training["microbatches"])
     optimizer = torch.optim.SGD([weight for module in modules.values() for weight in module.parameters()],
                                 lr=training["optimizer"]["learning_rate"])
     shape = (-1, training["model"]["sequence"])
-    losses = []
+    losses, gradients = [], []
     for step in training["data"]:
         inputs = torch.tensor([each["inputs"] for each in step]).reshape(shape)
         targets = torch.tensor([each["targets"] for each in step]).reshape(shape)
-        told = []
         optimizer.zero_grad()
-        arguments = [inputs] if 0 in modules else []
-        last = max(read_placement(order)) in modules
-        runtime.step(*arguments, **({"target": targets, "losses": told} if last else {}))
+        losses.append(run_step(inputs, targets))
+        gradients.append(lists_of(modules, lambda weight: weight.grad))
         optimizer.step()
-        losses.append(torch.stack(told).detach().mean().item() if last else None)
-    weights = {stage: {name: weight.detach().tolist() for name, weight in module.weights.items()}
-               for stage, module in modules.items()}
-    return {"losses": losses, "weights": weights}
+    return {"losses": losses, "gradients": gradients, "weights": lists_of(modules, lambda weight: weight)}
+
+
+def train(rank, training, order, load_as):
+    """One rank's losses, where it has them, gradients and weights."""
+    import torch
+    runtime, modules = make_runtime(training, order, load_as, rank, training["microbatches"])
+    last = max(read_placement(order)) in modules
+
+    def run_step(inputs, targets):
+        told = []
+        runtime.step(*([inputs] if 0 in modules else []), **({"target": targets, "losses": told} if last else {}))
+        return torch.stack(told).detach().mean().item() if last else None
+
+    return optimize(training, modules, run_step)
+
+
+def train_serially(training):
+    """All stages one after the other, micro-batch by micro-batch, by autograd alone."""
+    import torch
+    stage_class = build_stage_class()
+    modules = {number: stage_class(training["model"], stage["weights"]) for number, stage in enumerate(training["stages"])}
+
+    def run_step(inputs, targets):
+        count = training["microbatches"]
+        total = 0.0
+        for some_inputs, some_targets in zip(inputs.chunk(count), targets.chunk(count), strict=True):
+            values = some_inputs
+            for module in modules.values():
+                values = module(values)
+            loss = loss_of(values, some_targets) / count
+            loss.backward()
+            total += loss.item()
+        return total
+
+    torch.set_num_threads(1)
+    return optimize(training, modules, run_step)
 
 
 def work(rank, ranks, folder, *schedules):
-    """One rank of all schedules, in a process of its own."""
+    """One rank of all schedules in all forms, in a process of its own."""
     import torch
     import torch.distributed as dist
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     for schedule in schedules:
         training = json.loads(pathlib.Path(folder, f"{schedule}.json").read_text())
-        result = train(rank, training, os.path.join(folder, f"{schedule}.csv"))
-        pathlib.Path(folder, f"{schedule}.{rank}").write_text(json.dumps(result))
+        for form, (load_as, _) in FORMS.items():
+            if pathlib.Path(folder, f"{schedule}-{form}.swapped").exists():
+                continue
+            result = train(rank, training, os.path.join(folder, f"{schedule}-{form}.csv"), load_as)
+            pathlib.Path(folder, f"{schedule}-{form}.{rank}").write_text(json.dumps(result))
     dist.destroy_process_group()
+
+
+def flatten(rows):
+    return [value for row in rows for value in row]
 
 
 def difference(trained, expected):
     """The largest difference relative to the largest entry."""
-    flat = [value for row in trained for value in row]
+    flat = flatten(trained)
     return max(abs(a - b) for a, b in zip(flat, expected, strict=True)) / max(map(abs, expected))
 
 
@@ -159,6 +210,20 @@ def judge(training, results):
     return worst
 
 
+def judge_by_serial(serial, results):
+    """The same against the serial run: losses and gradients of every step."""
+    worst = (0.0, "")
+    for step, expected in enumerate(serial["losses"]):
+        losses = [result["losses"][step] for result in results if result["losses"][step] is not None]
+        worst = max(worst, (abs(losses[0] - expected) / expected, f"serial loss of step {step}"))
+        for result in results:
+            for stage, gradients in result["gradients"][step].items():
+                for name, gradient in gradients.items():
+                    apart = difference(gradient, flatten(serial["gradients"][step][int(stage)][name]))
+                    worst = max(worst, (apart, f"gradient of {name} of stage {stage} in step {step}"))
+    return worst
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -166,15 +231,28 @@ def free_port():
 
 
 def prepare(options, schedule, folder):
-    """What our executor trains, and the order that PyTorch is to follow."""
+    """What our executor trains, and the files that PyTorch is to follow."""
     chunks = [] if schedule in ONE_CHUNK else ["--vpp", str(options.chunks)]
-    shape = [schedule, "--pp", str(options.ranks), *chunks, "-m", str(options.microbatches)]
+    profile = ["--profile", "pytorch-2.15"] if schedule in PROFILED else []
+    shape = [schedule, "--pp", str(options.ranks), *chunks, "-m", str(options.microbatches), *profile]
     run = [options.program, "run", *shape, "--backend", "cpu", "--work", "transformer", "--warmup", "0", "--steps", "2",
            "--save-training", os.path.join(folder, f"{schedule}.json"), "--format", "csv"]
-    subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    order = os.path.join(folder, f"{schedule}.csv")
-    subprocess.run([options.program, "convert", *shape, "--to", "pytorch-csv", "-o", order], check=True,
-                   stderr=subprocess.DEVNULL)
+    done = subprocess.run(run, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(run)}: {done.stderr.strip()}")
+    for form, (_, asked) in FORMS.items():
+        output = os.path.join(folder, f"{schedule}-{form}.csv")
+        subprocess.run([options.program, "convert", *shape, *asked, "-o", output], check=True,
+                       stderr=subprocess.DEVNULL)
+    if swaps_messages(options, schedule, folder):
+        pathlib.Path(folder, f"{schedule}-deferred.swapped").touch()
+
+
+def swaps_messages(options, schedule, folder):
+    """Whether PyTorch, which takes messages in their order, would take the wrong ones."""
+    order = os.path.join(folder, f"{schedule}-deferred.csv")
+    checked = subprocess.run([options.program, "check", order, "--format", "json"], check=True, capture_output=True)
+    return bool(json.loads(checked.stdout)["swapped_messages"])
 
 
 def launch(options, schedules, folder):
@@ -186,15 +264,25 @@ def launch(options, schedules, folder):
 
 
 def compare(options, schedule, folder):
-    """True where both came to the same."""
-    results = [pathlib.Path(folder, f"{schedule}.{rank}") for rank in range(options.ranks)]
-    if not all(result.exists() for result in results):
-        print(f"{schedule}: PyTorch failed")
-        return False
+    """True where all came to the same."""
     training = json.loads(pathlib.Path(folder, f"{schedule}.json").read_text())
-    apart, where = judge(training, [json.loads(result.read_text()) for result in results])
-    print(f"{schedule}: losses {training['losses']}; largest relative difference {apart:.1e} ({where})", flush=True)
-    return apart <= TOLERANCE
+    serial = train_serially(training)
+    agree = True
+    for form in FORMS:
+        if pathlib.Path(folder, f"{schedule}-{form}.swapped").exists():
+            print(f"{schedule}, {form}: messages are swapped, not trained", flush=True)
+            continue
+        files = [pathlib.Path(folder, f"{schedule}-{form}.{rank}") for rank in range(options.ranks)]
+        if not all(file.exists() for file in files):
+            print(f"{schedule}, {form}: PyTorch failed", flush=True)
+            agree = False
+            continue
+        results = [json.loads(file.read_text()) for file in files]
+        apart, where = max(judge(training, results), judge_by_serial(serial, results))
+        print(f"{schedule}, {form}: losses {training['losses']}; largest relative difference {apart:.1e} ({where})",
+              flush=True)
+        agree = agree and apart <= TOLERANCE
+    return agree
 
 
 def main():
@@ -203,7 +291,7 @@ def main():
         return work(int(rank), int(ranks), *files)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--chunks", type=int, default=2)
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--schedules", default=SCHEDULES)

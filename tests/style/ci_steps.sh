@@ -27,6 +27,8 @@ output=$(source .ci/steps.sh; least_time=1; step nowhere 10 bash -c 'echo no roo
 expect "what cannot be checked" $? 0 "$output" 'nowhere: not checked' 'WHOLE: nowhere \(cannot'
 output=$(source .ci/steps.sh; least_time=1; step killed 10 bash -c 'exit 137'; report)
 expect "what is killed early" $? 1 "$output" 'killed: FAILED with status 137'
+output=$(source .ci/steps.sh; least_time=1; on_trial=yes; step new 10 false; on_trial=; step bad 10 false; report)
+expect "what is on trial" $? 1 "$output" '=== new: FAILED' '^FAILED: bad$' 'WHOLE: new \(FAILED, on trial\)'
 begin=$SECONDS
 output=$(source .ci/steps.sh; least_time=1; step family 1 bash -c 'sleep 40 & sleep 40 & wait'; report)
 expect "a family of processes" $? 0 "$output" 'family \(cut off'

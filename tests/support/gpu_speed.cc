@@ -14,6 +14,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 
@@ -180,7 +181,8 @@ ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& 
   const Schedule schedule =
       build_schedule(find_schedule("zb-h1"), {{1, 1, kMicrobatches, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule));
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
   return {time_step(calls, request), time_back_to_back(calls, request)};
 }
 

@@ -6,14 +6,16 @@
 #include <variant>
 
 #include "exec/gpu/gpu_job.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope {
 
 Trained train_on_gpu(const Schedule& schedule, const TrainingOptions& options,
                      const DeviceOptions& device, const LowerOptions& lowering) {
-  const Program program = std::get<Program>(lower(schedule, lowering));
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const Program program = std::get<Program>(lower(valid, lowering));
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   Trained trained{execute(program, *job.backend, "cuda", {1, 2, job.after_step}), {}, {}};
   if (trained.execution.breakdown) return trained;

@@ -7,6 +7,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 

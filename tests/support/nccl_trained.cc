@@ -6,6 +6,7 @@
 
 #include "exec/nccl/nccl_place.h"
 #include "exec/training/proof.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/proven_training.h"
 
@@ -15,7 +16,8 @@ NcclTrained train_program_over_nccl(ProcessLink& link, const Schedule& schedule,
                                     const Program& program, BackendRequest request,
                                     const BubblescopeGpu& gpu) {
   const TrainingOptions options = small_model(2);
-  const JobRequest job{schedule, program, &options, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest job{valid, program, &options, {}, Pass::kSpin, {}};
   const Job started = start_nccl_job({gpu, fake_nccl_calls(), link, 0}, job, std::move(request));
   NcclTrained trained{execute(program, *started.backend, "nccl", {1, 1, started.after_step}), "",
                       ""};

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "sim/ir/error.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 

@@ -7,6 +7,7 @@
 
 #include "sim/ir/depend.h"
 #include "sim/ir/post_messages.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 

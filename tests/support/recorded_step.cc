@@ -8,6 +8,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
 #include "traces/text_schedule.h"
 
@@ -15,12 +16,14 @@ namespace bubblescope {
 
 RecordedStep record_step(const Schedule& schedule, const UniformCost& cost,
                          const LowerOptions& options) {
-  std::variant<Program, Deadlock> lowered = lower(schedule, options);
+  ValidSchedule valid = require_valid(schedule);
+  std::variant<Program, Deadlock> lowered = lower(valid, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(Fault::kProblem, to_string(*deadlock));
-  RecordedStep step{schedule, std::get<Program>(std::move(lowered)), {}, {}, {options, "", ""}};
+  RecordedStep step{
+      std::move(valid), std::get<Program>(std::move(lowered)), {}, {}, {options, "", ""}};
   step.timeline = simulate(step.program, spread(cost, schedule));
-  step.report = analyze(schedule, step.program, step.timeline);
+  step.report = analyze(step.schedule, step.program, step.timeline);
   return step;
 }
 
@@ -78,7 +81,7 @@ std::string write_as(const std::string& format, const RecordedStep& step, const 
   const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
   if (found == nullptr) throw Error("no format is called " + format);
   if (!found->stream) return found->write(step.recording(), file);
-  return write_exhibit(format, {"", {{step.schedule.name, step.recording()}}});
+  return write_exhibit(format, {"", {{step.schedule->name, step.recording()}}});
 }
 
 std::string write_exhibit(const std::string& format, const Exhibit& exhibit) {

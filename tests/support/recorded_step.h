@@ -11,11 +11,11 @@
 namespace bubblescope {
 
 struct RecordedStep {
-  Schedule schedule;
-  Program program;
-  Timeline timeline;
-  BubbleReport report;
-  MadeWith made;
+  ValidSchedule schedule;
+  Program program = {};
+  Timeline timeline = {};
+  BubbleReport report = {};
+  MadeWith made = {};
 
   Recording recording() const { return {schedule, program, timeline, report, made}; }
 };

@@ -9,6 +9,7 @@
 #include "sim/analysis/idle.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
+#include "tests/support/as_written.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {

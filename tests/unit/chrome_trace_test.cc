@@ -150,10 +150,10 @@ TEST(ChromeTrace, NamesRanksAndLanes) {
 
 TEST(ChromeTrace, TellsWhereItComesFrom) {
   RecordedStep step = record_step("1f1b", {.ranks = 2, .microbatches = 4});
-  step.schedule.name = "mine \"quoted\" \\";
+  step.schedule.rename("mine \"quoted\" \\");
   const Json trace = trace_of(step);
   EXPECT_EQ(trace["displayTimeUnit"], "ms");
-  EXPECT_EQ(trace["otherData"]["schedule"], step.schedule.name);
+  EXPECT_EQ(trace["otherData"]["schedule"], step.schedule->name);
   EXPECT_EQ(trace["otherData"]["makespan_ns"], step.report.makespan);
 }
 

@@ -8,6 +8,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/program_draft.h"
 #include "sim/model/traffic.h"
+#include "tests/support/as_written.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {

@@ -11,6 +11,7 @@
 #include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/measured_schedule.h"
 #include "traces/text_schedule.h"
 
@@ -78,6 +79,12 @@ TEST(PostedCollectives, GatherAgainOnlyWhenThereIsRoom) {
   EXPECT_EQ(timed.start("1F0"), 9);
   EXPECT_EQ(timed.start("0UNSHARD", 1), 12);  // behind 1B0, 10 to 12
   EXPECT_EQ(timed.start("0B0"), 16);
+}
+
+TEST(PostedCollectives, HoldUpTheNextOpOnlyWhereItIsWaitedFor) {
+  // 1B0 ends at 4, and the reduction, which takes 10, at 14.
+  EXPECT_EQ(Timed("0F0 1F0 1B0 1REDUCE_GRAD 1WAIT_REDUCE_GRAD 0B0").start("0B0"), 14);
+  EXPECT_EQ(Timed("0F0 1F0 1B0 1REDUCE_GRAD 0B0").start("0B0"), 4);
 }
 
 TEST(ValidateCollectives, FindsAnOpWithoutItsParameters) {

@@ -16,6 +16,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/contention.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope {
@@ -43,7 +44,8 @@ std::vector<Nanos> durations_of(const Program& program) {
 std::vector<Timeline> run(const Schedule& schedule, const Program& program, bool graph = false) {
   DeviceOptions device;
   device.graph = graph;
-  const JobRequest request{schedule, program, nullptr, durations_of(program), Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, nullptr, durations_of(program), Pass::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   return execute(program, *job.backend, "cuda", {1, 2, {}}).steps;
 }

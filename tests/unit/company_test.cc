@@ -10,6 +10,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/contention.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {

@@ -13,6 +13,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/measured_schedule.h"
 #include "tests/support/recorded_step.h"
 #include "traces/drawing.h"
@@ -180,8 +181,8 @@ TEST(Copies, SurviveEveryFileOfOurs) {
     if (schedule.keeper_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
     EXPECT_TRUE(read_native_schedule(write_native_schedule(schedule), "f.json") == schedule);
     const RecordedStep step = record_step(schedule, cost_of(7));
-    const TimelineFile file =
-        parse_timeline(write_timeline(schedule, step.program, step.timeline), "f.json");
+    const TimelineFile file = parse_timeline(
+        write_timeline(require_valid(schedule), step.program, step.timeline), "f.json");
     EXPECT_TRUE(file.schedule == schedule);
     EXPECT_EQ(file.program.size(), step.program.size());
     EXPECT_EQ(file.timeline.end, step.timeline.end);

@@ -18,6 +18,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/contention.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/proven_training.h"
 #include "tools/calibrate_copies.h"
@@ -121,7 +122,8 @@ TEST(CopyCosts, ThatOthersMakeFasterAreRefused) {
 std::vector<CopyCosts> measure(const Schedule& schedule, std::int32_t ranks_per_device) {
   const Program program = copies_program(schedule, ranks_per_device);
   const TrainingOptions options = small_model(2);
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);

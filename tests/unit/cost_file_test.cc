@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/recompute.h"
+#include "tests/support/as_written.h"
 #include "tests/support/malformed.h"
 #include "tests/support/test_paths.h"
 #include "traces/format.h"

@@ -168,8 +168,8 @@ TEST(DrawTimeline, ShowsSixteenOfManyRanksAndSaysSo) {
 }
 
 TEST(DrawTimeline, DrawsAnEmptyStep) {
-  RecordedStep step;
-  step.schedule.name = "nothing";
+  RecordedStep step{require_valid(parse_schedule_text("0F0"))};
+  step.schedule.rename("nothing");
   EXPECT_EQ(draw(step), "nothing runs in this step\n");
 }
 

@@ -1,6 +1,10 @@
 // Whole files: in, out, packed, and what happens when they cannot be had.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -110,6 +114,76 @@ TEST_F(Files, ThatAreDamagedAreRefused) {
   std::string damaged = packed;
   damaged[damaged.size() - 6] ^= 1;  // in the checksum
   EXPECT_EQ(read_packed(damaged), path("f.gz") + " is damaged; make it again");
+}
+
+TEST_F(Files, KeepTheirRightsWhenReplaced) {
+  namespace fs = std::filesystem;
+  write_file(path("file"), "old");
+  const auto rights = fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read;
+  fs::permissions(path("file"), rights);
+  write_file(path("file"), "new");
+  EXPECT_EQ(fs::status(path("file")).permissions(), rights);
+  EXPECT_EQ(read_file(path("file")), "new");
+}
+
+TEST_F(Files, ThatAreReadOnlyAreNotReplaced) {
+  write_file(path("file"), "old");
+  std::filesystem::permissions(path("file"), std::filesystem::perms::owner_read);
+  const auto [fault, message] = error_of([&] { write_file(path("file"), "new"); });
+  EXPECT_EQ(fault, Fault::kUsage);
+  EXPECT_NE(message.find("read-only"), std::string::npos) << message;
+  EXPECT_EQ(read_file(path("file")), "old");
+}
+
+TEST_F(Files, AreMadeWhereALinkLeads) {
+  std::filesystem::create_symlink("second", path("first"));
+  std::filesystem::create_symlink("file", path("second"));
+  write_file(path("first"), "new");
+  EXPECT_EQ(read_file(path("file")), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("first")));
+  std::filesystem::create_symlink("circle", path("circle"));
+  EXPECT_EQ(error_of([&] { write_file(path("circle"), "new"); }).first, Fault::kUsage);
+}
+
+TEST_F(Files, OfAKilledProcessAreSwept) {
+  const pid_t child = fork();
+  if (child == 0) {
+    write_file(path("file"), [](const Sink& sink) {
+      sink("half");
+      raise(SIGKILL);
+    });
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(count_files(), 1u) << "the half file of the killed process";
+  write_file(path("other"), "whole");
+  EXPECT_EQ(count_files(), 1u);
+}
+
+TEST_F(Files, OfALivingProcessAreNotSwept) {
+  write_file(path("outer"), [&](const Sink& sink) {
+    sink("one ");
+    write_file(path("inner"), "whole");
+    sink("two");
+  });
+  EXPECT_EQ(read_file(path("outer")), "one two");
+}
+
+TEST_F(Files, ThatAreDevicesOrSilentPipesAreNotRead) {
+  EXPECT_NE(error_of([] { read_file("/dev/zero"); }).second.find("it is a device"),
+            std::string::npos);
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_NE(error_of([&] { read_file(path("pipe")); }).second.find("no process writes to it"),
+            std::string::npos);
+}
+
+TEST_F(Files, ThatUnpackToFarMoreThanTheyAreAreRefused) {
+  write_file(path("bomb.gz"), [](const Sink& sink) {
+    const std::string blanks(1 << 20, ' ');
+    for (int piece = 0; piece < 80; ++piece) sink(blanks);
+  });
+  const std::string message = error_of([&] { read_file(path("bomb.gz")); }).second;
+  EXPECT_NE(message.find("unpacks to more than 64 MiB"), std::string::npos) << message;
+  EXPECT_NE(message.find("--max-input"), std::string::npos) << message;
 }
 
 TEST(Gzip, UnpacksSeveralMembers) {

@@ -10,6 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope {
@@ -131,7 +132,8 @@ struct Ran {
 Ran run_1f1b() {
   const Schedule schedule = build_schedule(find_schedule("1f1b"), {{2, 1, 4, 1, {}}, {}, {}});
   Ran made{std::get<Program>(lower(schedule, {})), {}, {}};
-  JobRequest request{schedule, made.program, nullptr, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  JobRequest request{valid, made.program, nullptr, {}, Pass::kSpin, {}};
   for (const Instruction& instruction : made.program.instructions)
     request.durations.push_back(instruction.role != Role::kWork           ? 0
                                 : is_message(instruction)                 ? 7
@@ -174,7 +176,8 @@ TEST(GpuActivity, IsNotAskedOfGraphs) {
   reset_fake_gpu(1);
   const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule, {}));
-  JobRequest request{schedule, program, nullptr, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  JobRequest request{valid, program, nullptr, {}, Pass::kSpin, {}};
   request.device.activity = true;
   request.device.graph = true;
   EXPECT_THROW(start_gpu_job(fake_gpu_calls(), request, {}), Error);

@@ -11,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "traces/text_schedule.h"
 

@@ -14,6 +14,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/proven_training.h"
 
@@ -39,15 +40,16 @@ struct Trained {
 
 Trained train(const Schedule& schedule, const DeviceOptions& device,
               const TrainingOptions& options = small_model(2)) {
-  const Program program = std::get<Program>(lower(schedule, LowerOptions()));
+  const ValidSchedule valid = require_valid(schedule);
+  const Program program = std::get<Program>(lower(valid, LowerOptions()));
   const Job job =
-      start_gpu_job(fake_gpu_calls(), {schedule, program, &options, {}, Pass::kSpin, device}, {});
+      start_gpu_job(fake_gpu_calls(), {valid, program, &options, {}, Pass::kSpin, device}, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
   Trained trained{prove(job.result(), train_serially(schedule, options, 3)),
                   job.epilogues(),
                   {},
-                  predict_pool_bytes({schedule, program, execution.steps[1]}, options, device)};
+                  predict_pool_bytes({valid, program, execution.steps[1]}, options, device)};
   for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
   return trained;
 }

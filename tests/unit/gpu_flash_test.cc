@@ -12,6 +12,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/proven_training.h"
 
@@ -40,13 +41,14 @@ Trained train(const Schedule& schedule, const TrainingOptions& options,
   gpu.times.nanos_per_entry = 3;
   gpu.times.nanos_per_byte = 1;
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
   Trained trained{prove(job.result(), train_serially(schedule, options, 3)), {}, {}};
   for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
-  trained.predicted = predict_pool_bytes({schedule, program, execution.steps[0]}, options, device);
+  trained.predicted = predict_pool_bytes({valid, program, execution.steps[0]}, options, device);
   return trained;
 }
 

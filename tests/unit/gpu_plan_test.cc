@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {

@@ -14,6 +14,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/proven_training.h"
 
@@ -31,13 +32,14 @@ Pools train_with_pools(const Schedule& schedule, const TrainingOptions& options)
   gpu.times.nanos_per_entry = 3;
   gpu.times.nanos_per_byte = 1;
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 1, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
   Pools pools;
   for (const PoolUse& pool : job.pools()) pools.measured.push_back(pool.peak);
-  pools.predicted = predict_pool_bytes({schedule, program, execution.steps[0]}, options, {});
+  pools.predicted = predict_pool_bytes({valid, program, execution.steps[0]}, options, {});
   return pools;
 }
 

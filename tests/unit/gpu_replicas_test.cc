@@ -11,6 +11,7 @@
 #include "exec/gpu/gpu_training.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_trained.h"
 #include "tests/support/proven_training.h"
@@ -106,7 +107,8 @@ Weights weights_of(const GpuWeights& weights, Home home) {
 void expect_equal_replicas(const Schedule& schedule, const LowerOptions& lowering) {
   const Program program = std::get<Program>(lower(schedule, lowering));
   const TrainingOptions options = small_model();
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
   const GpuMachine machine(fake_gpu_calls(), program.ranks, Share::kStreams);
   GpuTraining training(machine, request);
   const GpuHandle stream = machine.gpu().create_stream(0, nullptr);

@@ -14,6 +14,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope {
@@ -42,7 +43,8 @@ Case make_case(const std::string& name, std::int32_t ranks, std::int32_t microba
 
 Execution run(const Case& made, BackendRequest request = {},
               const ExecuteOptions& options = {1, 2, {}}, const DeviceOptions& device = {}) {
-  const JobRequest job{made.schedule, made.program, nullptr, made.durations, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(made.schedule);
+  const JobRequest job{valid, made.program, nullptr, made.durations, Pass::kSpin, device};
   const Job started = start_gpu_job(fake_gpu_calls(), job, std::move(request));
   return execute(made.program, *started.backend, "cuda", options);
 }

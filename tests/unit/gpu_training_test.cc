@@ -14,6 +14,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_trained.h"
 #include "tests/support/proven_training.h"

@@ -63,7 +63,7 @@ TEST(Dot, LeavesPostsAndWaitsOut) {
 
 TEST(Dot, EscapesTheNameOfTheSchedule) {
   RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  step.schedule.name = "a \"b\" \\";
+  step.schedule.rename("a \"b\" \\");
   EXPECT_TRUE(write_dot(step.recording()).starts_with(R"(digraph "a \"b\" \\" {)"));
 }
 

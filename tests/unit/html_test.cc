@@ -118,7 +118,7 @@ class OpComparison {
     Likely& likely = likely_[thread * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     ASSERT_EQ(last_stage_[thread] += numbers_.next_signed(), instruction.op.stage);
     ASSERT_EQ(likely.microbatch += numbers_.next_signed(), instruction.op.microbatch);
-    if (step_.schedule.shape.slices > 1) {
+    if (step_.schedule->shape.slices > 1) {
       ASSERT_EQ(numbers_.next(), instruction.op.slice);
     }
     const Nanos start = last_end_[thread] + numbers_.next_signed();
@@ -203,7 +203,7 @@ TEST(Html, HasTablesThatAddUp) {
 TEST(Html, LetsNoNameBecomeMarkup) {
   RecordedStep step = record_text("0F0 0B0 | 1F0 1B0");
   const std::string bad = "</script><img src=x onerror=alert(1)><!--\xff\u2028\"'&";
-  step.schedule.name = bad;
+  step.schedule.rename(bad);
   step.timeline.source = bad;
   step.timeline.breakdown = bad;
   step.made.costs = bad;

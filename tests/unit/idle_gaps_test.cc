@@ -29,7 +29,7 @@ TEST(IdleGaps, AddUpToTheReportOfEverySchedule) {
           gap.end - gap.start;
     for (std::size_t rank = 0; rank < sums.size(); ++rank)
       EXPECT_EQ(sums[rank], step.report.ranks[rank].idle_by_cause)
-          << step.schedule.name << " rank " << rank;
+          << step.schedule->name << " rank " << rank;
   }
 }
 
@@ -46,7 +46,7 @@ TEST(IdleGaps, FillTheStepTogetherWithTheOps) {
       std::sort(pieces.begin(), pieces.end());
       Nanos reached = step_bounds(step.timeline).start;
       for (const auto& [start, end] : pieces) {
-        EXPECT_EQ(start, reached) << step.schedule.name << " rank " << rank;
+        EXPECT_EQ(start, reached) << step.schedule->name << " rank " << rank;
         reached = end;
       }
       EXPECT_EQ(reached, step_bounds(step.timeline).end);

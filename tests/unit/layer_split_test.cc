@@ -12,6 +12,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {
@@ -25,8 +26,8 @@ ModelOnDevices on_devices(const char* model, std::int64_t layers) {
   return on;
 }
 
-Schedule order_of(const char* name, std::int32_t ranks, std::int32_t microbatches,
-                  std::int32_t chunks = 1) {
+ValidSchedule order_of(const char* name, std::int32_t ranks, std::int32_t microbatches,
+                       std::int32_t chunks = 1) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.microbatches = microbatches;
@@ -68,7 +69,7 @@ TEST(LayerSplits, WhatRanksHoldIsReadOffTheirOrders) {
       on.parallel.recompute = recompute;
       const ScheduleDef& def = find_schedule(name);
       const bool interleaves = std::string(name) == "interleaved";
-      const Schedule schedule =
+      const ValidSchedule schedule =
           order_of(name, 4, 8, def.implied_chunks.value_or(interleaves ? 2 : 1));
       const LayerDealer dealer(on, schedule);
       const LayerCounts counts = *dealer.deal(LayerSplit::kBalanced);
@@ -78,7 +79,7 @@ TEST(LayerSplits, WhatRanksHoldIsReadOffTheirOrders) {
 
 TEST(LayerSplits, NoneThatFitsIsFasterThanTheFitted) {
   for (const char* name : {"1f1b", "zb-h1", "gpipe"}) {
-    const Schedule schedule = order_of(name, 3, 6);
+    const ValidSchedule schedule = order_of(name, 3, 6);
     ModelOnDevices on = on_devices("llama3-8b", 8);
     const LayerDealer any(on, schedule);
     const std::vector<LayerCounts> all = all_counts(8, 3);
@@ -112,16 +113,16 @@ TEST(LayerSplits, EndsAreThoseOfLlama3) {
   const ModelOnDevices on = on_devices("llama3-405b", 126);
   LayerCounts expected(128, 1);
   expected.front() = expected.back() = 0;
-  const Schedule interleaved = order_of("interleaved", 16, 16, 8);
+  const ValidSchedule interleaved = order_of("interleaved", 16, 16, 8);
   EXPECT_EQ(LayerDealer(on, interleaved).deal(LayerSplit::kEnds), expected);
   expected.assign(16, 8);
   expected.front() = expected.back() = 7;
-  const Schedule plain = order_of("1f1b", 16, 16);
+  const ValidSchedule plain = order_of("1f1b", 16, 16);
   EXPECT_EQ(LayerDealer(on, plain).deal(LayerSplit::kEnds), expected);
 }
 
 TEST(LayerSplits, EvenOnesNeedLayersThatDivide) {
-  const Schedule schedule = order_of("1f1b", 4, 8);
+  const ValidSchedule schedule = order_of("1f1b", 4, 8);
   const ModelOnDevices divides = on_devices("llama3-8b", 32);
   EXPECT_EQ(LayerDealer(divides, schedule).deal(LayerSplit::kEven), LayerCounts(4, 8));
   const ModelOnDevices does_not = on_devices("llama3-8b", 30);
@@ -134,7 +135,7 @@ TEST(LayerSplits, DealEveryLayerOnce) {
       for (const std::int32_t ranks : {1, 2, 4, 8}) {
         ModelOnDevices on = on_devices(model, layers);
         on.parallel.expert = 1;
-        const Schedule schedule = order_of("1f1b", ranks, 8);
+        const ValidSchedule schedule = order_of("1f1b", ranks, 8);
         const LayerDealer dealer(on, schedule);
         for (const auto& split : kLayerSplits) {
           const std::optional<LayerCounts> counts = dealer.deal(split.choice);
@@ -149,7 +150,7 @@ TEST(LayerSplits, WhatAnotherCoversIsNotTried) {
   const std::vector<LayerSplit> all{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
                                     LayerSplit::kFitted};
   ModelOnDevices on = on_devices("llama3-8b", 16);
-  const Schedule schedule = order_of("1f1b", 4, 8);
+  const ValidSchedule schedule = order_of("1f1b", 4, 8);
   const LayerDealer roomy(on, schedule);
   const auto worth = roomy.worth_trying(all);
   ASSERT_TRUE(worth[0]);
@@ -172,7 +173,7 @@ TEST(LayerSplits, WhatAnotherCoversIsNotTried) {
 
 TEST(LayerSplits, OrdersThatCopyActivationsKeepTheFirst) {
   const ModelOnDevices on = on_devices("llama3-8b", 16);
-  const Schedule schedule = order_of("bpipe", 4, 8);
+  const ValidSchedule schedule = order_of("bpipe", 4, 8);
   const std::vector<LayerSplit> all{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kFitted};
   const auto worth = LayerDealer(on, schedule).worth_trying(all);
   EXPECT_TRUE(worth[0]);

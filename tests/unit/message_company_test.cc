@@ -104,7 +104,8 @@ TEST(MessageCompany, CostFilesSayWhatAMessageTakes) {
 /// Steps in which ranks of a training take turns on a device that slows copies.
 std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
   const TrainingOptions options = small_model(2);
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);

@@ -7,6 +7,7 @@
 #include "sim/ir/check_messages.h"
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/error.h"
+#include "tests/support/as_written.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {

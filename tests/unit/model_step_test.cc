@@ -11,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
+#include "tests/support/as_written.h"
 #include "tools/models.h"
 
 namespace bubblescope {
@@ -74,11 +75,12 @@ TEST(StepEnd, IsFreeOfReductionsWithoutCopies) {
   }
 }
 
-// 16 data ranks on two nodes: 4 bytes of the gradients and 2 of the weights of 8 layers pass
-// InfiniBand; a sixteenth of each is waited for at least, and 20 of 132 SMs (2412.19437) are taken
-// from the compute beside the rest.
+// 16 data ranks, each on a node of its own, as 8 tensor ranks fill it: 4 bytes of the gradients and
+// 2 of the weights of 8 layers pass InfiniBand; a sixteenth of each is waited for at least, and 20
+// of 132 SMs (2412.19437) are taken from the compute beside the rest.
 TEST(StepEnd, CountsWhatComputeDoesNotHide) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.tensor = 8;
   on.parallel.data = 16;
   on.parallel.zero_stage = 0;
   const StageParameters parameters{1e9, 0};
@@ -98,6 +100,7 @@ TEST(StepEnd, CountsWhatComputeDoesNotHide) {
 // every micro-batch, and not again at the step's end. Two bytes per weight, four per gradient.
 TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.tensor = 8;
   on.parallel.data = 16;
   const StageParameters parameters{1e9, 0};
   const auto gather = static_cast<double>(all_gather_time(2e9, 16, on.gpu.outside));
@@ -220,7 +223,7 @@ TEST(Collectives, SlowDownTheComputeBesideThem) {
 
 TEST(Explanations, NameASourceForEveryNumberOfADevice) {
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
-    EXPECT_EQ(def.sources.size(), 8u) << def.name;
+    EXPECT_EQ(def.sources.size(), 9u) << def.name;
     for (const std::string& source : def.sources)
       EXPECT_NE(source.find(": "), std::string::npos) << def.name << ": " << source;
   }
@@ -279,11 +282,11 @@ TEST(ModelCopies, TakeTheLinkToWhereActivationsAreKept) {
   request.shape = shape_of(4, 8);
   Schedule schedule = build_schedule(find_schedule("bpipe"), request);
   const Bytes kept = model_step(on, schedule).activation_bytes[1].forward;
-  const CostModel to_partner = placed_models(on, schedule, {}).costs;
+  const CostModel to_partner = placed_models(on, require_valid(schedule), {}).costs;
   EXPECT_EQ(to_partner.stages[1].evict, 500 + kept);
   EXPECT_EQ(to_partner.stages[1].load, 500 + kept);
   schedule.keeper_of_rank = kept_by_host(4);
-  EXPECT_EQ(placed_models(on, schedule, {}).costs.stages[1].evict, 700 + 2 * kept);
+  EXPECT_EQ(placed_models(on, require_valid(schedule), {}).costs.stages[1].evict, 700 + 2 * kept);
 }
 
 }  // namespace

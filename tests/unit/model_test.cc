@@ -10,6 +10,7 @@
 #include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_recompute.h"
+#include "tests/support/as_written.h"
 #include "traces/model_file.h"
 
 namespace bubblescope {

@@ -8,6 +8,7 @@
 #include "exec/nccl/nccl_place.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
@@ -28,7 +29,8 @@ std::string tell_of_job(ProcessLink& link) {
   const TrainingOptions options = small_model(2);
   DeviceOptions device;
   device.epilogue = Epilogue::kFused;
-  const JobRequest request{schedule, program, &options, {}, Pass::kSpin, device};
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
   const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
   execute(program, *job.backend, "nccl", {1, 1, job.after_step});
   std::string told;

@@ -4,6 +4,7 @@
 #include "exec/nccl/shards.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 
 namespace bubblescope {
 namespace {

@@ -14,6 +14,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
@@ -108,7 +109,8 @@ TEST(NcclTraining, WhatIsEvictedCountsAsItsKeepers) {
   const TrainingOptions options = small_model(2);
   const auto ends = run_ranks(4, [&](ProcessLink& link) {
     const Program program = std::get<Program>(lower(schedule));
-    const JobRequest request{schedule, program, &options, {}, Pass::kSpin, {}};
+    const ValidSchedule valid = require_valid(schedule);
+    const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
     const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
     execute(program, *job.backend, "nccl", {1, 1, job.after_step});
     return std::to_string(job.peak_bytes()[3]);

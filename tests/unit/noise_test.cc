@@ -13,6 +13,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/random.h"
+#include "tests/support/as_written.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {

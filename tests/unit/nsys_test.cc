@@ -86,8 +86,8 @@ TEST(Nsys, OpsRunFromTheFirstToTheLastOfTheirKernels) {
   ASSERT_EQ(steps.size(), 1u);
   const MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "nsys");
-  EXPECT_EQ(step.schedule.order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
-  EXPECT_EQ(step.schedule.order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
+  EXPECT_EQ(step.schedule->order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
+  EXPECT_EQ(step.schedule->order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
   EXPECT_EQ(step.timeline.start[0], 0);
   EXPECT_EQ(step.timeline.end[0], 40);
   EXPECT_TRUE(trace.notes.empty());
@@ -104,6 +104,48 @@ TEST(Nsys, RefusesDatabasesOfOthers) {
               std::string::npos)
         << error.what();
   }
+}
+
+void expect_refused(const Database& database, const std::string& part) {
+  try {
+    read_trace(database.path());
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(Nsys, RunsNothingThatADatabaseSays) {
+  const Database view(
+      "CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 "
+      "FROM n) SELECT start, start AS end, 'PP:0F0' AS text, 1 AS globalTid FROM n;");
+  if (!view.made()) GTEST_SKIP() << "there is no libsqlite3";
+  expect_refused(view, "no NVTX range that names a pipeline op");
+}
+
+TEST(Nsys, RefusesTimesThatNoRecordingHas) {
+  const Database database(kTables +
+                          "INSERT INTO NVTX_EVENTS VALUES(-9223372036854775807, "
+                          "9223372036854775807, 'PP:0F0', NULL, 59, 1);");
+  if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
+  expect_refused(database, "out of range");
+}
+
+TEST(Nsys, RefusesValuesThatNoNameHas) {
+  const Database database(kTables + range(kFirstRank, 1, 2, "hex(zeroblob(10000000)),NULL"));
+  if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
+  expect_refused(database, "too big");
+}
+
+TEST(Nsys, RefusesWorkThatGrowsFasterThanTheFile) {
+  // Without a key, every one of the ranges looks through all of the names.
+  const Database database(
+      kTables +
+      "INSERT INTO StringIds WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT "
+      "i + 1 FROM n WHERE i < 30000) SELECT i, 'x' FROM n;"
+      "INSERT INTO NVTX_EVENTS SELECT id, id + 1, NULL, 5, 59, 1 FROM StringIds;");
+  if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
+  expect_refused(database, "more steps than a file of its size can need");
 }
 
 }  // namespace

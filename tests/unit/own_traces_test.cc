@@ -8,6 +8,7 @@
 #include "sim/analysis/replay.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/recorded_step.h"
 #include "traces/measured_steps.h"
 #include "traces/report_json.h"
@@ -33,7 +34,7 @@ std::string report_of(const MeasuredStep& step) {
 
 void expect_round_trip(const RecordedStep& step, const std::string& format) {
   const MeasuredStep again = read_back(write_as(format, step));
-  EXPECT_EQ(report_of(again), report_of(step)) << format << " of " << step.schedule.name;
+  EXPECT_EQ(report_of(again), report_of(step)) << format << " of " << step.schedule->name;
   EXPECT_EQ(replay_error(again.program, again.timeline), 0);
 }
 
@@ -68,7 +69,7 @@ TEST(OwnTraces, TheCsvHasTheTimes) {
   // It does not have the schedule's name; all else of a step in the data flow's way.
   const RecordedStep step = record_step("zb-h1", {.ranks = 4, .microbatches = 8}, uneven_cost());
   MeasuredStep again = read_back(write_as("timeline", step));
-  again.schedule.name = "zb-h1";
+  again.schedule.rename("zb-h1");
   again.timeline.source = "simulated";
   EXPECT_EQ(report_of(again), report_of(step));
 }
@@ -78,7 +79,7 @@ TEST(OwnTraces, AChromeFileWithoutItsScheduleIsPutTogether) {
   std::string text = write_as("trace", step);
   text.replace(text.find("native_schedule"), 15, "somebody's_note");
   MeasuredStep again = read_back(text);
-  again.schedule.name = "1f1b";
+  again.schedule.rename("1f1b");
   again.timeline.source = "simulated";
   EXPECT_EQ(report_of(again), report_of(step));
 }

@@ -59,7 +59,7 @@ std::int64_t integer(const ReadSlice& slice, const std::string& key) {
 
 TEST(Perfetto, SaysOfEveryScheduleWhatItsTimelineSays) {
   for (const RecordedStep& step : many_steps(slow_messages()))
-    EXPECT_EQ(slices_below(read_back(step), "rank "), expected_slices(step)) << step.schedule.name;
+    EXPECT_EQ(slices_below(read_back(step), "rank "), expected_slices(step)) << step.schedule->name;
 }
 
 TEST(Perfetto, SaysStageMicrobatchAndSliceOfEveryOp) {
@@ -80,7 +80,7 @@ TEST(Perfetto, SaysStageMicrobatchAndSliceOfEveryOp) {
       EXPECT_EQ(category(op.kind), slice.category);
       ++ops;
     }
-    EXPECT_GE(ops, static_cast<std::size_t>(step.schedule.op_count()));
+    EXPECT_GE(ops, static_cast<std::size_t>(step.schedule->op_count()));
   }
 }
 
@@ -122,7 +122,7 @@ TEST(Perfetto, CountsWhatEveryRankHolds) {
     for (std::size_t rank = 0; rank < step.report.ranks.size(); ++rank) {
       const std::string track = "rank " + std::to_string(rank) + "/held activations";
       EXPECT_DOUBLE_EQ(highest.at(track), step.report.ranks[rank].peak.chunks);
-      const bool gives_back = !step.schedule.forward_only;
+      const bool gives_back = !step.schedule->forward_only;
       EXPECT_TRUE(!gives_back || last.at(track) == 0) << track;
     }
   }
@@ -137,7 +137,7 @@ TEST(Perfetto, ShowsTheCriticalPathOnATrackOfItsOwn) {
       if (file.path(slice.track).ends_with("/critical path")) path.push_back(slice.name);
     for (const InstructionId id : step.report.critical_path)
       expected.push_back(to_string(step.program.instructions[id].op));
-    EXPECT_EQ(path, expected) << step.schedule.name;
+    EXPECT_EQ(path, expected) << step.schedule->name;
   }
 }
 

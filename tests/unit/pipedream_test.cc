@@ -11,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <sstream>
 
 #include "sim/ir/error.h"
 #include "tools/command.h"
@@ -199,7 +202,8 @@ TEST_F(PlanShards, AWholeJournalLeavesNothingToEvaluate) {
   plan(kQuestion, {"--resume", "journal"});
   const auto journal = read_plan_journal("journal");
   ASSERT_TRUE(journal);
-  for (const auto& outcome : journal->outcomes) EXPECT_TRUE(outcome);
+  EXPECT_GT(journal->owner.configurations, 0U);
+  EXPECT_EQ(journal->outcomes.size(), journal->owner.configurations);
 }
 
 TEST_F(PlanShards, OfDifferentPlansAreNotMixed) {
@@ -236,6 +240,95 @@ TEST_F(PlanShards, AFileThatChangedSinceIsNoticed) {
   std::ofstream("costs.json") << costs << " ";
   EXPECT_THROW(plan(question, {"--resume", "journal"}), Error);
   EXPECT_THROW(plan(joined, {"--resume", "other"}), Error);
+}
+
+/// The line with the checksum that it should have.
+std::string journal_line(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return std::string(digits) + " " + text + "\n";
+}
+
+/// Replaces the first `from` of a journal's line `at` and gives the line its checksum.
+void change_journal(const std::string& path, std::size_t at, const std::string& from,
+                    const std::string& to) {
+  const std::string head = "bubblescope-plan-journal/1 ";
+  std::istringstream lines(read_file(path));
+  std::string changed;
+  std::string line;
+  for (std::size_t number = 0; std::getline(lines, line); ++number) {
+    const std::string begin = number == 0 ? head : "";
+    std::string text = line.substr(begin.size() + 17);
+    if (number == at) {
+      ASSERT_NE(text.find(from), std::string::npos) << text;
+      text.replace(text.find(from), from.size(), to);
+    }
+    changed += begin + journal_line(text);
+  }
+  std::ofstream(path, std::ios::binary) << changed;
+}
+
+TEST_F(PlanShards, AJournalMakesNothingHappen) {
+  std::ofstream("victim.svg") << "mine";
+  for (const char* flags : {R"("--svg","victim.svg")", R"("--resume","victim.svg")",
+                            R"("--max-input","1")", R"("--help")", R"("--svg=victim.svg")"}) {
+    fs::remove("journal");
+    plan(kQuestion, {"--resume", "journal"});
+    change_journal("journal", 0, R"("--pp")", std::string(flags) + R"(,"--pp")");
+    EXPECT_THROW(plan({"--merge", "journal"}), Error) << flags;
+    EXPECT_EQ(read_file("victim.svg"), "mine");
+  }
+}
+
+TEST_F(PlanShards, AJournalNamesNoFileToRead) {
+  std::ofstream("costs.json") << R"({"format":"bubblescope-costs/1","stages":[)"
+                                 R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
+  const Arguments question{"--pp", "2", "-m", "4", "--schedules", "1f1b", "--costs", "costs.json"};
+  const std::string single = plan(question, {"--resume", "journal"});
+  EXPECT_THROW(plan({"--merge", "journal"}), Error);
+  EXPECT_EQ(plan(question, {"--merge", "journal"}), single);
+}
+
+TEST_F(PlanShards, AJournalThatAnnouncesMillionsTakesNoMemoryForThem) {
+  std::ofstream("journal") << "bubblescope-plan-journal/1 "
+                           << journal_line(R"({"arguments":["--pp","4"],"fingerprint":"0",)"
+                                           R"("configurations":10000000,"shard":0,"shards":1})");
+  const auto journal = read_plan_journal("journal");
+  ASSERT_TRUE(journal);
+  EXPECT_TRUE(journal->outcomes.empty());
+  EXPECT_THROW(plan({"--merge", "journal"}), Error);
+}
+
+TEST_F(PlanShards, AnOutcomeThatNoPlanHasIsEvaluatedAgain) {
+  const std::string single = plan(kQuestion, {"--resume", "journal"});
+  change_journal("journal", 1, "\"step_ns\":", "\"step_ns\":-");
+  EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
+}
+
+TEST_F(PlanShards, AFileThatIsEmptyBeginsAnewAndALineThatIsShortIsRefused) {
+  const std::string single = plan(kQuestion);
+  std::ofstream("empty").flush();
+  EXPECT_EQ(plan(kQuestion, {"--resume", "empty"}), single);
+  for (const char* content : {"\n", "bubblescope\n", "\n\n", "bubblescope-plan-journal/1\n"}) {
+    std::ofstream("short", std::ios::binary) << content;
+    try {
+      plan(kQuestion, {"--resume", "short"});
+      FAIL() << content;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("no journal of a plan"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(PlanShards, TooManyConfigurationsAreCountedAndNotMade) {
+  for (const Arguments& question :
+       {Arguments{"--pp", "1..1000", "-m", "1..1000"}, Arguments{"--pp", "4", "-m", "1..16777216"},
+        Arguments{"--model", "llama3-8b", "--gpus", "16777216", "--global-batch-size", "1073741824",
+                  "--tp", "1..60000", "--cp", "1..60000"}})
+    EXPECT_THROW(plan(question), Error);
 }
 
 }  // namespace

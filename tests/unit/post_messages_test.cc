@@ -8,6 +8,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
+#include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
 #include "traces/text_schedule.h"
 

@@ -7,6 +7,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program_draft.h"
+#include "tests/support/as_written.h"
 #include "traces/text_schedule.h"
 
 namespace bubblescope {

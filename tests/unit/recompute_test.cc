@@ -10,6 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "tests/support/measured_schedule.h"
 #include "traces/native_schedule.h"
 #include "traces/text_schedule.h"

@@ -6,6 +6,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
+#include "tests/support/as_written.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
 #include "traces/text_schedule.h"

@@ -9,6 +9,7 @@
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
+#include "tests/support/as_written.h"
 #include "tests/support/recorded_step.h"
 
 namespace bubblescope {

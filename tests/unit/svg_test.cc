@@ -48,7 +48,7 @@ TEST(Svg, IsWellFormed) {
 
 TEST(Svg, EscapesTheNameOfTheSchedule) {
   RecordedStep step = record_step("1f1b", {.ranks = 2, .microbatches = 2});
-  step.schedule.name = "<b> & \"c\"";
+  step.schedule.rename("<b> & \"c\"");
   const std::string svg = write_as("svg", step);
   expect_well_formed(svg);
   EXPECT_NE(svg.find("&lt;b&gt; &amp; &quot;c&quot;: 2 ranks, 2 micro-batches"), std::string::npos);
@@ -79,7 +79,7 @@ TEST(Svg, DrawsChunksInTonesOfOneColour) {
 TEST(Svg, FramesOverlappedPairs) {
   const RecordedStep step = record_step("dualpipe", {.ranks = 4, .microbatches = 8});
   std::size_t pairs = 0;
-  for (const RankOrder& ops : step.schedule.order)
+  for (const RankOrder& ops : step.schedule->order)
     for (const Op& op : ops) pairs += op.pairing == Pairing::kFirst;
   EXPECT_EQ(count(write_as("svg", step), "class=\"pair\""), pairs + 1);  // and the legend's
 }

@@ -5,7 +5,9 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "tests/support/as_written.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "traces/format.h"
@@ -16,13 +18,12 @@ namespace {
 
 TimelineFile read(const std::string& text) { return parse_timeline(text, "f.json"); }
 
-TimelineFile time(Schedule schedule, Overlap overlap = Overlap::kAtomic) {
-  TimelineFile step;
+TimelineFile time(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) {
+  TimelineFile step{require_valid(schedule)};
   step.program = std::get<Program>(lower(schedule, {overlap}));
   UniformCost cost;
   cost.message = 100'000;
   step.timeline = simulate(step.program, spread(cost, schedule));
-  step.schedule = std::move(schedule);
   return step;
 }
 
@@ -69,7 +70,7 @@ TEST(TimelineFile, RoundTripsRandomSchedulesInEveryOverlapMode) {
     if (std::holds_alternative<Deadlock>(lower(schedule, {overlap}))) continue;
     const TimelineFile step = time(schedule, overlap);
     const TimelineFile again = read(write(step));
-    ASSERT_TRUE(again.schedule == step.schedule) << "seed " << seed;
+    ASSERT_TRUE(again.schedule.get() == step.schedule.get()) << "seed " << seed;
     ASSERT_EQ(write(again), write(step)) << "seed " << seed;
     ASSERT_EQ(simulate(again.program, spread({}, schedule)).end,
               simulate(step.program, spread({}, schedule)).end)
@@ -83,6 +84,12 @@ TEST(TimelineFile, IsRecognized) {
 }
 
 TEST(TimelineFile, RefusesWhatIsMalformed) { expect_refusals("timeline.txt", read); }
+
+TEST(TimelineFile, RefusesALaneWhoseOpsTakeLongerThanTheStep) {
+  TimelineFile step = time(parse_schedule_text("0F0 0B0"));
+  step.timeline.start[1] = 0;  // beside the forward, which takes as long as half of it
+  EXPECT_THROW(read(write(step)), Error);
+}
 
 TEST(TimelineFile, SurvivesDamage) {
   expect_survival(write(time(parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"))), read);

@@ -10,6 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/as_written.h"
 #include "traces/timeline_file.h"
 
 namespace bubblescope {
@@ -201,8 +202,8 @@ TEST(GradReduction, JoinsTheTwoReplicasOfABidirectionalStage) {
 TEST(UpdatedTimeline, SurvivesItsFile) {
   const Ended ended =
       end_step("chimera", request_of(4, 4), {OptimizerMode::kBarrier, GradReduction::kOverlap});
-  const TimelineFile file =
-      parse_timeline(write_timeline(ended.schedule, ended.program, ended.timeline), "t.json");
+  const TimelineFile file = parse_timeline(
+      write_timeline(require_valid(ended.schedule), ended.program, ended.timeline), "t.json");
   EXPECT_EQ(file.timeline.end, ended.timeline.end);
   ASSERT_EQ(file.program.size(), ended.program.size());
   for (InstructionId id = 0; id < file.program.size(); ++id) {

@@ -31,7 +31,9 @@ endfunction()
 # Sets shared_NAME for every name that one of our headers declares: a source with a name like that for itself can share
 # no translation unit with one that means the header's.
 function(read_shared_names)
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS sim/*.h schedules/*.h traces/*.h exec/*.h tools/*.h tests/*.h)
+  set(patterns sim/*.h schedules/*.h traces/*.h exec/*.h tools/*.h tests/*.h)
+  list(TRANSFORM patterns PREPEND ${PROJECT_SOURCE_DIR}/)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${patterns})
   foreach(header IN LISTS headers)
     file(STRINGS ${header} lines REGEX "^(inline )?(struct|class|enum class|using|constexpr) ")
     foreach(line IN LISTS lines)

@@ -23,12 +23,15 @@ constexpr double kGiga = 1e9;
 struct Rates {
   double peak_teraflops;
   double reachable_teraflops;
-  double memory_gigabytes;
+  double memory_gigabytes;  ///< as stated
   double memory_terabytes_per_second;
   double link_gigabytes_per_second;  ///< one way, as stated
   double network_gigabytes_per_second;
   double host_gigabytes_per_second;  ///< one way, as stated
   std::int32_t per_node = 8;
+  /// What a program gets of the memory, in GiB, as PyTorch's out-of-memory messages call the total
+  /// capacity; 0: all that is stated.
+  double program_gibibytes = 0;
 };
 
 /// Of the numbers that do not all stand in one place.
@@ -45,7 +48,9 @@ Gpu gpu_of(const Rates& rates) {
   gpu.per_node = rates.per_node;
   gpu.peak_flops = rates.peak_teraflops * kTera;
   gpu.reachable_flops = rates.reachable_teraflops * kTera;
-  gpu.memory = static_cast<Bytes>(rates.memory_gigabytes) << 30;
+  const double memory =
+      rates.program_gibibytes > 0 ? rates.program_gibibytes : rates.memory_gigabytes;
+  gpu.memory = std::llround(memory * (1 << 30));
   gpu.memory_bytes_per_second = rates.memory_terabytes_per_second * kTera;
   gpu.inside = {9'800, kReached * rates.link_gigabytes_per_second * kGiga};
   gpu.outside = {20'000, 0.9 * rates.network_gigabytes_per_second * kGiga};
@@ -62,11 +67,18 @@ std::string text(double value) {
   return last == '0' ? digits : digits + "." + last;
 }
 
+std::string program_text(const Rates& rates) {
+  if (rates.program_gibibytes == 0) return "all of the memory for a program: assumed";
+  return text(rates.program_gibibytes) +
+         " GiB of the memory for a program: the total capacity in PyTorch's out-of-memory messages";
+}
+
 std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
   return {
       text(rates.peak_teraflops) + " TFLOP/s at most, " + text(rates.memory_gigabytes) + " GB at " +
           text(rates.memory_terabytes_per_second * 1000) + " GB/s: " + from.base,
       text(rates.reachable_teraflops) + " TFLOP/s reached: " + from.reachable,
+      program_text(rates),
       text(rates.link_gigabytes_per_second) + " GB/s inside a node, one way: " + from.link,
       "83.6 % of it reached, as 376 of an H100's 450 GB/s: NVIDIA/nccl issue 1264",
       "9.8 us inside a node: NVIDIA/nccl-tests issue 331",
@@ -86,38 +98,39 @@ GpuDef define(const char* name, std::vector<std::string> aliases, const char* su
 constexpr const char* kAssumed = "assumed, 80 % of the peak as on the H100";
 
 const GpuRegistrar kP100{define("p100", {}, "P100 SXM2 16 GB, 21 TF fp16",
-                                {21.2, 17, 16, 0.732, 80, 12.5, 15.8},
+                                {21.2, 17, 16, 0.732, 80, 12.5, 15.8, 8, 15.9},
                                 {.base = "NVIDIA's Tesla P100 data sheet",
                                  .reachable = kAssumed,
                                  .link = "NVIDIA's Tesla P100 data sheet",
                                  .host = "PCI Express 3.0, 16 lanes"})};
 const GpuRegistrar kV100{define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16",
-                                {125, 100, 32, 0.9, 150, 12.5, 15.8},
+                                {125, 100, 32, 0.9, 150, 12.5, 15.8, 8, 31.7},
                                 {.base = "NVIDIA's Tesla V100 data sheet",
                                  .reachable = kAssumed,
                                  .link = "NVIDIA's Tesla V100 data sheet",
                                  .host = "PCI Express 3.0, 16 lanes"})};
-const GpuRegistrar kA100{
-    define("a100", {"a100-80"}, "A100 SXM 80 GB, 312 TF", {312, 271, 80, 2.0, 300, 25, 31.5})};
+const GpuRegistrar kA100{define("a100", {"a100-80"}, "A100 SXM 80 GB, 312 TF",
+                                {312, 271, 80, 2.0, 300, 25, 31.5, 8, 79.1})};
 const GpuRegistrar kA100Small{
-    define("a100-40", {}, "A100 SXM 40 GB, 312 TF", {312, 271, 40, 1.555, 300, 25, 31.5})};
+    define("a100-40", {}, "A100 SXM 40 GB, 312 TF", {312, 271, 40, 1.555, 300, 25, 31.5, 8, 39.4})};
 const GpuRegistrar kH100{
-    define("h100", {}, "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50, 63})};
+    define("h100", {}, "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50, 63, 8, 79.1})};
 const GpuRegistrar kH800{
-    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50, 63},
+    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50, 63, 8, 79.1},
            {.base = "as the H100",
             .reachable = "as the H100",
             .link = "assumed, from the 160 GB/s of arXiv 2412.19437, section 3.2.2, as reached"})};
 const GpuRegistrar kH200{
-    define("h200", {}, "H200 SXM 141 GB, 989 TF", {989, 794.5, 141, 4.8, 450, 50, 63})};
+    define("h200", {}, "H200 SXM 141 GB, 989 TF", {989, 794.5, 141, 4.8, 450, 50, 63, 8, 139.8})};
 const GpuRegistrar kB200{
-    define("b200", {}, "B200 180 GB, 2250 TF", {2250, 1745, 180, 8.0, 900, 50, 63})};
+    define("b200", {}, "B200 180 GB, 2250 TF", {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3})};
 const GpuRegistrar kGb200{
-    define("gb200", {}, "GB200 186 GB, 2500 TF", {2500, 1822, 186, 8.0, 900, 50, 450},
+    define("gb200", {}, "GB200 186 GB, 2500 TF; NVLink domain of 72, in trays of 4",
+           {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3},
            {.host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"})};
 const GpuRegistrar kMi300x{define("mi300x", {},
                                   "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
-                                  {1307, 668, 192, 5.3, 64, 50, 63})};
+                                  {1307, 668, 192, 5.3, 64, 50, 63, 8, 191.6})};
 
 // A pod of TPUs is one node: every chip is on the torus.
 constexpr const char* kTpus = "Jouppi et al., \"TPU v4\", ISCA 2023, table 4 (per link)";

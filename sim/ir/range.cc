@@ -1,0 +1,56 @@
+// Checks, and the rounding behind them.
+#include "sim/ir/range.h"
+
+#include <cmath>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+[[noreturn]] void refuse_time(const std::string& what) {
+  throw Error(what + " longer than 36 years; ask for shorter times, fewer or smaller ops");
+}
+
+bool is_in_range(double number, std::int64_t limit) {
+  return number >= 0 && number <= static_cast<double>(limit);  // and no NaN
+}
+
+}  // namespace
+
+Nanos round_nanos(double nanos, const char* what) {
+  if (!is_in_range(nanos, kMaxNanos)) refuse_time(std::string(what) + " takes");
+  return std::llround(nanos);
+}
+
+Bytes round_bytes(double bytes, const char* what) {
+  if (!is_in_range(bytes, kMaxBytes))
+    throw Error(std::string(what) +
+                " takes more than 2^60 bytes; ask for a smaller model or smaller micro-batches");
+  return std::llround(bytes);
+}
+
+Nanos multiply(Nanos duration, std::int64_t times, const char* what) {
+  Nanos product = 0;
+  if (__builtin_mul_overflow(duration, times, &product) || product > kMaxNanos)
+    refuse_time(std::string(what) + " takes");
+  return product;
+}
+
+void DurationSum::expect_in_range() const {
+  if (sum_ > kMaxNanos) refuse_time("all ops together take");
+}
+
+void expect_in_range(std::span<const Nanos> durations) {
+  DurationSum sum;
+  for (const Nanos duration : durations) sum.add(duration);
+  sum.expect_in_range();
+}
+
+void expect_in_range(Nanos step, std::int32_t ranks) {
+  if (step > kMaxNanos / ranks)
+    refuse_time("the step's times on " + std::to_string(ranks) + " rank(s) are together");
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,66 @@
+// The messages of every two ranks, side by side as they are sent and received.
+#include "sim/ir/swapped_messages.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "sim/ir/depend.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Posted {
+  Op op;
+  Made made;
+  std::int32_t position;
+};
+
+/// The messages from one rank to another, in the order of their ends.
+struct Channel {
+  std::vector<Posted> sends;
+  std::vector<Posted> receives;
+};
+
+using Channels = std::map<std::pair<std::int32_t, std::int32_t>, Channel>;
+
+Channels collect(const Schedule& schedule, const std::vector<RankOrder>& posted) {
+  Channels channels;
+  for (const RankOrder& cells : posted)
+    for (std::size_t at = 0; at < cells.size(); ++at) {
+      if (!is_message(cells[at].kind)) continue;
+      const auto made = carried_by(schedule, cells[at]);
+      if (!made) continue;
+      const std::int32_t from = schedule.rank_of(made->stage, made->microbatch);
+      const std::int32_t to = schedule.rank_of(*receiving_stage(schedule, *made), made->microbatch);
+      Channel& channel = channels[{from, to}];
+      (is_send(cells[at].kind) ? channel.sends : channel.receives)
+          .push_back({cells[at], *made, static_cast<std::int32_t>(at)});
+    }
+  return channels;
+}
+
+}  // namespace
+
+Problems find_swapped_messages(const Schedule& schedule, const std::vector<RankOrder>& posted) {
+  const MadeIndex index(schedule);
+  Problems problems;
+  for (const auto& [ranks, channel] : collect(schedule, posted))
+    for (std::size_t at = 0; at < std::min(channel.sends.size(), channel.receives.size()); ++at) {
+      const Posted& sent = channel.sends[at];
+      const Posted& received = channel.receives[at];
+      if (index(sent.made) == index(received.made)) continue;
+      problems.push_back({ranks.second, received.position,
+                          to_string(received.op) + " is message " + std::to_string(at) +
+                              " expected from rank " + std::to_string(ranks.first) +
+                              ", which sends " + to_string(sent.op) + " there; order both alike"});
+      break;
+    }
+  return problems;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,72 @@
+// The cells of posted lists against the order that they were written for.
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/validate.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// What the other checks of posted cells rely on: a list per rank, in which the ops of the order
+/// stand in that order. What else there is, the others look at.
+class CellChecks {
+ public:
+  explicit CellChecks(const Schedule& schedule) : schedule_(schedule) {}
+
+  Problems run() && {
+    if (schedule_.posted.size() != schedule_.order.size())
+      return {{{},
+               {},
+               "the posted lists are of " + std::to_string(schedule_.posted.size()) +
+                   " rank(s), the order is of " + std::to_string(schedule_.order.size()) +
+                   "; give each rank its list, or none"}};
+    for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) check_rank(rank);
+    return std::move(problems_);
+  }
+
+ private:
+  void check_rank(std::int32_t rank) {
+    const RankOrder& order = schedule_.order[rank];
+    const RankOrder& cells = schedule_.posted[rank];
+    std::size_t next = 0;
+    for (std::size_t at = 0; at < cells.size(); ++at) {
+      const Op& cell = cells[at];
+      if (!stands_in_order(cell.kind)) continue;
+      if (next == order.size() || cell != order[next])
+        return report(rank, at,
+                      to_string(cell) + " is posted where the order has " +
+                          (next == order.size() ? "no further op" : to_string(order[next])) +
+                          "; write both alike");
+      ++next;
+    }
+    if (next < order.size())
+      report(rank, cells.size(), to_string(order[next]) + " is not among the posted cells; add it");
+  }
+
+  void report(std::int32_t rank, std::size_t at, std::string message) {
+    problems_.push_back({rank, static_cast<std::int32_t>(at), std::move(message)});
+  }
+
+  const Schedule& schedule_;
+  Problems problems_;
+};
+
+}  // namespace
+
+Problems validate_posted(const Schedule& schedule) {
+  if (schedule.posted.empty()) return {};
+  Problems problems = CellChecks(schedule).run();
+  if (!problems.empty()) return problems;
+  problems = validate_collectives(schedule);
+  for (Problem& problem : validate_messages(schedule)) problems.push_back(std::move(problem));
+  for (Problem& problem : validate_waits(schedule)) problems.push_back(std::move(problem));
+  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
+  });
+  return problems;
+}
+
+}  // namespace bubblescope

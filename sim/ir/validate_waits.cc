@@ -1,0 +1,90 @@
+// The checks on posted waits, one rank after the other.
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/posted_waits.h"
+#include "sim/ir/validate.h"
+
+namespace bubblescope {
+
+namespace {
+
+class WaitChecks {
+ public:
+  WaitChecks(const RankOrder& cells, std::int32_t rank) : cells_(cells), rank_(rank) {}
+
+  Problems run() && {
+    for (std::size_t at = 0; at < cells_.size(); ++at) check(cells_[at], static_cast<int>(at));
+    for (const auto& [send, at] : pending_sends_)
+      report(at, to_string(cells_[static_cast<std::size_t>(at)]) + " has no wait; add its WAIT_" +
+                     std::string(code(cells_[static_cast<std::size_t>(at)].kind)) +
+                     " behind it, as PyTorch 2.15 asks for");
+    if (reducing_) report_reduction();
+    return std::move(problems_);
+  }
+
+ private:
+  /// Which message of its rank: a SEND and its WAIT_SEND have the same.
+  using Sent = std::tuple<bool, std::int32_t, std::int32_t, std::int16_t>;
+
+  static Sent sent_by(const Op& op) {
+    const bool forward = op.kind == OpKind::kSendForward || op.kind == OpKind::kWaitSendForward;
+    return {forward, op.stage, op.microbatch, op.slice};
+  }
+
+  void check(const Op& op, std::int32_t at) {
+    if (is_send(op.kind)) pending_sends_.emplace(sent_by(op), at);
+    if (is_send_wait(op.kind) && pending_sends_.erase(sent_by(op)) == 0)
+      report(at, to_string(op) +
+                     " waits for no SEND of this rank that is still on its way; put one wait "
+                     "behind each SEND");
+    if (op.kind == OpKind::kReduceGrad) begin_reduction(at);
+    if (op.kind == OpKind::kWaitReduceGrad) end_reduction(op, at);
+  }
+
+  void begin_reduction(std::int32_t at) {
+    if (reducing_) report_reduction();
+    reducing_ = at;
+  }
+
+  void end_reduction(const Op& op, std::int32_t at) {
+    if (!reducing_ || cells_[static_cast<std::size_t>(*reducing_)].stage != op.stage)
+      return report(at, to_string(op) +
+                            " waits for no REDUCE_GRAD that is under way; put it behind that of "
+                            "its stage");
+    reducing_.reset();
+  }
+
+  void report_reduction() {
+    const Op& op = cells_[static_cast<std::size_t>(*reducing_)];
+    report(*reducing_, to_string(op) + " has no wait before the rank's next reduction; add " +
+                           std::to_string(op.stage) + "WAIT_REDUCE_GRAD behind it");
+  }
+
+  void report(std::int32_t at, std::string message) {
+    problems_.push_back({rank_, at, std::move(message)});
+  }
+
+  const RankOrder& cells_;
+  std::int32_t rank_;
+  std::map<Sent, std::int32_t> pending_sends_;  ///< to their position
+  std::optional<std::int32_t> reducing_;        ///< where the reduction under way stands
+  Problems problems_;
+};
+
+}  // namespace
+
+Problems validate_waits(const Schedule& schedule) {
+  Problems problems;
+  if (!posts_waits(schedule)) return problems;
+  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
+    for (Problem& problem : WaitChecks(schedule.posted[static_cast<std::size_t>(rank)], rank).run())
+      problems.push_back(std::move(problem));
+  return problems;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,45 @@
+// Every row is a count over published runs; docs/accuracy_published.md says which.
+#include "sim/model/known_errors.h"
+
+#include <algorithm>
+#include <array>
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::string_view kSc21 = "SC21, arXiv 2205.05198, 2201.11990 and 2211.05100";
+constexpr std::string_view kNemo = "NVIDIA DGX Cloud benchmarking 24.11.1 and arXiv 2407.21783";
+constexpr std::string_view kNemoExperts = "NVIDIA DGX Cloud benchmarking 24.11.1, Megatron-Bridge";
+constexpr std::string_view kBlackwell = "NVIDIA DGX Cloud benchmarking 25.05.05, Megatron-Bridge";
+
+constexpr std::array<KnownErrors, 5> kErrors{{
+    {"a100", false, 28, -0.27, -0.03, 0.04, 0.08, kSc21},
+    {"h100", false, 22, -0.20, -0.08, 0.06, -0.01, kNemo},
+    {"h100", true, 9, -0.54, -0.19, 0.01, -0.18, kNemoExperts},
+    {"gb200", false, 4, -0.21, -0.17, 0.02, -0.15, kBlackwell},
+    {"gb200", true, 3, -0.65, -0.48, 0.17, -0.14, kBlackwell},
+}};
+
+Nanos scaled(Nanos step, double error) {
+  return static_cast<Nanos>(static_cast<double>(step) / (1 + error));
+}
+
+}  // namespace
+
+std::string KnownErrors::from() const { return std::string(device) + "/megatron/bf16"; }
+
+const KnownErrors* nearest_errors(const ModelOnDevices& on) {
+  if (on.assumptions.slowdown != 1) return nullptr;
+  const bool experts = on.model.experts.has_value();
+  const auto found = std::find_if(kErrors.begin(), kErrors.end(), [&](const KnownErrors& errors) {
+    return errors.device == on.device && errors.experts == experts;
+  });
+  return found == kErrors.end() ? nullptr : &*found;
+}
+
+StepInterval interval_of(Nanos step, const KnownErrors& errors) {
+  return {scaled(step, errors.highest), scaled(step, errors.lowest)};
+}
+
+}  // namespace bubblescope

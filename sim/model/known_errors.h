@@ -1,0 +1,44 @@
+// How far predictions without any calibration were from published runs.
+//
+// The error of a run is predicted over measured step time, less 1: -0.2 where the prediction is a
+// fifth too short. A prediction is as good as those of the nearest runs: the same device, and a
+// model with experts or without. What was measured lies between step / (1 + highest) and
+// step / (1 + lowest), as far as those runs tell.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/ir/units.h"
+#include "sim/model/layer_cost.h"
+
+namespace bubblescope {
+
+struct KnownErrors {
+  std::string_view device;
+  bool experts = false;
+  int runs = 0;
+  double lowest = 0;
+  double middle = 0;  ///< the median
+  double spread = 0;  ///< the median distance from the middle: plans this close are ties
+  double highest = 0;
+  std::string_view source;
+
+  /// "h100/megatron/bf16".
+  std::string from() const;
+};
+
+/// Where the step may lie, by the errors of the nearest published runs.
+struct StepInterval {
+  Nanos low = 0;
+  Nanos high = 0;
+};
+
+/// Those of the device; nothing where no run on it has been compared, or where a slowdown says that
+/// the prediction is calibrated.
+const KnownErrors* nearest_errors(const ModelOnDevices& on);
+
+StepInterval interval_of(Nanos step, const KnownErrors& errors);
+
+}  // namespace bubblescope

@@ -1,0 +1,92 @@
+// Profiles of PyTorch's pipelining as it writes them, against what really ran inside the stages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/golden/reference_data.h"
+#include "tests/support/command.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Means over the steps of what was measured inside the stages.
+struct Truth {
+  double step_ns = 0;
+  double bubble = 0;
+};
+
+/// A step's extent, and how long its ranks were busy.
+struct StepTruth {
+  std::int64_t start = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = 0;
+  std::int64_t busy = 0;
+};
+
+/// The files' rows: [step, stage, kind, micro-batch, start ns, end ns].
+Truth read_truth(const std::string& folder) {
+  constexpr int kRanks = 4;
+  std::map<int, StepTruth> steps;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::string path = folder + "/truth" + std::to_string(rank) + ".json.gz";
+    for (const Json& row : Json::parse(read_file(path))) {
+      StepTruth& step = steps[row[0].get<int>()];
+      step.start = std::min(step.start, row[4].get<std::int64_t>());
+      step.end = std::max(step.end, row[5].get<std::int64_t>());
+      step.busy += row[5].get<std::int64_t>() - row[4].get<std::int64_t>();
+    }
+  }
+  Truth truth;
+  for (const auto& [_, step] : steps) {
+    const auto span = static_cast<double>(step.end - step.start);
+    truth.step_ns += span / static_cast<double>(steps.size());
+    truth.bubble +=
+        (1 - static_cast<double>(step.busy) / (kRanks * span)) / static_cast<double>(steps.size());
+  }
+  return truth;
+}
+
+struct Run {
+  const char* folder;
+  const char* schedule;
+};
+
+class PytorchProfiles : public testing::TestWithParam<Run> {};
+
+TEST_P(PytorchProfiles, GiveTheTrueBubbleStepAndSchedule) {
+  const std::string folder = std::string("traces/pytorch/") + GetParam().folder;
+  if (const std::string missing = missing_reference(folder + "/rank0.json.gz"); !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::string path = reference_folder() + "/" + folder;
+  const Truth truth = read_truth(path);
+  const CommandOutcome outcome = run_command("analyze " + path + " --format json");
+  ASSERT_EQ(outcome.status, 0);
+  const Json report = Json::parse(outcome.output);
+  EXPECT_NE(report["trust"]["verdict"], "none") << report["trust"];
+  ASSERT_FALSE(report["bubble"].is_null());
+  EXPECT_NEAR(report["bubble"]["ratio"].get<double>(), truth.bubble, 0.005);
+  EXPECT_NEAR(report["step_ns"].get<double>(), truth.step_ns, 0.01 * truth.step_ns);
+  EXPECT_NEAR(report["makespan_ns"].get<double>(), truth.step_ns, 0.01 * truth.step_ns);
+  EXPECT_LE(report["lower_bound_ns"], report["makespan_ns"]);
+  EXPECT_EQ(report["schedule"], GetParam().schedule);
+  EXPECT_EQ(report["iterations"], 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, PytorchProfiles,
+                         testing::Values(Run{"1F1B", "1f1b"}, Run{"GPipe", "gpipe"},
+                                         Run{"DualPipeV", "dualpipev"}, Run{"csv-zbh1", "zb-h1"}),
+                         [](const testing::TestParamInfo<Run>& run) {
+                           std::string name = run.param.folder;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,134 @@
+"""Sound files of every format that the program reads, most of them written by itself, and the commands that read them."""
+
+import gzip
+import sqlite3
+import subprocess
+from pathlib import Path
+
+QUESTION = ["--pp", "2,4", "-m", "4", "--schedules", "1f1b,gpipe,zb-h1", "--threads", "1"]
+EXPORTS = [("--trace", "o.json"), ("--perfetto", "o.pftrace"), ("--html", "o.html"), ("--svg", "o.svg"), ("--dot", "o.dot"),
+           ("--timeline", "o.csv"), ("--save", "o.save.json")]
+MODES = ["fifo", "eager:2", "rendezvous", "host-rendezvous", "host-send", "batched"]
+SIMULATE = [["--format", "json"], ["--format", "csv"], ["--recompute", "full"], ["--recompute", "selective", "--format", "json"],
+            ["--offload", "0.5"], ["--fsdp"], ["--network", "bytes=1MiB,link=100"], ["--jitter", "5%", "--seeds", "20"],
+            ["--ragged", "10%", "--seeds", "20", "--format", "json"], ["--sensitivity"], ["--slow", "rank=1,factor=2"],
+            ["--inject", "rank=0,delay=7ms"], ["--inject", "rank=0,slow=1e9"], ["--straggler", "probability=0.1,factor=3"],
+            ["--optimizer", "barrier", "--grad-reduction", "overlap", "--optimizer-step", "1", "--reduce-grad", "1"],
+            ["--optimizer", "local", "--norm", "1"], ["--overlap", "fused"], ["--overlap", "atomic"], ["--lowering", "deferred"],
+            ["--cap", "3"], ["--release", "half"], ["--p2p", "100days"], ["--f", "99days", "--format", "json"],
+            ["--fail-if", "bubble_ratio>0.1"], ["--all-ranks"], ["--layout-costs", "0,1,1,1"]]
+FORMATS = ["native", "pytorch-csv", "pytorch-csv-comms", "dot", "chakra", "goal", "text", "deepspeed"]
+
+
+def run(binary, words, folder):
+    outcome = subprocess.run([binary, *words], cwd=folder, capture_output=True, timeout=120, check=False)
+    if outcome.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(words)}: {outcome.stderr.decode()}")
+    return outcome.stdout
+
+
+def nsys_database(path):
+    with sqlite3.connect(path) as database:
+        database.executescript("""
+            CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
+            CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, text TEXT, textId INTEGER, globalTid INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, correlationId INTEGER, globalTid INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, correlationId INTEGER, globalPid INTEGER);""")
+        for rank in range(2):
+            thread = (rank + 1) << 24
+            for at, op in enumerate(["F0", "F1", "B0", "B1"]):
+                begin = 1000 * at + 500 * rank
+                number = 10 * rank + at
+                database.execute("INSERT INTO StringIds VALUES(?, ?)", (number, f"PP:{rank}{op}"))
+                database.execute("INSERT INTO NVTX_EVENTS VALUES(?, ?, NULL, ?, ?)", (begin, begin + 90, number, thread + 1))
+                database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, ?)", (begin + 5, number, thread + 1))
+                database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?, ?, ?, ?)",
+                                 (begin + 50, begin + 400, number, thread))
+    database.close()
+
+
+def exporting(words):
+    return [words + [flag, name] for flag, name in EXPORTS]
+
+
+def schedule_commands(name):
+    commands = [["check", name], ["check", name, "--format", "json"], ["analyze", name], ["diff", name, name]]
+    commands += [["simulate", name, *more] for more in SIMULATE] + [["simulate", name, "--p2p-mode", mode] for mode in MODES]
+    commands += [["convert", name, "--to", form] for form in FORMATS] + [["convert", name, "--to", "chakra", "-o", "o.et"]]
+    return commands + exporting(["simulate", name]) + [["compare", name, name], ["compare", name, name, "--format", "json"]]
+
+
+def trace_commands(name):
+    commands = [["analyze", name, *more] for more in ([], ["--format", "json"], ["--format", "csv"], ["--cap", "2"])]
+    return commands + exporting(["analyze", name]) + [["diff", name, name], ["check", name], ["simulate", name]]
+
+
+def costs_commands(name):
+    shape = ["--pp", "2", "-m", "4", "--costs", name]
+    commands = [["simulate", "1f1b", *shape, *more] for more in SIMULATE] + exporting(["simulate", "1f1b", *shape])
+    commands += [["plan", *shape, "--schedules", "1f1b,gpipe", "--threads", "1", "--format", form] for form in ("json", "csv")]
+    commands += [["convert", "1f1b", *shape, "--to", form] for form in ("goal", "chakra", "dot")]
+    return commands + [["partition", name, "--stages", "2"], ["compare", "1f1b,zb-h1", *shape], ["search", *shape, "--time-limit", "1s"]]
+
+
+def profile_commands(name):
+    return [["partition", name, *more] for more in (
+        ["--stages", "2"], ["--stages", "2", "--format", "json"], ["--workers", "4", "--bandwidth", "1GB/s", "--format", "json"],
+        ["--workers", "4", "--straight"], ["--stages", "2", "--method", "blocks"], ["--stages", "2", "--method", "megatron"],
+        ["--stages", "2", "--memory", "16GB", "-o", "o.json"], ["--workers", "4", "--levels", "2x2"], ["--stages", "3", "--format", "csv"],
+        ["--stages", "2", "--repeat-layers", "10000"])]
+
+
+def model_commands(name):
+    shape = ["--pp", "2", "-m", "4", "--model", name, "--format", "json"]
+    return [["simulate", "1f1b", *shape], ["simulate", "zb-h1", *shape, "--tp", "2", "--recompute", "full"],
+            ["plan", "--model", name, "--gpus", "8", "--global-batch-size", "16", "--schedules", "1f1b", "--threads", "1",
+             "--format", "json"], ["simulate", "1f1b", *shape, "--explain"]]
+
+
+def device_commands(name):
+    shape = ["--pp", "2", "-m", "4", "--model", "llama3-8b", "--gpu", name]
+    return [["simulate", "1f1b", *shape, "--format", "json"], ["simulate", "gpipe", *shape, "--tp", "4", "--dp", "2"]]
+
+
+def journal_commands(name):
+    return [["plan", "--merge", name, "--threads", "1"], ["plan", "--merge", name, "--threads", "1", "--format", "json"],
+            ["plan", *QUESTION, "--merge", name, "--format", "csv"], ["plan", *QUESTION, "--resume", name]]
+
+
+KINDS = {"schedule": schedule_commands, "trace": trace_commands, "costs": costs_commands, "profile": profile_commands,
+         "model": model_commands, "gpu": device_commands, "journal": journal_commands}
+
+
+def make_seeds(binary, folder, corpus):
+    """[(kind, file name, content)]: files of every format."""
+    seeds = []
+
+    def keep(kind, name, content):
+        seeds.append((kind, name, content))
+
+    for schedule, shape in (("1f1b", ["--pp", "2", "-m", "4"]), ("zb-h1", ["--pp", "3", "-m", "3"]),
+                            ("dualpipev", ["--pp", "2", "-m", "4"]), ("interleaved", ["--pp", "2", "--vpp", "2", "-m", "4"])):
+        for form, ending in (("native", "json"), ("pytorch-csv", "csv"), ("pytorch-csv-comms", "csv"), ("text", "txt")):
+            keep("schedule", f"{schedule}.{ending}", run(binary, ["convert", schedule, *shape, "--to", form], folder))
+    keep("schedule", "1f1b.ds.txt", run(binary, ["convert", "1f1b", "--pp", "2", "-m", "3", "--to", "deepspeed"], folder))
+    run(binary, ["simulate", "zb-h1", "--pp", "2", "-m", "3", "--p2p", "0.5", "--save", "s.json", "--trace", "t.json", "--timeline", "t.csv"],
+        folder)
+    for name in ("s.json", "t.json", "t.csv"):
+        keep("trace", name, (folder / name).read_bytes())
+    keep("trace", "t.json.gz", gzip.compress((folder / "t.json").read_bytes(), mtime=0))
+    nsys_database(folder / "n.sqlite")
+    keep("trace", "n.sqlite", (folder / "n.sqlite").read_bytes())
+    run(binary, ["plan", *QUESTION, "--resume", "p.journal"], folder)
+    keep("journal", "p.journal", (folder / "p.journal").read_bytes())
+    keep("model", "m.json", b'{"hidden_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4,'
+         b'"intermediate_size": 4096, "hidden_act": "silu", "vocab_size": 32000, "max_position_embeddings": 2048,'
+         b'"tie_word_embeddings": false, "num_local_experts": 4, "num_experts_per_tok": 2}')
+    keep("gpu", "g.json", b'{"like": "a100", "reachable_teraflops": 250, "per_node": 16,'
+         b'"between_nodes": {"latency": "5us", "gigabytes_per_second": 50}}')
+    kinds = {"costs.json": "costs", "schedule.json": "schedule", "messages.json": "schedule", "weights.json": "schedule"}
+    for part, kind in (("model_profile", "profile"), ("native_json", "trace"), ("pytorch_csv", "schedule"), ("trace", "trace")):
+        for file in sorted(Path(corpus, part).iterdir()):
+            own = kinds.get(file.name, kind) if part == "native_json" else kind
+            keep(own, f"{part}-{file.name}", file.read_bytes())
+    return seeds

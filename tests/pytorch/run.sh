@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# PyTorch itself judges the files: tests/pytorch/run.sh [PROGRAM]
+#
+# Installs the current PyTorch into build/pytorch (3 GB to fetch, once), compares its lowering and its files with ours,
+# and trains what we write in its pipeline runtime, four processes over gloo. Takes up to ten minutes on two cores.
+# Exit status: 0 agreed, 1 did not, 77 PyPI cannot be reached.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+program=${1:-build/ci/bubblescope}
+venv=build/pytorch/venv
+torch='torch>=2.15,<2.16'
+
+installed() { "$venv/bin/python" -c 'import sys, torch; sys.exit(not torch.__version__.startswith("2.15."))' 2> /dev/null; }
+
+if ! installed; then
+  mkdir -p build/pytorch
+  python3 -m venv "$venv" > build/pytorch/venv.log 2>&1 || { tail -n 5 build/pytorch/venv.log; exit 1; }
+  if ! "$venv/bin/pip" index versions torch > build/pytorch/pip.log 2>&1; then
+    echo "PyTorch: not checked, PyPI cannot be reached (build/pytorch/pip.log)"
+    exit 77
+  fi
+  "$venv/bin/pip" install -q --no-cache-dir "$torch" numpy > build/pytorch/pip.log 2>&1 ||
+    { tail -n 5 build/pytorch/pip.log; exit 1; }
+fi
+
+status=0
+"$venv/bin/python" tests/pytorch/lower_as_pytorch.py "$program" --seconds 120 || status=1
+timeout 300 "$venv/bin/python" tests/pytorch/train_in_pytorch.py "$program"
+trained=$?
+[ $trained = 124 ] && echo "PyTorch: not trained to the end within 300 s"
+[ $trained = 0 ] || status=1
+exit $status

@@ -1,0 +1,149 @@
+// Random spaces of plans, by brute force: the best, the ranking and the break-evens.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "tools/break_even.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr Nanos kQuantum = 96;
+
+struct Space {
+  PredictOptions options;
+  bool whole_model = false;
+  std::vector<Configuration> configurations;
+};
+
+Space random_space(std::mt19937& random) {
+  const auto pick = [&](Nanos low, Nanos high) {
+    return low + static_cast<Nanos>(random() % static_cast<std::uint32_t>(high - low + 1));
+  };
+  Space space;
+  UniformCost& cost = space.options.cost.uniform;
+  // Multiples of the numbers of chunks and slices: nothing is rounded at multiples of the quantum.
+  cost.forward = kQuantum * pick(5, 30);
+  cost.input_grad = kQuantum * pick(5, 30);
+  cost.weight_grad = kQuantum * pick(3, 30);
+  cost.message = kQuantum * pick(0, 12);
+  const std::vector<std::string> names{"1f1b",        "gpipe", "zb-h1",         "zb-h2",
+                                       "interleaved", "bfs",   "eager-1f1b",    "zb-v",
+                                       "hanayo",      "naive", "interleaved-zb"};
+  Axes axes;
+  for (const std::string& name : names)
+    if (random() % 3 == 0) axes.schedules.push_back(name);
+  if (axes.schedules.size() < 2) axes.schedules = {"1f1b", "interleaved"};
+  axes.ranks = {2, 4};
+  axes.chunks = {2, 4};
+  axes.microbatches =
+      random() % 2 == 0 ? std::vector<std::int32_t>{4, 8} : std::vector<std::int32_t>{8};
+  space.configurations = combine(axes);
+  return space;
+}
+
+struct Turn {
+  Nanos at = 0;
+  std::vector<std::string> schedules;  ///< that are ahead there, all as fast
+
+  bool operator==(const Turn&) const = default;
+};
+
+/// Time per sample of every schedule in its best configuration, with a flag at a value.
+class BruteForce {
+ public:
+  BruteForce(const WhatIf& what_if, const std::vector<Plan>& ranked) : what_if_(what_if) {
+    for (const Plan& plan : ranked)
+      plans_.emplace_back(plan.configuration, what_if.lower_plan(plan.configuration));
+  }
+
+  std::map<std::string, double> times(Nanos UniformCost::*flag, Nanos value) const {
+    UniformCost cost = what_if_.flags();
+    cost.*flag = value;
+    std::map<std::string, double> best;
+    for (const auto& [which, lowered] : plans_) {
+      const double time =
+          static_cast<double>(what_if_.step(lowered, what_if_.share_of_rank(cost, which))) /
+          static_cast<double>(which.samples());
+      const auto [known, is_new] = best.emplace(which.schedule, time);
+      if (!is_new) known->second = std::min(known->second, time);
+    }
+    return best;
+  }
+
+  std::optional<Turn> first_turn(const std::string& best, Nanos UniformCost::*flag, Nanos step,
+                                 Nanos most) const {
+    for (Nanos value = what_if_.flags().*flag; value >= 0 && value <= most; value += step) {
+      const auto all = times(flag, value);
+      double least = all.at(best);
+      Turn turn{value, {}};
+      for (const auto& [schedule, time] : all) {
+        if (time < least) turn.schedules.clear();
+        if (time < all.at(best) && time <= least) turn.schedules.push_back(schedule);
+        least = std::min(least, time);
+      }
+      if (!turn.schedules.empty()) return turn;
+    }
+    return {};
+  }
+
+ private:
+  const WhatIf& what_if_;
+  std::vector<std::pair<Configuration, WhatIf::Lowered>> plans_;
+};
+
+TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
+  std::mt19937 random(20);
+  int turns = 0;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const Space space = random_space(random);
+    const WhatIf what_if(space.options, space.whole_model);
+    std::vector<Plan> plans;
+    for (const Configuration& which : space.configurations)
+      if (Outcome outcome = what_if.evaluate(which); outcome.plan)
+        plans.push_back(*std::move(outcome.plan));
+    const std::vector<Plan> ranked = rank_plans(std::move(plans));
+    ASSERT_FALSE(ranked.empty());
+    for (std::size_t at = 1; at < ranked.size(); ++at)
+      ASSERT_LE(ranked[at - 1].nanos_per_sample(), ranked[at].nanos_per_sample());
+    const BruteForce brute(what_if, ranked);
+    const std::string best = ranked[0].configuration.schedule;
+    const UniformCost& cost = space.options.cost.uniform;
+    const Nanos most = 8 * (cost.forward + cost.full_backward());
+    const BreakEvens found = find_break_evens(what_if, ranked);
+    for (const auto& [name, flag] :
+         {std::pair{"p2p", &UniformCost::message}, std::pair{"i", &UniformCost::input_grad},
+          std::pair{"w", &UniformCost::weight_grad}})
+      for (const Nanos step : {1, -1}) {
+        const std::optional<Turn> expected = brute.first_turn(best, flag, step * kQuantum, most);
+        const auto is_it = [&, name = name](const BreakEven& turn) {
+          return turn.parameter == name && (turn.at > turn.now) == (step > 0);
+        };
+        const auto turn = std::find_if(found.found.begin(), found.found.end(), is_it);
+        const std::string where = fmt::format("attempt {}, {} going {}", attempt, name, step);
+        if (turn == found.found.end()) {
+          EXPECT_FALSE(expected.has_value()) << where << " at " << expected->at;
+          continue;
+        }
+        ++turns;
+        // None of the multiples before it has another schedule ahead; it may lie between two.
+        if (expected) {
+          EXPECT_GE(step * expected->at, step * turn->at) << where;
+        }
+        const auto times = brute.times(flag, turn->at);
+        const double least =
+            std::min_element(times.begin(), times.end(), [](const auto& left, const auto& right) {
+              return left.second < right.second;
+            })->second;
+        EXPECT_GT(times.at(best), least) << where;
+        EXPECT_EQ(times.at(turn->rival.schedule), least) << where << turn->rival.schedule;
+      }
+  }
+  EXPECT_GT(turns, 50);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,58 @@
+// What compare --backend says of noise.
+#include <gtest/gtest.h>
+
+#include "sim/ir/bytes_text.h"
+#include "tools/compare_measured.h"
+#include "traces/infer_schedule.h"
+
+namespace bubblescope {
+namespace {
+
+Comparison comparison_of(Nanos predicted, std::vector<Nanos> measured) {
+  const ValidSchedule schedule = std::get<ValidSchedule>(validate_schedule(infer_schedule(
+      "one", {{Op{}}}, [](std::int32_t, std::size_t) { return std::string("here"); })));
+  Comparison comparison{"1f1b", Step{schedule}, Measurement{Step{schedule}}};
+  comparison.predicted.report.makespan = predicted;
+  comparison.measured.makespans = std::move(measured);
+  return comparison;
+}
+
+TEST(MeasuredOrder, SchedulesAreApartWhereTheMiddleHalvesOfTheirStepsAre) {
+  const StepSpread fast = spread_of({100, 101, 102, 103, 400});
+  EXPECT_EQ(fast.median, 102);
+  EXPECT_EQ(fast.max, 400);
+  EXPECT_TRUE(are_apart(fast, spread_of({110, 111, 112, 113, 114})));
+  EXPECT_FALSE(are_apart(fast, spread_of({102, 103, 104, 105, 106})));
+}
+
+TEST(MeasuredOrder, CountsOnlyPairsThatAreApart) {
+  const Nanos ms = 1'000'000;
+  std::vector<Comparison> comparisons;
+  comparisons.push_back(comparison_of(10 * ms, {10 * ms, 10 * ms, 11 * ms}));
+  comparisons.push_back(comparison_of(12 * ms, {10 * ms, 11 * ms, 12 * ms}));
+  comparisons.push_back(comparison_of(20 * ms, {19 * ms, 20 * ms, 21 * ms}));
+  const OrderAgreement agreement = order_agreement(comparisons);
+  EXPECT_EQ(agreement.pairs, 3);
+  EXPECT_EQ(agreement.counted, 2);
+  EXPECT_EQ(agreement.tau, 1.0);
+  const std::string warning = noise_warning(comparisons);
+  EXPECT_NE(warning.find("1 of 3 pairs"), std::string::npos) << warning;
+}
+
+TEST(MeasuredOrder, NothingIsSaidOfAQuietMachine) {
+  EXPECT_EQ(noise_warning({comparison_of(100, {100, 101, 102})}), "");
+  EXPECT_NE(noise_warning({comparison_of(100, {100, 101, 202})}), "");
+}
+
+TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(1023), "1023 B");
+  EXPECT_EQ(bytes_text(1536), "1.50 KiB");
+  EXPECT_EQ(bytes_text(Bytes{12} << 20), "12.0 MiB");
+  EXPECT_EQ(bytes_text((Bytes{79} << 30) + (Bytes{102} << 20)), "79.1 GiB");
+  EXPECT_EQ(bytes_text(Bytes{3} << 40), "3.00 TiB");
+  EXPECT_EQ(bytes_text(-2048), "-2.00 KiB");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,259 @@
+// Profiles of PyTorch as the profiler writes them: annotations that wait, pairs, none at all.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/ir/error.h"
+#include "traces/measured_steps.h"
+#include "traces/profile_place.h"
+
+namespace bubblescope {
+namespace {
+
+/// A profile of one rank, written shortly; times in microseconds.
+class RankProfile {
+ public:
+  explicit RankProfile(int rank, int world_size = 2) : rank_(rank), world_size_(world_size) {}
+
+  RankProfile& event(const std::string& category, const std::string& name, int start, int duration,
+                     int thread = 1, const std::string& arguments = "") {
+    return add(R"({"ph":"X","cat":")" + category + R"(","name":")" + name + R"(","pid":7,"tid":)" +
+               std::to_string(thread) + R"(,"ts":)" + std::to_string(start) + R"(,"dur":)" +
+               std::to_string(duration) + R"(,"args":{)" + arguments + "}}");
+  }
+  RankProfile& annotation(const std::string& name, int start, int duration) {
+    return event("user_annotation", name, start, duration);
+  }
+  RankProfile& call(const std::string& name, int start, int duration) {
+    return event("cpu_op", name, start, duration);
+  }
+  RankProfile& gradient(int start, int duration, int thread = 1) {
+    return event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", start, duration,
+                 thread);
+  }
+  /// A call whose gradient function is evaluated later.
+  RankProfile& forward_call(int start, int duration) {
+    call("aten::mm", start, duration);
+    return add(R"({"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":7,"tid":1,"ts":)" +
+               std::to_string(start) + "}");
+  }
+  RankProfile& groups(const std::string& json) {
+    groups_ = json;
+    return *this;
+  }
+
+  std::string text() const {
+    return R"({"schemaVersion":1,"host_name":"one","distributedInfo":{"rank":)" +
+           std::to_string(rank_) + R"(,"world_size":)" + std::to_string(world_size_) +
+           R"(,"pg_config":[)" + groups_ + R"(]},"traceEvents":[)" + events_ + "]}";
+  }
+  ObservedTrace read() const {
+    return parse_trace({"rank" + std::to_string(rank_) + ".json", text()});
+  }
+
+ private:
+  RankProfile& add(const std::string& event) {
+    events_ += (events_.empty() ? "" : ",\n") + event;
+    return *this;
+  }
+
+  int rank_;
+  int world_size_;
+  std::string groups_;
+  std::string events_;
+};
+
+const ObservedOp& op_of(const ObservedTrace& trace, const std::string& text) {
+  for (const ObservedOp& observed : trace.ops)
+    if (to_string(observed.op) == text) return observed;
+  throw Error("no op " + text);
+}
+
+TEST(MeasuredProfile, AnOpBeginsWhenItsReceiveHasCome) {
+  const ObservedTrace trace = RankProfile(1)
+                                  .annotation("gloo:recv", 0, 60)
+                                  .annotation("PP:1F0", 10, 90)
+                                  .call("aten::mm", 62, 30)
+                                  .read();
+  EXPECT_EQ(op_of(trace, "1F0").start, 60'000);
+  EXPECT_EQ(op_of(trace, "1F0").end, 100'000);
+}
+
+TEST(MeasuredProfile, AnOpThatDoesNotWaitIsItsAnnotation) {
+  const ObservedTrace trace = RankProfile(1)
+                                  .annotation("gloo:recv", 0, 5)
+                                  .annotation("PP:1F0", 10, 90)
+                                  .call("aten::mm", 30, 30)
+                                  .read();
+  EXPECT_EQ(op_of(trace, "1F0").start, 10'000);
+}
+
+// GPipe's annotations also hold the receive, and the send behind the computing.
+TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
+  const ObservedTrace trace = RankProfile(1)
+                                  .annotation("Forward 0", 0, 100)
+                                  .call("aten::empty_strided", 1, 1)
+                                  .call("c10d::recv_", 2, 1)
+                                  .annotation("gloo:recv", 3, 40)
+                                  .call("aten::mm", 45, 30)
+                                  .call("c10d::send", 80, 15)
+                                  .read();
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops[0].start, 43'000);
+  EXPECT_EQ(trace.ops[0].end, 80'000);
+  EXPECT_EQ(trace.ops[1].op.kind, OpKind::kRecvForward);  // what it waited for
+  EXPECT_EQ(trace.ops[1].end, 43'000);
+}
+
+TEST(MeasuredProfile, AnOpEndsWithItsAnnotationAtTheLatest) {
+  const ObservedTrace trace =
+      RankProfile(1).annotation("PP:1F0", 10, 90).call("aten::mm", 20, 500).read();
+  EXPECT_EQ(op_of(trace, "1F0").end, 100'000);
+}
+
+TEST(MeasuredProfile, APairPartsAtTheFirstGradientFunction) {
+  const ObservedTrace trace = RankProfile(1)
+                                  .annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100)
+                                  .annotation("gloo:recv", -10, 60)
+                                  .call("aten::mm", 5, 30)
+                                  .gradient(52, 40)
+                                  .read();
+  EXPECT_EQ(op_of(trace, "0F4").start, 0);
+  EXPECT_EQ(op_of(trace, "0F4").end, 35'000);
+  EXPECT_EQ(op_of(trace, "3B1").start, 50'000);
+  EXPECT_EQ(op_of(trace, "3B1").end, 100'000);
+  EXPECT_EQ(op_of(trace, "0F4").op.pairing, Pairing::kFirst);
+}
+
+TEST(MeasuredProfile, APairThatNothingPartsIsRefused) {
+  EXPECT_THROW(RankProfile(1).annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100).read(), Error);
+}
+
+TEST(MeasuredProfile, StepsAreThoseOfTheProfiler) {
+  const ObservedTrace trace = RankProfile(0, 1)
+                                  .annotation("ProfilerStep#7", 0, 100)
+                                  .annotation("ProfilerStep#8", 100, 100)
+                                  .annotation("PP:0F0, op_id = 11", 110, 50)
+                                  .read();
+  ASSERT_EQ(trace.ops.size(), 1u);
+  EXPECT_EQ(trace.ops[0].step, 8);
+}
+
+// The autograd engine launches from a thread of its own, outside the calling thread's annotation.
+TEST(MeasuredProfile, ABackwardIsTheKernelsThatAnyThreadLaunchedInIt) {
+  const auto correlation = [](int id) { return "\"correlation\":" + std::to_string(id); };
+  const ObservedTrace trace =
+      RankProfile(0, 1)
+          .annotation("PP:0B0", 0, 50)
+          .event("cuda_runtime", "cudaLaunchKernel", 10, 1, 2, correlation(4))
+          .event("cuda_runtime", "cudaLaunchKernel", 60, 1, 2, correlation(5))
+          .event("kernel", "gemm", 200, 30, 70, correlation(4))
+          .event("kernel", "another", 240, 30, 70, correlation(5))
+          .read();
+  EXPECT_EQ(op_of(trace, "0B0").start, 200'000);
+  EXPECT_EQ(op_of(trace, "0B0").end, 230'000);
+}
+
+/// One step of 1F1B without annotations: two ranks, one micro-batch.
+RankProfile first_rank() {
+  return RankProfile(0)
+      .annotation("ProfilerStep#3", 0, 1000)
+      .call("aten::tensor_split", 1, 1)
+      .call("c10d::barrier", 3, 1)
+      .forward_call(10, 100)
+      .call("c10d::send", 111, 1)
+      .call("c10d::recv_", 113, 1)
+      .annotation("gloo:recv", 114, 386)
+      .gradient(501, 199)
+      .call("aten::div_", 720, 1);
+}
+RankProfile last_rank() {
+  return RankProfile(1)
+      .annotation("ProfilerStep#3", 0, 1000)
+      .call("c10d::recv_", 5, 1)
+      .annotation("gloo:recv", 6, 106)
+      .forward_call(113, 100)
+      .call("aten::ones_like", 214, 1)
+      .gradient(216, 200)
+      .call("c10d::send", 417, 2);
+}
+
+TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
+  ObservedTrace trace = first_rank().read();
+  append(trace, last_rank().read());
+  EXPECT_EQ(op_of(trace, "0F0").start, 10'000);
+  EXPECT_EQ(op_of(trace, "0F0").end, 110'000);
+  EXPECT_EQ(op_of(trace, "0B0").start, 500'000);  // when the gradient had come
+  EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
+  EXPECT_EQ(op_of(trace, "1B0").end, 416'000);
+  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].schedule->op_count(), 4);
+  ASSERT_EQ(trace.whole_steps.size(), 1u);
+  EXPECT_EQ(trace.whole_steps[0].whole, 1'000'000);
+  EXPECT_TRUE(trace.faults.empty());
+}
+
+TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
+  RankProfile rank(0);
+  rank.annotation("ProfilerStep#3", 0, 1000).forward_call(10, 100).gradient(501, 199);
+  EXPECT_THROW(rank.read(), Error);
+}
+
+TEST(MeasuredProfile, SeveralStagesWithoutAnnotationsAreRefused) {
+  RankProfile rank = first_rank();
+  rank.call("c10d::recv_", 600, 1);  // of a second stage: the first rank receives no activations
+  EXPECT_THROW(rank.read(), Error);
+}
+
+TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {
+  ObservedTrace trace;
+  append(trace, RankProfile(0).annotation("PP:0F0", 0, 10).annotation("PP:0B0", 20, 90).read());
+  append(trace, RankProfile(1).annotation("PP:1F0", 1, 39).annotation("PP:1B0", 40, 40).read());
+  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  ASSERT_EQ(steps.size(), 1u);
+  // 1F0 waits for 0F0 until 10, 0B0 for 1B0 until 80; no clock is moved.
+  const Timeline& timeline = steps[0].timeline;
+  const Program& program = steps[0].program;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const std::string op = to_string(program.instructions[id].op);
+    if (op != "1F0" && op != "0B0") continue;
+    EXPECT_EQ(timeline.start[id], op == "1F0" ? 10'000 : 80'000) << op;
+  }
+}
+
+TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
+  ObservedTrace trace;
+  for (const int rank : {0, 1, 2, 3}) {
+    const std::string stage = std::to_string(rank / 2);
+    const int later = rank % 2 + rank / 2 * 20;
+    append(trace, RankProfile(rank, 4)
+                      .annotation("PP:" + stage + "F0", 10 + later, 10)
+                      .annotation("PP:" + stage + "B0", 80 - later, 10)
+                      .read());
+  }
+  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].label, "dp 1");
+  EXPECT_EQ(steps[0].program.ranks, 2);
+}
+
+TEST(ProfilePlace, IsThatInThePipelineGroup) {
+  ChromeEvents events;
+  events.distributed_rank = 6;
+  events.world_size = 8;
+  events.groups = {{"default_pg", {0, 1, 2, 3, 4, 5, 6, 7}},
+                   {"mesh_pp", {2, 6}},
+                   {"mesh_tp", {6, 7}},
+                   {"mesh_dp_shard", {4, 6}}};
+  ProfilePlace place = place_in_job(events);
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.replica, 2);
+  EXPECT_EQ(place.ranks, 2);
+  EXPECT_FALSE(place.is_tensor_peer);
+  events.distributed_rank = 7;
+  EXPECT_TRUE(place_in_job(events).is_tensor_peer);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,205 @@
+// What a device leaves a program, collectives over nodes, experts over tensor ranks, known errors.
+#include "tools/model_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/ir/error.h"
+#include "sim/model/known_errors.h"
+#include "sim/model/model_step.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/command.h"
+#include "tools/command.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+Json simulated(const Arguments& arguments) {
+  Arguments all = arguments;
+  all.insert(all.end(), {"--format", "json"});
+  return Json::parse(call_command(run_simulate, all).output);
+}
+
+const Gpu& gpu(const char* name) { return Registry<GpuDef>::instance().find(name)->gpu; }
+
+Bytes peak_of(const Json& report) {
+  Bytes peak = 0;
+  for (const Json& rank : report["ranks"])
+    peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
+  return peak;
+}
+
+// PyTorch's out-of-memory messages on H100 and A100 of 80 GB: 79.1 to 79.25 GiB in total.
+TEST(Devices, LeaveAProgramLessThanTheyAreSoldWith) {
+  for (const char* name : {"h100", "a100", "h800"}) {
+    EXPECT_GE(gpu(name).memory, Bytes{79} << 30) << name;
+    EXPECT_LE(static_cast<double>(gpu(name).memory), 79.25 * (1 << 30)) << name;
+  }
+}
+
+TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
+  const Arguments run{"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"};
+  const Json report = simulated(run);
+  EXPECT_EQ(report["fits"], true);
+  EXPECT_EQ(report["model"]["gradients"], "fp32");
+  EXPECT_EQ(report["head_room_bytes"], gpu("h100").memory - (Bytes{1} << 29) - peak_of(report));
+  Arguments reserved = run;
+  reserved.insert(reserved.end(), {"--reserve-memory", "4GiB"});
+  EXPECT_EQ(simulated(reserved)["head_room_bytes"],
+            gpu("h100").memory - (Bytes{4} << 30) - peak_of(report));
+  reserved[reserved.size() - 2] = "--keep-free";
+  EXPECT_EQ(simulated(reserved)["fits"], true);
+}
+
+// DGX Cloud benchmarking 24.11.1: 340B ran on 128 H100 with these ranks; with gradients of 32 bits
+// it needs 94 GiB.
+TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
+  const Arguments run{"1f1b", "--pp", "4", "-m",          "32",   "--model", "llama3-70b", "--tp",
+                      "4",    "--dp", "2", "--recompute", "full", "--gpu",   "h100"};
+  Arguments exact = run;
+  exact.insert(exact.end(), {"--gradients", "fp32"});
+  const Json full = simulated(exact);
+  exact.back() = "bf16";
+  const Json half = simulated(exact);
+  exact.back() = "bf16-lean";
+  const Json lean = simulated(exact);
+  EXPECT_GT(peak_of(full), peak_of(half));
+  EXPECT_GT(peak_of(half), peak_of(lean));
+  const Json chosen = simulated(run);
+  const Json& expected = full["fits"] ? full : half["fits"] ? half : lean["fits"] ? lean : full;
+  EXPECT_EQ(chosen["model"]["gradients"], expected["model"]["gradients"]);
+  EXPECT_EQ(peak_of(chosen), peak_of(expected));
+}
+
+TEST(ModelFit, PlansHaveHeadRoom) {
+  const Json plans =
+      Json::parse(call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128",
+                                          "--global-batch-size", "1024", "--pp", "4,8", "--tp", "8",
+                                          "--schedules", "1f1b,interleaved", "--format", "json"})
+                      .output)["plans"];
+  ASSERT_FALSE(plans.empty());
+  for (const Json& plan : plans) {
+    EXPECT_EQ(plan["fits"], true);
+    EXPECT_GE(plan["head_room_bytes"], 0) << plan;
+    EXPECT_EQ(plan["head_room_bytes"],
+              gpu("h100").memory - (Bytes{1} << 29) - plan["peak_memory_bytes"].get<Bytes>());
+  }
+}
+
+// 8 of a node's devices leave it through 8 NICs of 45 GB/s: 360 of the 376 GB/s inside.
+TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
+  const Gpu& device = gpu("h100");
+  EXPECT_EQ(group_link(device, 8, 1).bytes_per_second, device.inside.bytes_per_second);
+  EXPECT_DOUBLE_EQ(group_link(device, 16, 1).bytes_per_second, 8 * device.outside.bytes_per_second);
+  EXPECT_DOUBLE_EQ(group_link(device, 16, 2).bytes_per_second, 4 * device.outside.bytes_per_second);
+  EXPECT_DOUBLE_EQ(group_link(device, 16, 8).bytes_per_second, device.outside.bytes_per_second);
+  EXPECT_EQ(group_link(device, 16, 1).latency, device.outside.latency);
+  // On a GB200 72 devices are one domain.
+  EXPECT_EQ(group_link(gpu("gb200"), 64, 1).bytes_per_second, gpu("gb200").inside.bytes_per_second);
+}
+
+// Of 16 ranks in two nodes each sends 7 sixteenths inside and 8 sixteenths through its own NIC.
+TEST(ExchangeTime, IsThatOfTheSlowerOfBothWays) {
+  const Gpu& device = gpu("h100");
+  const double bytes = 1e9;
+  EXPECT_EQ(exchange_time(device, bytes, 16, 1), device.outside.time(bytes * 8 / 16));
+  EXPECT_EQ(exchange_time(device, bytes, 8, 1), device.inside.time(bytes * 7 / 8));
+  EXPECT_EQ(exchange_time(device, bytes, 4, 8), device.outside.time(bytes * 3 / 4));
+}
+
+ModelOnDevices deepseek() {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find("deepseek-v3")->model;
+  on.gpu = gpu("gb200");
+  on.parallel.sequence = 4096;
+  return on;
+}
+
+Shape shape_of(std::int32_t ranks) {
+  Shape shape;
+  shape.ranks = ranks;
+  shape.microbatches = 4;
+  return shape;
+}
+
+// Megatron-Bridge's DeepSeek-V3 on 256 GB200: tp 2, pp 4, ep 64 over dp 32 and both tensor ranks.
+TEST(Experts, ReachOverTensorRanks) {
+  ModelOnDevices on = deepseek();
+  on.parallel.tensor = 2;
+  on.parallel.data = 32;
+  on.parallel.expert = 64;
+  EXPECT_EQ(on.parallel.expert_split(), 1);
+  EXPECT_NO_THROW(model_step(on, shape_of(4)));
+  on.parallel.expert_tensor = 2;
+  EXPECT_THROW(model_step(on, shape_of(4)), Error);  // 128 of 64 ranks
+  on.parallel.expert_tensor = 1;
+  on.parallel.expert = 128;
+  EXPECT_THROW(model_step(on, shape_of(4)), Error);
+}
+
+// All ranks together hold each expert as often as there are groups, however it is cut.
+TEST(Experts, WeighTheSameHoweverTheyAreCut) {
+  ModelOnDevices on = deepseek();
+  on.parallel.tensor = 4;
+  on.parallel.data = 16;
+  on.parallel.zero_stage = 0;
+  on.parallel.expert = 16;
+  on.parallel.expert_tensor = 4;
+  const Bytes split = model_step(on, shape_of(8)).states[1].weights;
+  on.parallel.expert = 64;
+  on.parallel.expert_tensor = 1;
+  EXPECT_EQ(model_step(on, shape_of(8)).states[1].weights, split);
+}
+
+TEST(Experts, ExchangeBesideThePairsOtherHalfWhereOverlapIsFused) {
+  const Arguments run{"dualpipe", "--pp", "8",    "-m", "32",   "--model", "deepseek-v3",
+                      "--gpu",    "h800", "--ep", "64", "--dp", "64",      "--overlap"};
+  const auto step = [&](const char* overlap) {
+    Arguments all = run;
+    all.emplace_back(overlap);
+    return simulated(all)["makespan_ns"].get<Nanos>();
+  };
+  EXPECT_LT(step("fused"), 0.95 * static_cast<double>(step("atomic")));
+}
+
+TEST(KnownErrors, AreOfTheDeviceAndOfUncalibratedPredictionsAlone) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find("llama3-405b")->model;
+  on.device = "h100";
+  const KnownErrors* errors = nearest_errors(on);
+  ASSERT_NE(errors, nullptr);
+  EXPECT_FALSE(errors->experts);
+  EXPECT_LT(errors->lowest, errors->highest);
+  const StepInterval interval = interval_of(1'000'000'000, *errors);
+  EXPECT_GT(interval.low, 1'000'000'000);  // all of them were predicted too short
+  EXPECT_GT(interval.high, interval.low);
+  on.assumptions.slowdown = 1.3;
+  EXPECT_EQ(nearest_errors(on), nullptr);
+  on.assumptions.slowdown = 1;
+  on.device = "tpu-v3";
+  EXPECT_EQ(nearest_errors(on), nullptr);
+}
+
+TEST(KnownErrors, MakeTiesOfPlans) {
+  const Json plans =
+      Json::parse(call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128",
+                                          "--global-batch-size", "1024", "--tp", "8", "--schedules",
+                                          "1f1b,interleaved", "--format", "json"})
+                      .output)["plans"];
+  ASSERT_GT(plans.size(), 3U);
+  EXPECT_EQ(plans[0]["tie_group"], 1);
+  int group = 1;
+  for (const Json& plan : plans) {
+    EXPECT_GE(plan["tie_group"], group);
+    group = plan["tie_group"];
+    EXPECT_EQ(plan["interval"]["from"], "h100/megatron/bf16");
+    EXPECT_LE(plan["interval"]["low_ns"], plan["interval"]["high_ns"]);
+  }
+  EXPECT_GT(group, 1);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,95 @@
+// The lists of PyTorch's releases: waits where 2.15 puts them, and what they hold up.
+#include "sim/ir/pytorch_lists.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/engine/simulate.h"
+#include "sim/ir/swapped_messages.h"
+#include "sim/ir/validate.h"
+#include "sim/model/cost_model.h"
+#include "tests/support/as_written.h"
+#include "traces/text_schedule.h"
+
+namespace bubblescope {
+namespace {
+
+std::string text_of(const RankOrder& list) {
+  std::string text;
+  for (const Op& op : list) text += (text.empty() ? "" : " ") + to_string(op);
+  return text;
+}
+
+std::string first_problem(const std::string& text) {
+  const Problems problems = validate(parse_schedule_text(text));
+  return problems.empty() ? "" : problems[0].message;
+}
+
+Nanos makespan(const Schedule& schedule, P2pMode mode) {
+  LowerOptions options;
+  options.mode = mode;
+  UniformCost cost;
+  cost.forward = 1;
+  CostModel costs = spread(cost, schedule);
+  costs.message = 5;
+  return makespan_of(simulate(std::get<Program>(lower(schedule, options)), costs));
+}
+
+TEST(SendWaits, StandBehindTheBackwardOrAtTheEnd) {
+  const RankOrder list = parse_schedule_text(
+                             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0I0 0RECV_B1 0I1 0W0 0W1 | "
+                             "1RECV_F0 1F0 1I0 1SEND_B0 1RECV_F1 1F1 1I1 1SEND_B1 1W0 1W1")
+                             .posted[0];
+  EXPECT_EQ(text_of(add_send_waits(list)),
+            "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0I0 0WAIT_SEND_F0 0RECV_B1 0I1 0WAIT_SEND_F1 0W0 "
+            "0W1");
+}
+
+TEST(SendWaits, AreOnceForEachSendInTheOrderOfSending) {
+  const Schedule schedule = parse_schedule_text("0F0 0F1 0B1 0B0 | 1F0 1F1 1B1 1B0");
+  EXPECT_EQ(text_of(make_pytorch_lists(schedule)[1]),
+            "1RECV_F0 1F0 1RECV_F1 1F1 1B1 1SEND_B1 1B0 1SEND_B0 1REDUCE_GRAD 1WAIT_REDUCE_GRAD "
+            "1WAIT_SEND_B1 1WAIT_SEND_B0");
+}
+
+// Without waits, lists are those of a runtime that waits by itself. With one, all must be there.
+TEST(ValidateWaits, FindsSendsAndReductionsWithoutOne) {
+  EXPECT_EQ(first_problem("0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0 | 1RECV_F0 1F0 1B0 1SEND_B0"),
+            "1SEND_B0 has no wait; add its WAIT_SEND_B behind it, as PyTorch 2.15 asks for");
+  EXPECT_EQ(first_problem("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 1SEND_B0"), "");
+  EXPECT_NE(first_problem("0F0 0WAIT_SEND_F0 0B0").find("waits for no SEND"), std::string::npos);
+  EXPECT_NE(first_problem("0F0 0B0 0WAIT_REDUCE_GRAD").find("waits for no REDUCE_GRAD"),
+            std::string::npos);
+  EXPECT_NE(first_problem("0F0 1F0 1B0 1REDUCE_GRAD 0B0 0REDUCE_GRAD 0WAIT_REDUCE_GRAD")
+                .find("1REDUCE_GRAD has no wait"),
+            std::string::npos);
+}
+
+// F takes 1, a message 5. With the wait, 0F1 starts when F0 has arrived, at 6, and 1F1 ends at 13;
+// without, the second message leaves as soon as its receive is posted, at 6, and 1F1 ends at 12.
+TEST(SendWaits, HoldUpWhatStandsBehindThem) {
+  const std::string receives = " | 1RECV_F0 1F0 1RECV_F1 1F1";
+  const Schedule waiting =
+      parse_schedule_text("0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0WAIT_SEND_F1" + receives);
+  const Schedule plain = parse_schedule_text("0F0 0SEND_F0 0F1 0SEND_F1" + receives);
+  EXPECT_TRUE(validate(waiting).empty());
+  EXPECT_EQ(makespan(waiting, P2pMode::kRendezvous), 13);
+  EXPECT_EQ(makespan(plain, P2pMode::kRendezvous), 12);
+  // A send that has a slot is done at once.
+  EXPECT_EQ(makespan(waiting, P2pMode::kEager), makespan(plain, P2pMode::kEager));
+  EXPECT_EQ(makespan(waiting, P2pMode::kFifo), makespan(plain, P2pMode::kFifo));
+}
+
+TEST(SwappedMessages, AreFoundByTheirOrderBetweenTwoRanks) {
+  const Schedule schedule = parse_schedule_text(
+      "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+      "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1");
+  const Problems swapped = find_swapped_messages(schedule, schedule.posted);
+  ASSERT_EQ(swapped.size(), 1u);
+  EXPECT_EQ(swapped[0].rank, 1);
+  EXPECT_EQ(swapped[0].message,
+            "1RECV_F1 is message 0 expected from rank 0, which sends 0SEND_F0 there; order both "
+            "alike");
+}
+
+}  // namespace
+}  // namespace bubblescope

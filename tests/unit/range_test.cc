@@ -1,0 +1,52 @@
+// Nothing that is computed leaves the range in which it can be added up.
+#include "sim/ir/range.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "exec/injection.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+namespace {
+
+constexpr Nanos kLargest64 = std::numeric_limits<Nanos>::max();
+
+TEST(Range, RoundsToTheNearest) {
+  EXPECT_EQ(round_nanos(1.5, "x"), 2);
+  EXPECT_EQ(round_bytes(0.4, "x"), 0);
+  EXPECT_EQ(round_nanos(static_cast<double>(kMaxNanos), "x"), kMaxNanos);
+}
+
+TEST(Range, RefusesWhatIsNoTimeOrSize) {
+  for (const double wrong : {-1.0, 1.2e18, 1e300, std::nan(""), HUGE_VAL}) {
+    EXPECT_THROW(round_nanos(wrong, "x"), Error) << wrong;
+    EXPECT_THROW(round_bytes(wrong, "x"), Error) << wrong;
+  }
+}
+
+TEST(Range, MultipliesWithinIt) {
+  EXPECT_EQ(multiply(3, 4, "x"), 12);
+  EXPECT_THROW(multiply(kMaxNanos, 2, "x"), Error);
+  EXPECT_THROW(multiply(kLargest64, 65'536, "x"), Error);
+}
+
+// Each is a time by itself; the sum of four goes round 64 bits to a small number.
+TEST(Range, AddsUpWithoutGoingRound) {
+  EXPECT_THROW(expect_in_range(std::vector<Nanos>(16, kMaxNanos)), Error);
+  EXPECT_NO_THROW(expect_in_range(std::vector<Nanos>(4, kMaxNanos / 4)));
+  EXPECT_NO_THROW(expect_in_range(kMaxNanos / 8, 8));
+  EXPECT_THROW(expect_in_range(kMaxNanos / 8 + 1, 8), Error);
+}
+
+TEST(Range, ASlowedOpStaysInIt) {
+  const Injection slow = parse_injection("rank=0,slow=1000000");
+  EXPECT_EQ(slow.extra(1'000'000), 999'999'000'000);
+  EXPECT_EQ(slow.extra(kMaxNanos), kMaxNanos);
+}
+
+}  // namespace
+}  // namespace bubblescope

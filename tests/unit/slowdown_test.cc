@@ -1,0 +1,84 @@
+// StragglerAnalysis' measures, on two stages and one micro-batch.
+#include "sim/analysis/slowdown.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "sim/ir/lower.h"
+#include "sim/ir/valid_schedule.h"
+#include "traces/infer_schedule.h"
+
+namespace bubblescope {
+namespace {
+
+/// 0F0 1F0 1B0 0B0 in a row, messages free.
+struct Recorded {
+  Program program;
+  Timeline timeline;
+};
+
+Recorded recorded(Nanos f0, Nanos f1, Nanos b1, Nanos b0) {
+  const Op forward{0, 0, 0, OpKind::kForward};
+  Op second_forward = forward;
+  second_forward.stage = 1;
+  Op second_backward = second_forward;
+  second_backward.kind = OpKind::kBackward;
+  Op backward = forward;
+  backward.kind = OpKind::kBackward;
+  const ValidSchedule schedule = std::get<ValidSchedule>(validate_schedule(
+      infer_schedule("two", {{forward, backward}, {second_forward, second_backward}},
+                     [](std::int32_t, std::size_t) { return std::string("here"); })));
+  Recorded made{std::get<Program>(lower(schedule)), {}};
+  Nanos at = 0;
+  made.timeline.start.assign(made.program.size(), 0);
+  made.timeline.end.assign(made.program.size(), 0);
+  const auto place = [&](const Op& op, Nanos duration) {
+    for (InstructionId id = 0; id < made.program.size(); ++id)
+      if (to_string(made.program.instructions[id].op) == to_string(op)) {
+        made.timeline.start[id] = at;
+        made.timeline.end[id] = at + duration;
+      }
+    at += duration;
+  };
+  place(forward, f0);
+  place(second_forward, f1);
+  place(second_backward, b1);
+  place(backward, b0);
+  return made;
+}
+
+// Forwards take 10 and 30, backwards 20 and 20: 20 each in the mean, so evening them out gains
+// nothing in a chain, 80 either way; S is 1 although stage 1 is slow.
+TEST(Slowdown, ConservesWork) {
+  const Recorded one = recorded(10, 30, 20, 20);
+  const std::vector<ReplicatedStep> steps{{{one.program, one.timeline}}};
+  const SlowdownReport report = find_slowdown(steps);
+  EXPECT_EQ(report.replayed, 80);
+  EXPECT_EQ(report.fixed, 80);
+  EXPECT_DOUBLE_EQ(report.S, 1);
+  EXPECT_DOUBLE_EQ(report.M_W, 0);
+}
+
+// The second replica's rank 1 takes 50 for its forward: forwards take (10+10+10+50)/4 = 20 in the
+// mean. T = 10+50+20+20 = 100, all fixed 2*20+2*20 = 80. Fixing that worker alone: its forward 20,
+// so the slower replica takes 70 and the excess of 20 is gone and 10 more: M_W = 30/20.
+TEST(Slowdown, AStepEndsWithItsSlowestReplica) {
+  const Recorded fast = recorded(10, 10, 20, 20);
+  const Recorded slow = recorded(10, 50, 20, 20);
+  const std::vector<ReplicatedStep> steps{
+      {{fast.program, fast.timeline}, {slow.program, slow.timeline}}};
+  const SlowdownReport report = find_slowdown(steps);
+  EXPECT_EQ(report.replayed, 100);
+  EXPECT_EQ(report.fixed, 80);
+  EXPECT_DOUBLE_EQ(report.S, 1.25);
+  ASSERT_EQ(report.by_worker.size(), 4u);
+  // All but (replica 1, rank 1) fixed: 20 + 50 + 20 + 20 = 110.
+  EXPECT_DOUBLE_EQ(report.by_worker[3].S, 110.0 / 80);
+  EXPECT_DOUBLE_EQ(report.by_worker[0].S, 1);
+  EXPECT_DOUBLE_EQ(report.M_W, 1.5);
+  EXPECT_DOUBLE_EQ(*report.by_kind[static_cast<std::size_t>(OpKind::kBackward)], 1);
+}
+
+}  // namespace
+}  // namespace bubblescope

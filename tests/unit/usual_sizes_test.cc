@@ -1,0 +1,186 @@
+// Schedules that are others with one chunk or slice, names that differ by hyphens, and --cap.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/ir/error.h"
+#include "tests/support/command.h"
+#include "tools/command.h"
+#include "tools/predict.h"
+#include "tools/schedule_notes.h"
+
+namespace bubblescope {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Said {
+  std::string output;
+  std::string messages;
+};
+
+Said say(int (*command)(const Arguments&), const Arguments& arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  command(arguments);
+  std::fflush(stdout);
+  Said said;
+  said.messages = testing::internal::GetCapturedStderr();
+  said.output = testing::internal::GetCapturedStdout();
+  return said;
+}
+
+PredictOptions four_ranks() {
+  PredictOptions options;
+  options.shape.ranks = 4;
+  options.shape.microbatches = 8;
+  return options;
+}
+
+TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
+  for (const char* name : {"interleaved", "interleaved-zb", "bfs", "group-interleaved"})
+    EXPECT_EQ(load_schedule(name, four_ranks()).shape.chunks, 2) << name;
+  for (const char* name : {"seq1f1b", "terapipe"})
+    EXPECT_EQ(load_schedule(name, four_ranks()).shape.slices, 2) << name;
+  PredictOptions one = four_ranks();
+  one.shape.chunks = 1;
+  EXPECT_EQ(load_schedule("interleaved", one).shape.chunks, 1);
+  // A framework's schedule has what the framework gives it.
+  one = four_ranks();
+  one.shape.profile = Profile::kPytorch;
+  EXPECT_EQ(load_schedule("interleaved", one).shape.chunks, 1);
+  one = four_ranks();
+  one.shape.slices = 1;
+  EXPECT_EQ(load_schedule("terapipe", one).shape.slices, 1);
+}
+
+TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
+  const std::string said =
+      say(run_simulate, {"interleaved", "--pp", "4", "-m", "8", "--format", "json"}).messages;
+  EXPECT_NE(said.find("interleaved takes --vpp 2, as none is given"), std::string::npos) << said;
+  const std::string nothing =
+      say(run_simulate, {"interleaved", "--vpp", "2", "--pp", "4", "-m", "8", "--format", "json"})
+          .messages;
+  EXPECT_EQ(nothing, "");
+}
+
+TEST(UsualSizes, ArePlannedAndNoSmallerOnes) {
+  const auto chunks_of = [](const Arguments& more) {
+    Arguments arguments{"--pp",     "4",   "-m", "8", "--schedules", "interleaved,bfs,1f1b",
+                        "--format", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::set<std::pair<std::string, int>> chunks;
+    const Json plans = Json::parse(call_command(run_plan, arguments).output)["plans"];
+    for (const Json& entry : plans) chunks.emplace(entry["schedule"], entry["vpp"]);
+    return chunks;
+  };
+  using Pairs = std::set<std::pair<std::string, int>>;
+  EXPECT_EQ(chunks_of({}), (Pairs{{"1f1b", 1}, {"bfs", 2}, {"interleaved", 2}}));
+  EXPECT_EQ(chunks_of({"--vpp", "1,2,4"}),
+            (Pairs{{"1f1b", 1}, {"bfs", 2}, {"bfs", 4}, {"interleaved", 2}, {"interleaved", 4}}));
+  EXPECT_EQ(chunks_of({"--vpp", "1"}), (Pairs{{"1f1b", 1}}));
+}
+
+// 70B has 80 layers: 10 on each of 8 ranks, which 1, 2, 5 and 10 divide.
+TEST(UsualSizes, OfAModelDivideTheLayersOfARank) {
+  const Json plans =
+      Json::parse(call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128",
+                                          "--global-batch-size", "128", "--pp", "8", "--tp", "8",
+                                          "--micro-batch-size", "1", "--recompute", "none",
+                                          "--schedules", "interleaved", "--format", "json"})
+                      .output)["plans"];
+  std::set<int> chunks;
+  for (const Json& entry : plans) chunks.insert(entry["vpp"].get<int>());
+  EXPECT_TRUE(chunks.contains(5));
+  EXPECT_TRUE(chunks.contains(10));
+  EXPECT_FALSE(chunks.contains(1));
+}
+
+TEST(PlansOnOneRank, AreListedOnce) {
+  const Json plans = Json::parse(
+      call_command(run_plan, {"--pp", "1", "-m", "8", "--schedules", "all", "--format", "json"})
+          .output)["plans"];
+  std::set<std::pair<double, double>> figures;
+  for (const Json& entry : plans)
+    EXPECT_TRUE(figures.emplace(entry["step_ns"], entry["peak_units"]).second) << entry;
+  EXPECT_GE(plans.size(), 2U);  // GPipe holds all micro-batches
+}
+
+TEST(SimilarNames, AreSaidWhereAnAliasIsOneHyphenFromAnotherSchedule) {
+  EXPECT_EQ(similar_names("ZB1P"), std::vector<std::string>({"zb-1p"}));
+  EXPECT_EQ(similar_names("zb-1p"), std::vector<std::string>({"interleaved-zb"}));
+  EXPECT_EQ(similar_names("1f1b"), std::vector<std::string>());
+  const std::string said =
+      say(run_simulate, {"zb1p", "--vpp", "2", "--pp", "4", "-m", "8", "--format", "json"})
+          .messages;
+  EXPECT_NE(said.find("zb1p is interleaved-zb; zb-1p is another schedule"), std::string::npos)
+      << said;
+}
+
+// No further pair of names may come so near to each other.
+TEST(SimilarNames, AreNoneButZb1p) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    std::vector<std::string> names = def.aliases;
+    names.push_back(def.name);
+    for (const std::string& name : names) {
+      const bool known = normalize_name(name) == "zb1p" || name == "zb-1p";
+      EXPECT_EQ(similar_names(name).size(), known ? 1U : 0U) << name;
+    }
+  }
+}
+
+const Arguments kModel{"1f1b",      "--pp", "4", "-m",   "8", "--model",
+                       "llama3-8b", "--tp", "2", "--dp", "2"};
+
+Arguments with(Arguments arguments, const Arguments& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Caps, InBytesAreBytes) {
+  const Json report =
+      Json::parse(call_command(run_simulate, with(kModel, {"--format", "json"})).output);
+  Bytes peak = 0;
+  for (const Json& rank : report["ranks"])
+    peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
+  const auto status = [&](const std::string& cap) {
+    return call_command(run_simulate, with(kModel, {"--format", "json", "--cap", cap})).status;
+  };
+  EXPECT_EQ(status(std::to_string(peak) + "B"), 0);
+  EXPECT_EQ(status(std::to_string(peak - 1) + "B"), 1);
+}
+
+TEST(Caps, InUnitsAreSaidToBeSuchBesideAModel) {
+  const std::string said = say(run_simulate, with(kModel, {"--cap", "70"})).messages;
+  EXPECT_NE(said.find("--cap 70 is 70 micro-batches of activations, not bytes; --cap 70GiB"),
+            std::string::npos)
+      << said;
+}
+
+TEST(Caps, InBytesNeedBytes) {
+  for (const Arguments& arguments : {Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "70GiB"},
+                                     Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "3,1GiB"}})
+    EXPECT_THROW(run_simulate(arguments), Error);
+  EXPECT_THROW(run_plan({"--pp", "4", "-m", "8", "--cap", "70GiB"}), Error);
+}
+
+TEST(Caps, InBytesLeavePlansOut) {
+  const Arguments question{"--model",   "llama3-8b", "--gpus", "16",    "--global-batch-size",
+                           "32",        "--pp",      "4",      "--tp",  "2",
+                           "--format",  "json",      "--cap",  "20GiB", "--schedules",
+                           "1f1b,gpipe"};
+  const Json plans = Json::parse(call_command(run_plan, question).output)["plans"];
+  ASSERT_FALSE(plans.empty());
+  for (const Json& entry : plans) EXPECT_LE(entry["peak_memory_bytes"], Bytes{20} << 30);
+}
+
+// An order that is looked for under a cap in bytes keeps it.
+TEST(Caps, InBytesBindSearchedOrders) {
+  Arguments arguments = with(kModel, {"--format", "json", "--cap", "24GiB"});
+  arguments[0] = "zb-auto";
+  EXPECT_EQ(call_command(run_simulate, arguments).status, 0);
+}
+
+}  // namespace
+}  // namespace bubblescope

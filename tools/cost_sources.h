@@ -1,0 +1,46 @@
+// Where the costs of a step come from: a model, a cost file, a layout, or the flags.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/valid_schedule.h"
+#include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
+#include "tools/models.h"
+#include "tools/options.h"
+#include "traces/cost_file.h"
+
+namespace bubblescope {
+
+/// Reads the files that flags name, each once, so that they can be stdin. `schedules` are the names
+/// and files of the command's schedules. Throws Error where two inputs are stdin.
+PredictOptions read_inputs(PredictOptions options, const std::vector<std::string>& schedules);
+
+/// Throws Error where two flags say what the times are.
+void expect_one_cost_source(const PredictOptions& options);
+
+/// What --costs says.
+CostFile cost_file_of(const CostOptions& options);
+
+/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
+/// neither one entry nor one per rank.
+MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
+                           UniformCost::Per per = UniformCost::Per::kRank);
+
+/// The costs for a schedule that looks for an order: each message takes what it takes alone.
+/// Empty where the flags' times are all there is.
+std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOptions& options);
+
+/// The bytes of activations and states, which do not depend on the order.
+MemoryModel memory_before_order(const Shape& shape, const PredictOptions& options);
+
+/// From the model, the cost file, which is read once, or from the flags spread over the schedule's
+/// stages.
+Models load_models(const ValidSchedule& schedule, const PredictOptions& options);
+
+/// What the durations come from, in words.
+std::string costs_text(const Models& models, const PredictOptions& options);
+
+}  // namespace bubblescope

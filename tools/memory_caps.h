@@ -1,0 +1,27 @@
+// --cap: the most that a rank may hold, in units of --mem or in bytes.
+#pragma once
+
+#include <vector>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/validate.h"
+#include "sim/model/memory_model.h"
+#include "tools/options.h"
+
+namespace bubblescope {
+
+/// Says (to stderr) that a bare --cap is no number of bytes, where activations have bytes.
+void say_cap_unit(const MemoryOptions& options);
+
+/// Throws Error for a --cap in bytes where no activation has any.
+void check_cap_unit(const MemoryOptions& options, bool has_bytes);
+
+/// A --cap in bytes, in units of --mem, for schedules that look for an order under a cap: as many
+/// as fit whatever stages a rank gets. Empty where activations have no bytes.
+std::vector<Millionths> unit_caps(const MemoryModel& memory, const Shape& shape);
+
+/// One line per rank that holds more than --cap allows; empty where all fit.
+Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+std::vector<Peak> peaks_of(const BubbleReport& report);
+
+}  // namespace bubblescope

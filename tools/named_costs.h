@@ -1,0 +1,14 @@
+// Costs that the options name, rather than leaving them at their default.
+#pragma once
+
+#include <string>
+
+#include "tools/options.h"
+
+namespace bubblescope {
+
+/// Throws Error, with the commands that may be meant, where the options leave the costs of this
+/// timeline's ops at their default of 1 ms.
+void expect_named_costs(const std::string& timeline_path, const PredictOptions& options);
+
+}  // namespace bubblescope

@@ -1,0 +1,42 @@
+// Quoting for csv.
+#include "traces/csv_string.h"
+
+#include "sim/ir/number.h"
+#include "sim/ir/plain_text.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool is_formula(std::string_view text) {
+  constexpr std::string_view kStarts = "=+-@\t\r";
+  if (text.empty() || kStarts.find(text.front()) == kStarts.npos) return false;
+  const bool is_signed = text.front() == '-' || text.front() == '+';
+  return !(is_signed && parse_number<double>(text.substr(1)));
+}
+
+/// The text as one line, marked as text where it needs that.
+std::string harmless(std::string_view text) {
+  return (is_formula(text) ? "'" : "") + plain_line(text);
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char letter : text) {
+    if (letter == '"') result += '"';
+    result += letter;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+std::string csv_string(std::string_view text) { return quoted(harmless(text)); }
+
+std::string csv_field(std::string_view text) {
+  const std::string field = harmless(text);
+  const bool must = is_formula(text) || field.find_first_of(",\"") != field.npos;
+  return must ? quoted(field) : field;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,36 @@
+// Tables and lines that fit a terminal: what matters least is left out, and nothing wraps.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bubblescope {
+
+/// A column of a table: its head and one cell per row.
+struct TableColumn {
+  std::string head;
+  std::vector<std::string> cells;
+  bool left = false;   ///< its cells begin below each other; else they end so
+  int importance = 0;  ///< of columns in a table too wide, the least goes first; of equals the last
+};
+
+inline constexpr int kAlwaysShown = 1000;  ///< the importance of columns that never go
+
+struct FittedTable {
+  std::string text;                 ///< the heads, then a line per row
+  std::vector<std::string> hidden;  ///< heads of the columns that were left out, in order
+};
+
+/// All columns, or those that fit `width`.
+FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {});
+
+/// "not shown: at, sends (--wide shows them)\n"; empty where nothing is hidden.
+std::string hidden_note(const std::vector<std::string>& hidden);
+
+/// Breaks lines wider than `width` between words. They go on below the first word behind the
+/// label, which two spaces or more part from it, or two columns in.
+std::string fold_lines(std::string_view text, int width);
+
+}  // namespace bubblescope

@@ -1,0 +1,59 @@
+// Groups are known by the words that PyTorch's device meshes and Megatron-LM describe them with.
+#include "traces/profile_place.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+namespace bubblescope {
+
+namespace {
+
+/// The words of "mesh_pp" or "TENSOR_MODEL_PARALLEL_GROUP", in small letters between blanks.
+std::string words_of(const std::string& description) {
+  std::string words = " ";
+  for (const char letter : description)
+    words += std::isalnum(static_cast<unsigned char>(letter)) != 0
+                 ? static_cast<char>(std::tolower(static_cast<unsigned char>(letter)))
+                 : ' ';
+  return words + " ";
+}
+
+/// The group of this kind that `rank` is in; groups over several kinds ("..._AND_...") are others.
+const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
+                               const char* megatron) {
+  for (const ProcessGroup& group : events.groups) {
+    const std::string words = words_of(group.description);
+    const bool is_kind = words.find(mesh) != words.npos || words.find(megatron) != words.npos;
+    const bool is_mixed = words.find(" and ") != words.npos || words.find(" with ") != words.npos;
+    const bool is_member =
+        std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    if (is_kind && !is_mixed && is_member) return &group;
+  }
+  return nullptr;
+}
+
+std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
+  return static_cast<std::int32_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) -
+                                   group.ranks.begin());
+}
+
+}  // namespace
+
+ProfilePlace place_in_job(const ChromeEvents& events) {
+  ProfilePlace place;
+  if (!events.distributed_rank) return place;
+  const std::int64_t rank = *events.distributed_rank;
+  place.rank = static_cast<std::int32_t>(rank);
+  if (const ProcessGroup* tensor = find_group(events, rank, " tp ", " tensor model "))
+    place.is_tensor_peer = position(*tensor, rank) > 0;
+  const ProcessGroup* pipeline = find_group(events, rank, " pp ", " pipeline model ");
+  place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
+  if (!pipeline) return place;
+  place.rank = position(*pipeline, rank);
+  place.replica =
+      static_cast<std::int32_t>(*std::min_element(pipeline->ranks.begin(), pipeline->ranks.end()));
+  return place;
+}
+
+}  // namespace bubblescope

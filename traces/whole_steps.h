@@ -1,0 +1,27 @@
+// The step that users wait for: the slowest replica's, with what runs before and after the
+// pipeline's ops (gathering parameters, reducing gradients, the optimizer).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "traces/trace_format.h"
+
+namespace bubblescope {
+
+/// When the ops of one replica's step began and ended, by (replica, step).
+struct StepExtent {
+  Nanos start = 0;
+  Nanos end = 0;
+};
+using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, StepExtent>;
+
+/// One entry per step, in order. Where ranks
+/// mark their steps (ProfilerStep#N), a step is as long as the longest mark: ranks enter and leave
+/// it at different times. Elsewhere it reaches from the first to the last of everything.
+std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
+                                        const StepExtents& pipelines);
+
+}  // namespace bubblescope

@@ -20,7 +20,7 @@ std::string harmless(std::string_view text) {
   return (is_formula(text) ? "'" : "") + plain_line(text);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char letter : text) {
     if (letter == '"') result += '"';
@@ -31,12 +31,12 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-std::string csv_string(std::string_view text) { return quoted(harmless(text)); }
+std::string csv_string(std::string_view text) { return in_quotes(harmless(text)); }
 
 std::string csv_field(std::string_view text) {
   const std::string field = harmless(text);
   const bool must = is_formula(text) || field.find_first_of(",\"") != field.npos;
-  return must ? quoted(field) : field;
+  return must ? in_quotes(field) : field;
 }
 
 }  // namespace bubblescope

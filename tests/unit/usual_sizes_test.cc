@@ -40,19 +40,19 @@ PredictOptions four_ranks() {
 
 TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
   for (const char* name : {"interleaved", "interleaved-zb", "bfs", "group-interleaved"})
-    EXPECT_EQ(load_schedule(name, four_ranks()).shape.chunks, 2) << name;
+    EXPECT_EQ(load_valid_schedule(name, four_ranks())->shape.chunks, 2) << name;
   for (const char* name : {"seq1f1b", "terapipe"})
-    EXPECT_EQ(load_schedule(name, four_ranks()).shape.slices, 2) << name;
+    EXPECT_EQ(load_valid_schedule(name, four_ranks())->shape.slices, 2) << name;
   PredictOptions one = four_ranks();
   one.shape.chunks = 1;
-  EXPECT_EQ(load_schedule("interleaved", one).shape.chunks, 1);
+  EXPECT_EQ(load_valid_schedule("interleaved", one)->shape.chunks, 1);
   // A framework's schedule has what the framework gives it.
   one = four_ranks();
   one.shape.profile = Profile::kPytorch;
-  EXPECT_EQ(load_schedule("interleaved", one).shape.chunks, 1);
+  EXPECT_EQ(load_valid_schedule("interleaved", one)->shape.chunks, 1);
   one = four_ranks();
   one.shape.slices = 1;
-  EXPECT_EQ(load_schedule("terapipe", one).shape.slices, 1);
+  EXPECT_EQ(load_valid_schedule("terapipe", one)->shape.slices, 1);
 }
 
 TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {

@@ -121,7 +121,7 @@ run_in_root() {  # ROOT COMMAND
 }
 
 timed() {  # SUITE ROOT COMMAND: how long it takes, and how much of that packages do
-  local start=$SECONDS status=0 packages log=$2.log
+  local start=$SECONDS status=0 packages log=$cache/log.${2##*.}
   echo "bare.sh: $1: $3"
   run_in_root "$2" "$3" 2>&1 | tee "$log" || status=$?
   packages=$(sed -nE 's/^Installed in ([0-9]+) s$/\1/p' "$log" | awk '{ sum += $1 } END { print sum + 0 }')

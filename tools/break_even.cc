@@ -197,7 +197,9 @@ class Race {
   std::optional<Nanos> nearest(std::size_t rival, Nanos to) {
     Nanos ahead = now_;
     for (Nanos step = 1; step <= kGrid; ++step) {
-      const Nanos next = now_ + (to - now_) * step * step / (kGrid * kGrid);
+      const Nanos whole = (to - now_) / (kGrid * kGrid);
+      const Nanos rest = (to - now_) % (kGrid * kGrid);
+      const Nanos next = now_ + whole * step * step + rest * step * step / (kGrid * kGrid);
       if (next == ahead) continue;
       if (const auto found = first_between(rival, ahead, next, kParts)) return found;
       ahead = next;

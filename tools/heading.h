@@ -7,16 +7,19 @@
 
 namespace bubblescope {
 
-/// Flags that are added while it lives stand under this heading.
+/// Flags that are added while it lives stand under this heading; after it, under the one before.
 class Heading {
  public:
-  Heading(CommandFlags& app, const std::string& text) : app_(app) { app_.set_heading(text); }
-  ~Heading() { app_.set_heading("Options"); }
+  Heading(CommandFlags& app, const std::string& text) : app_(app), before_(app.heading()) {
+    app_.set_heading(text);
+  }
+  ~Heading() { app_.set_heading(before_); }
   Heading(const Heading&) = delete;
   Heading& operator=(const Heading&) = delete;
 
  private:
   CommandFlags& app_;
+  std::string before_;
 };
 
 /// "bubblescope: --gpu changes nothing without --model", on stderr, for each flag that was given

@@ -67,9 +67,21 @@ std::optional<Shard> shard_of_array() {
   return Shard{index, *count};
 }
 
-/// Flags of how a sweep is run or shown. All take one value, but for --merge.
-constexpr std::array<std::string_view, 7> kRunFlags{"--shard",  "--resume", "--merge", "--threads",
-                                                    "--format", "--top",    "--svg"};
+enum class FlagValues : std::uint8_t { kNone, kOne, kSeveral };
+
+/// A flag of how a sweep is run or shown, which is no part of its question.
+struct RunFlag {
+  std::string_view name;
+  FlagValues values;
+};
+constexpr std::array<RunFlag, 8> kRunFlags{{{"--shard", FlagValues::kOne},
+                                            {"--resume", FlagValues::kOne},
+                                            {"--merge", FlagValues::kSeveral},
+                                            {"--threads", FlagValues::kOne},
+                                            {"--format", FlagValues::kOne},
+                                            {"--top", FlagValues::kOne},
+                                            {"--svg", FlagValues::kOne},
+                                            {"--wide", FlagValues::kNone}}};
 
 /// Journals keep the shapes that schedules made of configurations, not the configurations.
 std::vector<Outcome> complete(PlanJournal journal,
@@ -141,12 +153,14 @@ std::vector<std::string> question_of(const std::vector<std::string>& arguments) 
   for (std::size_t at = 0; at < arguments.size(); ++at) {
     const std::string& argument = arguments[at];
     const std::string flag = argument.substr(0, argument.find('='));
-    if (std::find(kRunFlags.begin(), kRunFlags.end(), flag) == kRunFlags.end()) {
+    const auto known = std::find_if(kRunFlags.begin(), kRunFlags.end(),
+                                    [&](const RunFlag& run) { return run.name == flag; });
+    if (known == kRunFlags.end()) {
       question.push_back(argument);
       continue;
     }
-    if (flag != argument) continue;
-    const bool takes_several = flag == "--merge";
+    if (flag != argument || known->values == FlagValues::kNone) continue;
+    const bool takes_several = known->values == FlagValues::kSeveral;
     for (bool first = true; at + 1 < arguments.size() && (first || takes_several); first = false) {
       if (takes_several && arguments[at + 1].starts_with("-")) break;
       ++at;

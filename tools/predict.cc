@@ -190,7 +190,11 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
     if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
     Schedule schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
-    return validate_schedule(std::move(schedule));
+    Problems swapped;
+    std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));
+    if (auto* valid = std::get_if<ValidSchedule>(&read)) swapped = validate_message_order(*valid);
+    if (swapped.empty()) return read;
+    return InvalidSchedule{std::get<ValidSchedule>(std::move(read)).take(), std::move(swapped)};
   }
   const ScheduleDef& def = find_schedule(name_or_path);
   say_similar_names(name_or_path);

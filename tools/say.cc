@@ -23,9 +23,10 @@ std::size_t colour_length(std::string_view text) {
   std::size_t end = 2;
   while (end < text.size() && is_colour_sign(text[end])) ++end;
   if (end == text.size() || text[end] != 'm') return 0;
-  const std::string_view numbers = text.substr(2, end - 2);
-  const bool is_ours = numbers == "0" || numbers == "2" || numbers.starts_with("48;5;") ||
-                       numbers.starts_with("4;48;5;");
+  std::string_view numbers = text.substr(2, end - 2);
+  for (const std::string_view style : {"4;", "1;"})  // underlined, bold
+    if (numbers.starts_with(style)) numbers.remove_prefix(style.size());
+  const bool is_ours = numbers == "0" || numbers == "2" || numbers.starts_with("48;5;");
   return is_ours ? end + 1 : 0;
 }
 

@@ -136,7 +136,9 @@ void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
   goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
     Schedule placed = unordered_schedule(request.shape);
     placed.rank_of_stage = rank_of_stage;
-    const ModelOnDevices on = model_of(options);
+    ModelOnDevices on = model_of(options);
+    // What fits with the smallest gradients is predicted with the largest that fit.
+    if (!options.model.gradients) on.parallel.gradients = Gradients::kLean;
     const ModelStep step = model_step(on, placed);
     ByteLimits limits;
     limits.activations = step.activation_bytes;

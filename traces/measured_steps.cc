@@ -193,6 +193,30 @@ void tell_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const St
   }
 }
 
+/// Sets every rank's clock forward by what its replica's correction says, in all that it recorded.
+void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
+                const std::vector<std::int32_t>& rank_of_recorder,
+                std::map<StepKey, DraftStep>& drafts, std::vector<ObservedWork>& works) {
+  const auto set = [](std::vector<ObservedOp>& ops, const std::vector<Nanos>& shift) {
+    for (ObservedOp& observed : ops) {
+      observed.start += shift[observed.recorder];
+      observed.end += shift[observed.recorder];
+    }
+  };
+  for (auto& [key, draft] : drafts) {
+    const std::vector<Nanos>& shift = clocks.at(key.first).shift;
+    for (std::vector<ObservedOp>& lane : draft.lanes) set(lane, shift);
+    set(draft.messages, shift);
+  }
+  for (ObservedWork& work : works) {
+    const auto clock = clocks.find(work.replica);
+    if (clock == clocks.end()) continue;
+    const Nanos shift = clock->second.shift[rank_of_recorder[work.recorder]];
+    work.start += shift;
+    work.end += shift;
+  }
+}
+
 }  // namespace
 
 std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
@@ -223,12 +247,12 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
   const std::map<std::int32_t, ClockCorrection> clocks =
       find_clocks(drafts, ranks, share_a_host(trace));
   tell_clocks(clocks, labels, trace);
+  set_clocks(clocks, rank_of_recorder, drafts, trace.works);
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
   trace.whole_steps = find_whole_steps(trace.works, extents);
   for (auto& [key, draft] : drafts) {
-    MeasuredStep& step =
-        built.emplace_back(builder.finish(std::move(draft), clocks.at(key.first).shift));
+    MeasuredStep& step = built.emplace_back(builder.finish(std::move(draft)));
     step.replica = key.first;
     step.number = key.second;
   }

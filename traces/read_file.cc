@@ -108,7 +108,7 @@ std::string read_plain(const std::string& path) {
 
 std::string read_file(const std::string& path) {
   if (path == "-") return read_all({STDIN_FILENO, "the standard input", 0, most_streamed()});
-  const std::string content = read_plain(path);
+  std::string content = read_plain(path);
   if (!path.ends_with(".gz")) return content;
   try {
     return gunzip(content);

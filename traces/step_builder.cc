@@ -24,13 +24,6 @@ bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
 }
 
-void set_clocks(std::vector<ObservedOp>& ops, const std::vector<Nanos>& shift) {
-  for (ObservedOp& observed : ops) {
-    observed.start += shift[observed.recorder];
-    observed.end += shift[observed.recorder];
-  }
-}
-
 /// The ops of a rank stand in its lane as they stand in its order.
 void time_computes(DraftStep& draft) {
   const Program& program = draft.step.program;
@@ -82,9 +75,7 @@ DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks)
   return draft;
 }
 
-MeasuredStep StepBuilder::finish(DraftStep draft, const std::vector<Nanos>& shift) {
-  for (std::vector<ObservedOp>& lane : draft.lanes) set_clocks(lane, shift);
-  set_clocks(draft.messages, shift);
+MeasuredStep StepBuilder::finish(DraftStep draft) {
   time_computes(draft);
   trim(draft);
   const Program& program = draft.step.program;

@@ -46,8 +46,8 @@ class StepBuilder {
   /// where the ops are no whole step of a pipeline.
   DraftStep order(std::string label, StepOps ops, std::int32_t ranks);
 
-  /// The step itself, with rank r's clock set forward by `shift[r]`.
-  MeasuredStep finish(DraftStep draft, const std::vector<Nanos>& shift);
+  /// The step itself.
+  MeasuredStep finish(DraftStep draft);
 
  private:
   void cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes, const std::string& label);

@@ -9,6 +9,7 @@
 #include "schedules/search/known_orders.h"
 #include "schedules/search/level_search.h"
 #include "schedules/search/steady_state.h"
+#include "sim/ir/range.h"
 
 namespace bubblescope {
 
@@ -90,7 +91,8 @@ Nanos least_work(const LevelProblem& level) {
   Nanos sum = 0;
   for (const auto& durations : problem.duration)
     sum += durations[0] + durations[1] + (problem.fused ? 0 : durations[2]);
-  return (sum * problem.microbatches + problem.ranks - 1) / problem.ranks;
+  const Nanos all = multiply(sum, problem.microbatches, "the work of all ranks");
+  return (all + problem.ranks - 1) / problem.ranks;
 }
 
 /// The best of all placements under all levels of memory.

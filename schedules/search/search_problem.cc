@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/ir/range.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope {
@@ -85,7 +86,7 @@ Nanos work_of(const SearchProblem& problem, std::int32_t rank) {
   for (std::int32_t token = 0; token < problem.tokens(); ++token)
     if (!problem.fused || step_of(static_cast<Token>(token)) != Step::kWeightGrad)
       sum += problem.duration_of(rank, static_cast<Token>(token));
-  return sum * problem.microbatches;
+  return multiply(sum, problem.microbatches, "the work of a rank");
 }
 
 std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t first) {

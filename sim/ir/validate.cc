@@ -368,8 +368,10 @@ std::optional<Problem> find_deadlock(const ValidSchedule& schedule) {
 Problems validate(const Schedule& schedule) {
   const std::variant<ValidSchedule, InvalidSchedule> proven = validate_schedule(schedule);
   if (const auto* invalid = std::get_if<InvalidSchedule>(&proven)) return invalid->problems;
-  if (const auto deadlock = find_deadlock(std::get<ValidSchedule>(proven))) return {*deadlock};
-  return {};
+  Problems problems = validate_message_order(schedule);
+  if (auto deadlock = find_deadlock(std::get<ValidSchedule>(proven)))
+    problems.push_back(*std::move(deadlock));
+  return problems;
 }
 
 }  // namespace bubblescope

@@ -16,14 +16,15 @@ namespace bubblescope {
 Problems validate_ops(const Schedule& schedule);
 
 /// The same, and where these are sound the cells of `posted`: other ops than the order has; SEND
-/// and RECV without partner, too early, too late or in another order than the peer's; collectives
-/// of stages that are elsewhere. Empty: validate_schedule() makes a ValidSchedule.
+/// and RECV without partner, too early or too late; collectives of stages that are elsewhere.
+/// Empty: validate_schedule() makes a ValidSchedule.
 Problems find_problems(const Schedule& schedule);
 
 /// Orders that wait for each other across ranks, as a problem at the op at which the first stands.
 std::optional<Problem> find_deadlock(const ValidSchedule& schedule);
 
-/// find_problems(), and where there are none find_deadlock(). Empty: lower() succeeds.
+/// find_problems(), and where there are none validate_message_order() and find_deadlock(). Empty:
+/// lower() succeeds, and every runtime receives what it expects.
 Problems validate(const Schedule& schedule);
 
 /// The cells of `posted` alone, where there are any. Needs sound ops.
@@ -32,6 +33,10 @@ Problems validate_posted(const Schedule& schedule);
 /// The messages of `posted` alone; none posted is no problem. Needs sound ops, which stand in
 /// `posted` as in the order.
 Problems validate_messages(const Schedule& schedule);
+
+/// Messages that are posted in another order than their peer expects. A runtime that knows messages
+/// by name runs such lists, so a ValidSchedule may have them. Needs both ends of every message.
+Problems validate_message_order(const Schedule& schedule);
 
 /// The UNSHARD, RESHARD and REDUCE_GRAD of `posted` alone: on a rank that holds their stage; where
 /// a stage is gathered at all, all its ops between UNSHARD and RESHARD. Needs the same.

@@ -27,10 +27,15 @@ HANG_TIMEOUT = "2s"
 LIMIT = 60  # seconds after which a run counts as hanging
 
 
+def flags_of(shape):
+    schedule, ranks, microbatches = shape
+    chunks = ["--vpp", "2"] if schedule == "interleaved" else []
+    return ["--pp", str(ranks), "-m", str(microbatches), *chunks]
+
+
 def ops_of(program, shape):
     """[(rank, op, whether it sends)] of a schedule, from the program's own prediction."""
-    schedule, ranks, microbatches = shape
-    arguments = [program, "simulate", schedule, "--pp", str(ranks), "-m", str(microbatches), "--format", "json"]
+    arguments = [program, "simulate", shape[0], *flags_of(shape), "--format", "json"]
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run(arguments + ["--save", file.name], check=True, capture_output=True)
         rows = json.load(open(file.name))["instructions"]
@@ -74,7 +79,7 @@ class Run:
         if options.backend == "mpi":
             launcher = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks)]
         self.launched = bool(launcher)
-        self.command = launcher + [options.program, "run", schedule, "--pp", str(ranks), "-m", str(microbatches),
+        self.command = launcher + [options.program, "run", schedule, *flags_of(shape),
                                    "--backend", options.backend, "--work", "transformer", *MODEL, *extra]
 
     def start(self, limit_files=False):

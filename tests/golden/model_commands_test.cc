@@ -139,7 +139,7 @@ TEST(ModelCommands, PlanAndSimulateTheSameStep) {
 
 // PipeDream's rank 0 of 4 holds 4 versions of its weights, of which 1F1B holds one.
 TEST(ModelCommands, HoldEveryVersionOfTheWeights) {
-  const std::string flags = " --pp 4 -m 8 --model llama3-8b";
+  const std::string flags = " --pp 4 -m 8 --model llama3-8b --gradients fp32";
   const Json one = report_of("simulate 1f1b" + flags)["model"]["memory_bytes"][0];
   const Json four = report_of("simulate pipedream" + flags)["model"]["memory_bytes"][0];
   EXPECT_EQ(four["weights"], 4 * one["weights"].get<std::int64_t>());

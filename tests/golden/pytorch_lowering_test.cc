@@ -91,7 +91,8 @@ TEST(LoweringCases, AreThoseOfPyTorchsTests) {
     const auto text_of = [](const nlohmann::json& rows, const char* idle) {
       std::string text;
       for (const auto& row : rows) {
-        for (const auto& cell : row) text += (cell == "" ? idle : cell.get<std::string>()) + ' ';
+        for (const auto& cell : row)
+          text += (cell == "" ? idle : input_gradient_of(cell.get<std::string>())) + ' ';
         text += '\n';
       }
       return text;

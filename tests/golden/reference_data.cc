@@ -6,6 +6,15 @@
 
 namespace bubblescope {
 
+std::string input_gradient_of(const std::string& cell) {
+  const std::size_t kind = cell.find_first_not_of("0123456789");
+  std::string written = cell;
+  if (kind != cell.npos && cell[kind] == 'B' &&
+      cell.find_first_not_of("0123456789", kind + 1) == cell.npos)
+    written[kind] = 'I';
+  return written;
+}
+
 std::string missing_reference(const std::string& file) {
   const std::string path = reference_folder() + "/" + file;
   if (std::filesystem::exists(path)) return "";

@@ -105,6 +105,8 @@ TEST(ValidateCollectives, FindsCellsInTheWrongPlace) {
 
 TEST(ShardStages, GathersTheNextThreeStagesAndDropsTheOthers) {
   Schedule schedule;
+  schedule.shape = {1, 4, 1, 1, {}};
+  schedule.rank_of_stage = {0, 0, 0, 0};
   schedule.order.resize(1);
   for (std::int32_t stage = 0; stage < 4; ++stage) schedule.order[0].push_back(forward(stage, 0));
   for (std::int32_t stage = 3; stage >= 0; --stage) schedule.order[0].push_back(backward(stage, 0));

@@ -59,13 +59,13 @@ TEST(PostMessages, NamesTheRanksThatWaitForEachOther) {
   } catch (const Error&) {
   }
   try {
-    post_messages(parse_schedule_text("0B0 0F0 | 1F0 1B0"));
+    post_messages(parse_schedule_text("0F0 0B0 0F1 0B1 | 1F1 1B1 1F0 1B0"));
     FAIL() << "an order that waits for itself was accepted";
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
         "the messages cannot be placed, for these ranks wait for each other: rank 0 at 0B0, "
-        "rank 1 at 1F0; reorder their ops ('bubblescope check' shows the cycle)");
+        "rank 1 at 1F1; reorder their ops ('bubblescope check' shows the cycle)");
     EXPECT_EQ(error.fault(), Fault::kProblem);
   }
 }

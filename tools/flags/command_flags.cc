@@ -103,6 +103,8 @@ void CommandFlags::set_heading(const std::string& text) {
   parser_->app.option_defaults()->group(text);
 }
 
+std::string CommandFlags::heading() const { return parser_->app.option_defaults()->get_group(); }
+
 void CommandFlags::footer(const std::string& text) { parser_->app.footer(text); }
 
 std::size_t CommandFlags::count(const std::string& flag) const { return parser_->app.count(flag); }

@@ -76,6 +76,8 @@ class CommandFlags {
 
   /// The heading under which --help lists what is added from now on.
   void set_heading(const std::string& text);
+  /// The heading now.
+  std::string heading() const;
   /// What --help says last.
   void footer(const std::string& text);
 

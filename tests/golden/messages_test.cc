@@ -114,11 +114,10 @@ TEST(MessageGoldens, DeferredListsAreTheReferenceOnes) {
   if (goldens.is_null()) GTEST_SKIP() << "no reference data in " << kGolden;
   for (const json& golden : goldens["lowering"]) {
     std::vector<std::vector<std::string>> want = golden["deferred"];
-    for (std::vector<std::string>& row : want)
-      for (std::string& cell : row) cell = input_gradient_of(cell);
+    for (std::vector<std::string>& row : want) row = with_input_gradients(row);
     std::string text;
     for (const json& row : golden["comms"]) {
-      for (const json& cell : row) text += input_gradient_of(cell.get<std::string>()) + " ";
+      for (const std::string& cell : with_input_gradients(row)) text += cell + " ";
       text += "\n";
     }
     const Schedule schedule = parse_schedule_text(text);

@@ -91,8 +91,8 @@ TEST(LoweringCases, AreThoseOfPyTorchsTests) {
     const auto text_of = [](const nlohmann::json& rows, const char* idle) {
       std::string text;
       for (const auto& row : rows) {
-        for (const auto& cell : row)
-          text += (cell == "" ? idle : input_gradient_of(cell.get<std::string>())) + ' ';
+        for (const std::string& cell : with_input_gradients(row))
+          text += (cell.empty() ? idle : cell) + ' ';
         text += '\n';
       }
       return text;

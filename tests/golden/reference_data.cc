@@ -1,18 +1,21 @@
 // Finding and reading the reference data.
 #include "tests/golden/reference_data.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 namespace bubblescope {
 
-std::string input_gradient_of(const std::string& cell) {
-  const std::size_t kind = cell.find_first_not_of("0123456789");
-  std::string written = cell;
-  if (kind != cell.npos && cell[kind] == 'B' &&
-      cell.find_first_not_of("0123456789", kind + 1) == cell.npos)
-    written[kind] = 'I';
-  return written;
+std::vector<std::string> with_input_gradients(std::vector<std::string> row) {
+  for (std::string& cell : row) {
+    const std::size_t kind = cell.find_first_not_of("0123456789");
+    if (kind == cell.npos || cell[kind] != 'B') continue;
+    std::string weight_gradient = cell;
+    weight_gradient[kind] = 'W';
+    if (std::find(row.begin(), row.end(), weight_gradient) != row.end()) cell[kind] = 'I';
+  }
+  return row;
 }
 
 std::string missing_reference(const std::string& file) {

@@ -18,8 +18,9 @@ std::string missing_reference(const std::string& file);
 nlohmann::json read_reference(const std::string& file);
 std::vector<nlohmann::json> read_reference_lines(const std::string& file);
 
-/// PyTorch's own tests write B for the input gradient beside W: "3B0" is our 3I0 there.
-std::string input_gradient_of(const std::string& cell);
+/// PyTorch's own tests write B for the input gradient beside W: where a row has 3W0, its "3B0" is
+/// our 3I0.
+std::vector<std::string> with_input_gradients(std::vector<std::string> row);
 
 /// A golden file of orders and the schedule that must give them.
 struct GoldenFamily {

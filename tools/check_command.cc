@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "sim/analysis/memory_curve.h"
@@ -78,21 +79,28 @@ Loaded load(const std::string& name, const PredictOptions& options) {
   }
 }
 
+/// Its Program is not kept: one Program at a time is what there is room for.
+std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
+  auto lowered = lower(schedule);
+  if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
+  return std::nullopt;
+}
+
 Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bool suggest) {
   Verdict verdict;
   verdict.name = schedule->name;
-  const std::variant<Program, Deadlock> lowered = lower(schedule);
-  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+  if (const std::optional<Deadlock> deadlock = deadlock_of_ops(schedule)) {
     verdict.problems = {deadlock_problem(schedule, *deadlock)};
     // Ops that wait for each other do so whatever the messages do.
     for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
     return verdict;
   }
   const LowerOptions& lower_options = options.cost.lower;
-  verdict.modes = check_modes(schedule, lower_options);
-  verdict.eager_slots = eager_slots_needed(schedule, lower_options);
+  MessageVerdict messages = check_messages(schedule, lower_options);
+  verdict.modes = std::move(messages.modes);
+  verdict.eager_slots = messages.eager_slots;
   verdict.swapped = find_swapped_messages(schedule, posted_lists(schedule, lower_options.posting));
-  const auto& program = std::get<Program>(lowered);
+  const auto program = std::get<Program>(lower(schedule));
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
   verdict.peaks = find_peaks(schedule, program, timeline, models.memory);

@@ -1,61 +1,85 @@
-// One dataflow Program and one set of posted lists, tried in every mode.
+// One dataflow Program and one set of posted lists, run in every mode.
 #include "sim/ir/check_messages.h"
 
 #include <utility>
+#include <variant>
 
-#include "sim/ir/lower_messages.h"
+#include "sim/ir/posted_run.h"
 
 namespace bubblescope {
 
 namespace {
 
-std::variant<Program, Deadlock> lower_dataflow(const ValidSchedule& schedule,
-                                               LowerOptions options) {
+/// A schedule whose ops do not wait for each other, with its posted lists.
+struct Posted {
+  Program dataflow;
+  std::vector<PostedSteps> steps;
+};
+
+std::variant<Posted, Deadlock> post(const ValidSchedule& schedule, LowerOptions options) {
   options.mode = P2pMode::kDataflow;
-  return lower(schedule, options);
+  auto lowered = lower(schedule, options);
+  if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
+  Posted posted{std::get<Program>(std::move(lowered)), {}};
+  posted.steps = find_steps(schedule, posted.dataflow, posted_lists(schedule, options.posting));
+  return posted;
 }
 
-bool blocks(const Program& dataflow, const std::vector<PostedSteps>& steps, Slots slots) {
-  return std::holds_alternative<Deadlock>(lower_to_queues(dataflow, steps, slots));
+bool blocks(const Posted& posted, P2pMode mode, std::int32_t slots = 0) {
+  const LowerOptions options{.mode = mode, .eager_slots = slots};
+  return find_message_deadlock(posted.dataflow, posted.steps, options).has_value();
+}
+
+std::optional<std::int32_t> slots_needed(const Posted& posted) {
+  if (!blocks(posted, P2pMode::kRendezvous)) return 0;
+  if (blocks(posted, P2pMode::kFifo)) return std::nullopt;
+  const auto too_few_are = [&](std::int32_t slots) {
+    return blocks(posted, P2pMode::kEager, slots);
+  };
+  // More slots never block more: every step up only moves the awaited receive further to the front.
+  std::int32_t too_few = 0;
+  std::int32_t enough = 1;
+  while (too_few_are(enough)) too_few = std::exchange(enough, 2 * enough);
+  while (enough - too_few > 1) {
+    const std::int32_t middle = too_few + (enough - too_few) / 2;
+    (too_few_are(middle) ? too_few : enough) = middle;
+  }
+  return enough;
+}
+
+/// Ops that wait for each other do so whatever the messages do.
+std::vector<ModeVerdict> verdicts_on(const std::variant<Posted, Deadlock>& posted,
+                                     LowerOptions options) {
+  std::vector<ModeVerdict> verdicts;
+  for (const Named<P2pMode>& mode : kP2pModes) {
+    options.mode = mode.choice;
+    if (const auto* sound = std::get_if<Posted>(&posted))
+      verdicts.push_back(
+          {mode.choice, find_message_deadlock(sound->dataflow, sound->steps, options)});
+    else
+      verdicts.push_back({mode.choice, std::get<Deadlock>(posted)});
+  }
+  return verdicts;
 }
 
 }  // namespace
 
 std::optional<std::int32_t> eager_slots_needed(const ValidSchedule& schedule,
                                                const LowerOptions& options) {
-  const auto dataflow = lower_dataflow(schedule, options);
-  const auto* program = std::get_if<Program>(&dataflow);
-  if (!program) return std::nullopt;
-  const std::vector<PostedSteps> steps =
-      find_steps(schedule, *program, posted_lists(schedule, options.posting));
-  if (!blocks(*program, steps, 0)) return 0;
-  if (blocks(*program, steps, std::nullopt)) return std::nullopt;
-  // More slots never block more: every step up only moves the awaited receive further to the front.
-  std::int32_t too_few = 0;
-  std::int32_t enough = 1;
-  while (blocks(*program, steps, enough)) too_few = std::exchange(enough, 2 * enough);
-  while (enough - too_few > 1) {
-    const std::int32_t middle = too_few + (enough - too_few) / 2;
-    (blocks(*program, steps, middle) ? too_few : enough) = middle;
-  }
-  return enough;
+  const auto posted = post(schedule, options);
+  if (const auto* sound = std::get_if<Posted>(&posted)) return slots_needed(*sound);
+  return std::nullopt;
 }
 
 std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule, const LowerOptions& options) {
-  std::vector<ModeVerdict> verdicts;
-  const auto dataflow = lower_dataflow(schedule, options);
-  const auto* program = std::get_if<Program>(&dataflow);
-  std::vector<PostedSteps> steps;
-  if (program) steps = find_steps(schedule, *program, posted_lists(schedule, options.posting));
-  LowerOptions tried = options;
-  for (const Named<P2pMode>& mode : kP2pModes) {
-    tried.mode = mode.choice;
-    const auto lowered = program ? lower_messages(*program, steps, tried) : dataflow;
-    ModeVerdict verdict{mode.choice, std::nullopt};
-    if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) verdict.deadlock = *deadlock;
-    verdicts.push_back(std::move(verdict));
-  }
-  return verdicts;
+  return verdicts_on(post(schedule, options), options);
+}
+
+MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions& options) {
+  const auto posted = post(schedule, options);
+  MessageVerdict verdict{verdicts_on(posted, options), std::nullopt};
+  if (const auto* sound = std::get_if<Posted>(&posted)) verdict.eager_slots = slots_needed(*sound);
+  return verdict;
 }
 
 }  // namespace bubblescope

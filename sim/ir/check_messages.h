@@ -20,8 +20,17 @@ struct ModeVerdict {
   std::optional<Deadlock> deadlock;
 };
 
-/// Every mode, in the order of the enum; eager with the slots of the options. Throws what lower()
-/// throws.
+/// What can become of posted messages.
+struct MessageVerdict {
+  std::vector<ModeVerdict> modes;  ///< in the order of the enum; eager with the options' slots
+  std::optional<std::int32_t> eager_slots;  ///< as eager_slots_needed() says
+};
+
+/// Every mode and the slots that are needed, from one dataflow Program, which is gone when this
+/// returns. Throws what lower() throws.
+MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions& options = {});
+
+/// Its modes alone.
 std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule,
                                      const LowerOptions& options = {});
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/wait_cycle.h"
+
 namespace bubblescope {
 
 namespace {
@@ -66,14 +68,14 @@ class Sorter {
   InstructionId place(InstructionId draft_id) const { return place_[draft_id]; }
 
   /// The instructions of a cycle, each with the one it waits for, from a lane that is stuck.
-  std::vector<std::pair<InstructionId, InstructionId>> find_cycle() const {
+  WaitCycle find_cycle() const {
     std::vector<bool> seen(instructions_.size(), false);
     InstructionId id = first_stuck();
     while (!seen[id]) {
       seen[id] = true;
       id = front_of(first_missing(id));
     }
-    std::vector<std::pair<InstructionId, InstructionId>> cycle;
+    WaitCycle cycle;
     const InstructionId first = id;
     do {
       cycle.emplace_back(id, first_missing(id));
@@ -145,29 +147,6 @@ class Sorter {
   std::vector<InstructionId> sorted_;
   std::vector<std::uint32_t> runnable_;
 };
-
-/// What has no lane is told as a link between two that have one. A post that stands behind the very
-/// op at which its own rank is stuck is left out: that op says more. The lowest rank comes first.
-Deadlock deadlock_of(const std::vector<std::pair<InstructionId, InstructionId>>& cycle,
-                     const std::vector<Instruction>& instructions) {
-  Deadlock deadlock;
-  for (std::size_t at = 0; at < cycle.size(); ++at) {
-    const Instruction& stuck = instructions[cycle[at].first];
-    if (stuck.lane == kNoLane) continue;
-    const auto [next, next_awaited] = cycle[(at + 1) % cycle.size()];
-    if (stuck.role == Role::kPost && next == cycle[at].second &&
-        instructions[next].lane != kNoLane && instructions[next].rank == stuck.rank)
-      continue;
-    const bool through = instructions[next].lane == kNoLane;
-    const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
-    deadlock.push_back({stuck.rank, stuck.op, awaited.rank, awaited.op});
-  }
-  std::rotate(deadlock.begin(),
-              std::min_element(deadlock.begin(), deadlock.end(),
-                               [](const Wait& a, const Wait& b) { return a.rank < b.rank; }),
-              deadlock.end());
-  return deadlock;
-}
 
 }  // namespace
 

@@ -70,8 +70,25 @@ const std::vector<LowerOptions> kQueueModes{
 const std::vector<LowerOptions> kHostModes{
     {.mode = P2pMode::kHostRendezvous}, {.mode = P2pMode::kHostSend}, {.mode = P2pMode::kBatched}};
 
+/// check runs the lists without a Program; its words are those of the Program that cannot be made.
+void expect_same_words(const Schedule& schedule) {
+  for (std::int32_t slots = 0; slots <= 2; ++slots) {
+    LowerOptions options;
+    options.eager_slots = slots;
+    for (const ModeVerdict& verdict : check_modes(schedule, options)) {
+      options.mode = verdict.mode;
+      const auto lowered = lower(schedule, options);
+      const auto* const deadlock = std::get_if<Deadlock>(&lowered);
+      EXPECT_EQ(verdict.deadlock ? to_string(*verdict.deadlock) : "",
+                deadlock ? to_string(*deadlock) : "")
+          << to_string(verdict.mode, slots) << ": " << text_of(schedule);
+    }
+  }
+}
+
 /// Returns how many of the modes deadlock.
 int expect_agreement(const Schedule& schedule, Nanos latency) {
+  expect_same_words(schedule);
   int deadlocks = 0;
   const CostModel costs = costs_of(schedule, latency);
   for (const auto& modes : {kQueueModes, kHostModes})

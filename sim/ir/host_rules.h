@@ -1,0 +1,81 @@
+// Who waits for whom in the rank's one list: what lower_to_host() writes down as edges, in the same
+// order, asked for one event at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/ir/p2p_mode.h"
+#include "sim/ir/posted_event.h"
+
+namespace bubblescope {
+
+class HostRules {
+ public:
+  HostRules(const Program& dataflow, const std::vector<PostedSteps>& steps, P2pMode mode);
+
+  bool is_done(PostedEvent event) const { return done_(event); }
+  /// At which post or wait a rank's list stands; nothing at its end.
+  std::optional<PostedEvent> front(std::int32_t rank) const;
+  void pass(std::int32_t rank);
+
+  /// What an event waits for apart from its dependencies in the dataflow Program. `step` is the
+  /// place of a compute op in its rank's list.
+  template <class Visit>
+  void for_each_awaited(PostedEvent event, std::size_t step, const Visit& visit) const;
+
+ private:
+  using Part = PostedEvent::Part;
+
+  /// Neighbouring steps of a list whose posts all come before their waits.
+  struct Group {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t at = 0;
+    bool is_waiting = false;  ///< `at` is at the wait, not at the post
+  };
+
+  bool has_wait(const PostedStep& step) const {
+    return is_send(step.op.kind) || mode_ != P2pMode::kHostSend;
+  }
+  void go_to_group(std::size_t rank, std::size_t from);
+  void go_to_wait(std::size_t rank);
+  /// The step before one, but for waits of sends, behind a send that has held the rank up already.
+  const PostedStep* step_before(std::int32_t rank, std::size_t step) const;
+
+  const Program& dataflow_;
+  const std::vector<PostedSteps>& steps_;
+  P2pMode mode_;
+  DoneEvents done_;
+  std::vector<Group> groups_;  ///< [rank]: where its list stands
+};
+
+template <class Visit>
+void HostRules::for_each_awaited(PostedEvent event, std::size_t step, const Visit& visit) const {
+  const Instruction& instruction = dataflow_.instructions[event.id];
+  if (event.part == Part::kOwn) {
+    if (is_compute(instruction.op.kind)) {
+      const PostedStep* const before = step_before(instruction.rank, step);
+      if (before != nullptr && is_message(before->op.kind))
+        visit(has_wait(*before) ? wait_of(*before) : post_of(*before));
+    } else if (is_message(instruction)) {
+      const bool up = instruction.rank < instruction.peer;
+      visit(PostedEvent{event.id, up ? Part::kSendPost : Part::kReceivePost});
+      visit(PostedEvent{event.id, up ? Part::kReceivePost : Part::kSendPost});
+    }
+    for (const InstructionId needed : dataflow_.dependencies_of(event.id))
+      visit(PostedEvent{needed, Part::kOwn});
+  } else if (event.is_post()) {
+    const std::int32_t rank = event.of_send() ? instruction.rank : instruction.peer;
+    const PostedStep* const before = step_before(rank, groups_[static_cast<std::size_t>(rank)].at);
+    if (before != nullptr && is_compute(before->op.kind))
+      visit(PostedEvent{before->id, Part::kOwn});
+  } else {
+    const bool lets_go = mode_ == P2pMode::kHostSend;
+    visit(PostedEvent{event.id, lets_go ? Part::kReceivePost : Part::kOwn});
+  }
+}
+
+}  // namespace bubblescope

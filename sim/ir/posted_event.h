@@ -1,0 +1,51 @@
+// What lists run through: instructions of the dataflow Program, and the posts and waits at the two
+// ends of its messages, which are numbered by their message and stored nowhere.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/ir/posted_steps.h"
+
+namespace bubblescope {
+
+struct PostedEvent {
+  enum class Part : std::uint8_t { kOwn, kSendPost, kSendWait, kReceivePost, kReceiveWait };
+
+  InstructionId id = 0;  ///< of the dataflow Program: itself, or the message
+  Part part = Part::kOwn;
+
+  auto operator<=>(const PostedEvent&) const = default;
+  bool is_post() const { return part == Part::kSendPost || part == Part::kReceivePost; }
+  bool of_send() const { return part == Part::kSendPost || part == Part::kSendWait; }
+};
+
+inline PostedEvent post_of(const PostedStep& step) {
+  using Part = PostedEvent::Part;
+  return {step.id, is_send(step.op.kind) ? Part::kSendPost : Part::kReceivePost};
+}
+inline PostedEvent wait_of(const PostedStep& step) {
+  using Part = PostedEvent::Part;
+  return {step.id, is_send(step.op.kind) ? Part::kSendWait : Part::kReceiveWait};
+}
+
+/// Which posts and waits are done.
+class DoneEvents {
+ public:
+  explicit DoneEvents(std::size_t dataflow_size) : done_(kParts * dataflow_size, false) {}
+
+  bool operator()(PostedEvent event) const { return done_[index(event)]; }
+  void note(PostedEvent event) { done_[index(event)] = true; }
+
+ private:
+  static constexpr std::size_t kParts = 4;
+  static std::size_t index(PostedEvent event) {
+    return kParts * event.id + static_cast<std::size_t>(event.part) - 1;
+  }
+
+  std::vector<bool> done_;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,209 @@
+// Every lane is advanced as far as it goes; a lane that must wait is tried again when the lane that
+// it waits for has gone on. Where all stand still does not depend on who goes first.
+#include "sim/ir/posted_run.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/ir/host_rules.h"
+#include "sim/ir/queue_rules.h"
+#include "sim/ir/wait_cycle.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Part = PostedEvent::Part;
+
+/// Lanes 0.. are those of the dataflow Program; each rank's list is one more.
+template <class Rules>
+class PostedRun {
+ public:
+  PostedRun(const Program& dataflow, const std::vector<PostedSteps>& steps, Rules rules)
+      : dataflow_(dataflow),
+        steps_(steps),
+        rules_(std::move(rules)),
+        own_lanes_(static_cast<std::uint32_t>(dataflow.lanes.size())),
+        begin_(own_lanes_ + 1, 0),
+        compute_step_(steps.size(), 0),
+        waiters_(own_lanes_ + steps.size()) {
+    collect_lanes();
+    for (std::uint32_t lane = 0; lane < own_lanes_; ++lane) find_step(lane);
+  }
+
+  std::optional<Deadlock> run() && {
+    for (std::uint32_t lane = 0; lane < waiters_.size(); ++lane) runnable_.push_back(lane);
+    while (!runnable_.empty()) {
+      const std::uint32_t lane = runnable_.back();
+      runnable_.pop_back();
+      advance(lane);
+    }
+    for (std::uint32_t lane = 0; lane < waiters_.size(); ++lane)
+      if (const auto stuck = front(lane)) return explain(*stuck);
+    return std::nullopt;
+  }
+
+ private:
+  void collect_lanes() {
+    for (const Instruction& instruction : dataflow_.instructions)
+      if (instruction.lane != kNoLane) ++begin_[instruction.lane + 1];
+    for (std::uint32_t lane = 0; lane < own_lanes_; ++lane) begin_[lane + 1] += begin_[lane];
+    items_.resize(begin_.back());
+    head_.assign(begin_.begin(), begin_.end() - 1);
+    for (InstructionId id = 0; id < dataflow_.size(); ++id) {
+      const std::uint32_t lane = dataflow_.instructions[id].lane;
+      if (lane != kNoLane) items_[head_[lane]++] = id;
+    }
+    head_.assign(begin_.begin(), begin_.end() - 1);
+  }
+
+  std::optional<PostedEvent> front(std::uint32_t lane) const {
+    if (lane >= own_lanes_) return rules_.front(static_cast<std::int32_t>(lane - own_lanes_));
+    if (head_[lane] == begin_[lane + 1]) return std::nullopt;
+    return PostedEvent{items_[head_[lane]], Part::kOwn};
+  }
+
+  void advance(std::uint32_t lane) {
+    bool moved = false;
+    while (const auto event = front(lane)) {
+      if (const auto missing = first_missing(*event)) {
+        waiters_[lane_behind(*missing)].push_back(lane);
+        break;
+      }
+      pass(lane);
+      moved = true;
+    }
+    if (!moved) return;
+    runnable_.insert(runnable_.end(), waiters_[lane].begin(), waiters_[lane].end());
+    waiters_[lane].clear();
+  }
+
+  void pass(std::uint32_t lane) {
+    if (lane >= own_lanes_) return rules_.pass(static_cast<std::int32_t>(lane - own_lanes_));
+    ++head_[lane];
+    find_step(lane);
+  }
+
+  /// The step of the compute op at which a lane stands: lists have those of the order, in its
+  /// order.
+  void find_step(std::uint32_t lane) {
+    const auto event = front(lane);
+    if (!event || !is_compute(dataflow_.instructions[event->id].op.kind)) return;
+    const auto rank = static_cast<std::size_t>(dataflow_.instructions[event->id].rank);
+    const PostedSteps& list = steps_[rank];
+    std::size_t& at = compute_step_[rank];
+    while (!is_compute(list[at].op.kind) || list[at].id != event->id) ++at;
+  }
+
+  template <class Visit>
+  void for_each_awaited(PostedEvent event, const Visit& visit) const {
+    const auto rank = static_cast<std::size_t>(dataflow_.instructions[event.id].rank);
+    rules_.for_each_awaited(event, compute_step_[rank], visit);
+  }
+
+  std::optional<PostedEvent> first_missing(PostedEvent event) const {
+    std::optional<PostedEvent> missing;
+    for_each_awaited(event, [&](PostedEvent awaited) {
+      if (!missing && !is_done(awaited)) missing = awaited;
+    });
+    return missing;
+  }
+
+  /// What has no lane is done when all that it waits for is. Ids grow along a lane.
+  bool is_done(PostedEvent event) const {
+    if (event.part != Part::kOwn) return rules_.is_done(event);
+    const std::uint32_t lane = dataflow_.instructions[event.id].lane;
+    if (lane == kNoLane) return !first_missing(event);
+    return head_[lane] == begin_[lane + 1] || event.id < items_[head_[lane]];
+  }
+
+  std::uint32_t lane_of(PostedEvent event) const {
+    const Instruction& instruction = dataflow_.instructions[event.id];
+    if (event.part == Part::kOwn) return instruction.lane;
+    return own_lanes_ +
+           static_cast<std::uint32_t>(event.of_send() ? instruction.rank : instruction.peer);
+  }
+
+  /// The lane that must go on before something that is missing can be done.
+  std::uint32_t lane_behind(PostedEvent missing) const {
+    while (lane_of(missing) == kNoLane) missing = *first_missing(missing);
+    return lane_of(missing);
+  }
+
+  /// Where the lane of something missing stands: itself where it has no lane.
+  PostedEvent front_of(PostedEvent missing) const {
+    const std::uint32_t lane = lane_of(missing);
+    return lane == kNoLane ? missing : *front(lane);
+  }
+
+  /// The cycle that ProgramDraft::finish() finds from the same lane.
+  Deadlock explain(PostedEvent event) const {
+    std::set<PostedEvent> seen;
+    while (seen.insert(event).second) event = front_of(*first_missing(event));
+    std::map<PostedEvent, InstructionId> ids;
+    std::vector<Instruction> told;
+    const auto id_of = [&](PostedEvent named) {
+      const auto [known, added] = ids.emplace(named, static_cast<InstructionId>(told.size()));
+      if (added) told.push_back(instruction_of(named));
+      return known->second;
+    };
+    WaitCycle cycle;
+    const PostedEvent first = event;
+    do {
+      const PostedEvent awaited = *first_missing(event);
+      const InstructionId stuck = id_of(event);
+      cycle.emplace_back(stuck, id_of(awaited));
+      event = front_of(awaited);
+    } while (event != first);
+    return deadlock_of(cycle, told);
+  }
+
+  Instruction instruction_of(PostedEvent event) const {
+    if (event.part == Part::kOwn) return dataflow_.instructions[event.id];
+    const std::uint32_t lane = lane_of(event);
+    const PostedSteps& list = steps_[lane - own_lanes_];
+    const auto step = std::find_if(list.begin(), list.end(), [&](const PostedStep& posted) {
+      return posted.id == event.id && is_message(posted.op.kind);
+    });
+    return end_of_message(*step, dataflow_, lane, event.is_post() ? Role::kPost : Role::kWait);
+  }
+
+  const Program& dataflow_;
+  const std::vector<PostedSteps>& steps_;
+  Rules rules_;
+  std::uint32_t own_lanes_;
+  std::vector<std::uint32_t> begin_;       ///< [own lane], index into items; and the end
+  std::vector<InstructionId> items_;       ///< of every own lane, in order
+  std::vector<std::uint32_t> head_;        ///< [own lane], index into items
+  std::vector<std::size_t> compute_step_;  ///< [rank]: the step of the compute op at its head
+  std::vector<std::vector<std::uint32_t>> waiters_;  ///< [lane]: lanes to be tried again
+  std::vector<std::uint32_t> runnable_;
+};
+
+std::optional<Deadlock> run_queues(const Program& dataflow, const std::vector<PostedSteps>& steps,
+                                   Slots slots) {
+  return PostedRun(dataflow, steps, QueueRules(dataflow, steps, slots)).run();
+}
+
+}  // namespace
+
+std::optional<Deadlock> find_message_deadlock(const Program& dataflow,
+                                              const std::vector<PostedSteps>& steps,
+                                              const LowerOptions& options) {
+  switch (options.mode) {
+    case P2pMode::kDataflow: return std::nullopt;
+    case P2pMode::kFifo: return run_queues(dataflow, steps, std::nullopt);
+    case P2pMode::kEager: return run_queues(dataflow, steps, options.eager_slots);
+    case P2pMode::kRendezvous: return run_queues(dataflow, steps, 0);
+    case P2pMode::kHostRendezvous:
+    case P2pMode::kHostSend:
+    case P2pMode::kBatched:
+      return PostedRun(dataflow, steps, HostRules(dataflow, steps, options.mode)).run();
+  }
+  return std::nullopt;
+}
+
+}  // namespace bubblescope

@@ -55,7 +55,8 @@ class Interpreter {
     Queue computes;
     Queue messages;
     for (const Op& op : list)
-      (separate_ && is_message(op.kind) ? messages : computes).cells.push_back(op);
+      if (!is_send_wait(op.kind))
+        (separate_ && is_message(op.kind) ? messages : computes).cells.push_back(op);
     queues_.push_back(computes);
     if (separate_) queues_.push_back(messages);
   }

@@ -36,9 +36,26 @@ std::string text_of(const Schedule& schedule) {
   return text;
 }
 
+/// Lists that receive messages in another order than they are sent are legal where all sends are
+/// waited for. Behind all else, the waits hold nothing up.
+Schedule with_waits(Schedule schedule) {
+  for (RankOrder& list : schedule.posted) {
+    RankOrder waits;
+    for (Op op : list) {
+      if (!is_send(op.kind)) continue;
+      op.kind =
+          op.kind == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
+      waits.push_back(op);
+    }
+    list.insert(list.end(), waits.begin(), waits.end());
+  }
+  return schedule;
+}
+
 /// The same question to the Program.
-Starts simulated_starts(const Schedule& schedule, const LowerOptions& options,
+Starts simulated_starts(const Schedule& written, const LowerOptions& options,
                         const CostModel& costs) {
+  const Schedule schedule = with_waits(written);
   const auto lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
     EXPECT_FALSE(deadlock->empty());
@@ -71,7 +88,8 @@ const std::vector<LowerOptions> kHostModes{
     {.mode = P2pMode::kHostRendezvous}, {.mode = P2pMode::kHostSend}, {.mode = P2pMode::kBatched}};
 
 /// check runs the lists without a Program; its words are those of the Program that cannot be made.
-void expect_same_words(const Schedule& schedule) {
+void expect_same_words(const Schedule& written) {
+  const Schedule schedule = with_waits(written);
   for (std::int32_t slots = 0; slots <= 2; ++slots) {
     LowerOptions options;
     options.eager_slots = slots;
@@ -93,7 +111,7 @@ int expect_agreement(const Schedule& schedule, Nanos latency) {
   const CostModel costs = costs_of(schedule, latency);
   for (const auto& modes : {kQueueModes, kHostModes})
     for (const LowerOptions& options : modes) {
-      const Starts want = interpret(schedule, options, costs);
+      const Starts want = interpret(with_waits(schedule), options, costs);
       EXPECT_EQ(simulated_starts(schedule, options, costs), want)
           << to_string(options.mode, options.eager_slots) << ", latency " << latency << ": "
           << text_of(schedule);
@@ -106,7 +124,7 @@ int expect_agreement(const Schedule& schedule, Nanos latency) {
 std::optional<std::int32_t> slots_by_trial(const Schedule& schedule, std::int32_t most) {
   for (std::int32_t slots = 0; slots <= most; ++slots) {
     const LowerOptions options{.mode = P2pMode::kEager, .eager_slots = slots};
-    if (interpret(schedule, options, costs_of(schedule, 0))) return slots;
+    if (interpret(with_waits(schedule), options, costs_of(schedule, 0))) return slots;
   }
   return std::nullopt;
 }
@@ -188,7 +206,8 @@ TEST(Messages, EveryPostingOfTwoMicrobatchesOnTwoRanksAgreesWithTheRules) {
         for (const RankOrder& second_list : all_lists(schedule, 1)) {
           schedule.posted = {first_list, second_list};
           deadlocks += expect_agreement(schedule, cases % 3);
-          EXPECT_EQ(eager_slots_needed(schedule), slots_by_trial(schedule, 2)) << text_of(schedule);
+          EXPECT_EQ(eager_slots_needed(with_waits(schedule)), slots_by_trial(schedule, 2))
+              << text_of(schedule);
           ++cases;
           if (HasFailure()) return;
         }
@@ -249,11 +268,13 @@ TEST(Messages, SuggestedReceivesDeadlockInNoMode) {
         random_schedule(random, empty_schedule(ranks, 1 + round % 3, 1 + round % 6));
     schedule.posted = random_posting(random, schedule);
     const CostModel costs = costs_of(schedule, round % 4);
-    const Program dataflow = std::get<Program>(lower(schedule));
+    const Schedule waiting = with_waits(schedule);
+    const Program dataflow = std::get<Program>(lower(waiting));
     schedule.posted =
         order_receives(dataflow, simulate(dataflow, costs),
-                       find_steps(schedule, dataflow, schedule.posted), ReceiveTiming::kLast);
-    EXPECT_EQ(eager_slots_needed(schedule), 0) << "seed " << kSeed << ": " << text_of(schedule);
+                       find_steps(waiting, dataflow, waiting.posted), ReceiveTiming::kLast);
+    EXPECT_EQ(eager_slots_needed(with_waits(schedule)), 0)
+        << "seed " << kSeed << ": " << text_of(schedule);
     for (const ModeVerdict& verdict : check_modes(schedule))
       EXPECT_FALSE(verdict.deadlock) << to_string(verdict.mode, 1) << ": " << text_of(schedule);
   }
@@ -304,7 +325,8 @@ TEST(Messages, RandomPostingsAgreeWithTheRules) {
     schedule = random_schedule(random, schedule);
     schedule.posted = random_posting(random, schedule);
     if (expect_agreement(schedule, round % 4) < 8) ++agreed_to_run;
-    EXPECT_EQ(eager_slots_needed(schedule), slots_by_trial(schedule, 30)) << text_of(schedule);
+    EXPECT_EQ(eager_slots_needed(with_waits(schedule)), slots_by_trial(schedule, 30))
+        << text_of(schedule);
     schedule.posted.clear();
     for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
       schedule.posted = posted_lists(schedule, posting);

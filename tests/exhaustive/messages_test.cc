@@ -36,6 +36,10 @@ std::string text_of(const Schedule& schedule) {
   return text;
 }
 
+OpKind wait_of_send(OpKind send) {
+  return send == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
+}
+
 /// Lists that receive messages in another order than they are sent are legal where all sends are
 /// waited for. Behind all else, the waits hold nothing up.
 Schedule with_waits(Schedule schedule) {
@@ -43,8 +47,7 @@ Schedule with_waits(Schedule schedule) {
     RankOrder waits;
     for (Op op : list) {
       if (!is_send(op.kind)) continue;
-      op.kind =
-          op.kind == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
+      op.kind = wait_of_send(op.kind);
       waits.push_back(op);
     }
     list.insert(list.end(), waits.begin(), waits.end());
@@ -88,8 +91,7 @@ const std::vector<LowerOptions> kHostModes{
     {.mode = P2pMode::kHostRendezvous}, {.mode = P2pMode::kHostSend}, {.mode = P2pMode::kBatched}};
 
 /// check runs the lists without a Program; its words are those of the Program that cannot be made.
-void expect_same_words(const Schedule& written) {
-  const Schedule schedule = with_waits(written);
+void expect_words_of_programs(const Schedule& schedule) {
   for (std::int32_t slots = 0; slots <= 2; ++slots) {
     LowerOptions options;
     options.eager_slots = slots;
@@ -106,7 +108,7 @@ void expect_same_words(const Schedule& written) {
 
 /// Returns how many of the modes deadlock.
 int expect_agreement(const Schedule& schedule, Nanos latency) {
-  expect_same_words(schedule);
+  expect_words_of_programs(with_waits(schedule));
   int deadlocks = 0;
   const CostModel costs = costs_of(schedule, latency);
   for (const auto& modes : {kQueueModes, kHostModes})
@@ -299,6 +301,30 @@ TEST(Messages, WithoutHeadOfLineWaitsFifoIsDataflow) {
         options.eager_slots = microbatches;
         EXPECT_EQ(simulated_starts(schedule, options, costs), dataflow);
       }
+}
+
+/// A wait for each send, somewhere behind it.
+void insert_waits(std::mt19937& random, RankOrder& list) {
+  for (std::ptrdiff_t at = 0; at < std::ssize(list); ++at) {
+    Op op = list[static_cast<std::size_t>(at)];
+    if (!is_send(op.kind)) continue;
+    op.kind = wait_of_send(op.kind);
+    const std::ptrdiff_t latest = std::min(std::ssize(list), at + 5);
+    list.insert(list.begin() + std::uniform_int_distribution(at + 1, latest)(random), op);
+  }
+}
+
+TEST(Messages, WaitsForSendsAreCheckedInTheWordsOfThePrograms) {
+  constexpr unsigned kSeed = 31;
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 400; ++round) {
+    Schedule schedule =
+        random_schedule(random, empty_schedule(2 + round % 4, 1 + round % 3, 1 + round % 6));
+    schedule.posted = random_posting(random, schedule);
+    for (RankOrder& list : schedule.posted) insert_waits(random, list);
+    expect_words_of_programs(schedule);
+    ASSERT_FALSE(HasFailure()) << "seed " << kSeed << ", round " << round;
+  }
 }
 
 TEST(Messages, EnoughSlotsAreUnlimitedBuffers) {

@@ -21,6 +21,8 @@ class HostRules {
   std::optional<PostedEvent> front(std::int32_t rank) const;
   void pass(std::int32_t rank);
 
+  PostedEvent to_name(PostedEvent, PostedEvent awaited) const { return awaited; }
+
   /// What an event waits for apart from its dependencies in the dataflow Program. `step` is the
   /// place of a compute op in its rank's list.
   template <class Visit>

@@ -142,7 +142,7 @@ class PostedRun {
   /// The cycle that ProgramDraft::finish() finds from the same lane.
   Deadlock explain(PostedEvent event) const {
     std::set<PostedEvent> seen;
-    while (seen.insert(event).second) event = front_of(*first_missing(event));
+    while (seen.insert(event).second) event = front_of(awaited_by(event));
     std::map<PostedEvent, InstructionId> ids;
     std::vector<Instruction> told;
     const auto id_of = [&](PostedEvent named) {
@@ -153,12 +153,16 @@ class PostedRun {
     WaitCycle cycle;
     const PostedEvent first = event;
     do {
-      const PostedEvent awaited = *first_missing(event);
+      const PostedEvent awaited = awaited_by(event);
       const InstructionId stuck = id_of(event);
       cycle.emplace_back(stuck, id_of(awaited));
       event = front_of(awaited);
     } while (event != first);
     return deadlock_of(cycle, told);
+  }
+
+  PostedEvent awaited_by(PostedEvent stuck) const {
+    return rules_.to_name(stuck, *first_missing(stuck));
   }
 
   Instruction instruction_of(PostedEvent event) const {

@@ -60,10 +60,10 @@ bool QueueRules::finds_slot(InstructionId message) const {
   return counts.sent < counts.received + static_cast<std::uint32_t>(*slots_);
 }
 
-/// Of the receive that frees a slot and the send's own one, what comes first.
-PostedEvent QueueRules::freeing(InstructionId message) const {
+PostedEvent QueueRules::to_name(PostedEvent waiter, PostedEvent awaited) const {
+  const InstructionId message = waiter.id;
   const PostedEvent own{message, Part::kReceivePost};
-  if (!counts_slots()) return own;
+  if (!counts_slots() || waiter.part != Part::kSendPost || awaited != own) return awaited;
   const auto found = channels_.find(channel_of(message));
   const std::uint32_t sent = found == channels_.end() ? 0 : found->second.sent;
   std::uint32_t to_pass = sent - static_cast<std::uint32_t>(*slots_);

@@ -22,6 +22,10 @@ class QueueRules {
   std::optional<PostedEvent> front(std::int32_t rank) const;
   void pass(std::int32_t rank);
 
+  /// The one to name where a send waits for a slot: of its own receive and the one that frees a
+  /// slot, what comes first. It is looked for in the receiver's whole list.
+  PostedEvent to_name(PostedEvent waiter, PostedEvent awaited) const;
+
   /// What an event waits for apart from its dependencies in the dataflow Program, which count for
   /// posts of sends, too. `step` is the place of a compute op in its rank's list.
   template <class Visit>
@@ -44,7 +48,6 @@ class QueueRules {
   bool counts_slots() const { return slots_ && *slots_ > 0; }
   void go_to_message(std::size_t rank);
   bool finds_slot(InstructionId message) const;
-  PostedEvent freeing(InstructionId message) const;
   template <class Visit>
   void for_each_send_wait(std::int32_t rank, std::size_t step, const Visit& visit) const;
 
@@ -86,7 +89,7 @@ void QueueRules::for_each_awaited(PostedEvent event, std::size_t step, const Vis
         visit(PostedEvent{needed, Part::kReceiveWait});
   } else {
     const bool sends = event.part == Part::kSendPost;
-    if (sends && slots_ && !finds_slot(event.id)) visit(freeing(event.id));
+    if (sends && slots_ && !finds_slot(event.id)) visit(PostedEvent{event.id, Part::kReceivePost});
     const std::int32_t rank = sends ? instruction.rank : instruction.peer;
     for_each_send_wait(rank, at_[static_cast<std::size_t>(rank)], visit);
     if (!sends) return;

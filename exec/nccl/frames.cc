@@ -1,7 +1,9 @@
 // Frames to and from bytes.
 #include "exec/nccl/frames.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "sim/ir/error.h"
@@ -24,6 +26,21 @@ static_assert(sizeof(Header) == 20);
 }
 
 }  // namespace
+
+std::uint64_t largest_payload(Line line) {
+  switch (line) {
+    case Line::kHello:
+    case Line::kWelcome: return 256;
+    case Line::kRefusal:
+    case Line::kControl: return 2 * kLongestText;
+    case Line::kClock: return sizeof(std::int64_t);
+    case Line::kGone: return sizeof(std::int32_t);
+    case Line::kLeave: return 0;
+    case Line::kShare:
+    case Line::kShared: break;
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
 
 Blob to_bytes(const Frame& frame) {
   Header header;
@@ -55,9 +72,10 @@ std::optional<Frame> FrameReader::next() {
   if (header.line >= kLines) refuse("line " + std::to_string(header.line) + " is not known");
   if (header.rank < kEveryone) refuse("rank " + std::to_string(header.rank) + " cannot be");
   const std::uint64_t size = (std::uint64_t{header.high} << 32) | header.low;
-  if (size > largest_)
+  const std::uint64_t largest = std::min(largest_, largest_payload(static_cast<Line>(header.line)));
+  if (size > largest)
     refuse("it announces " + std::to_string(size) + " bytes, of at most " +
-           std::to_string(largest_));
+           std::to_string(largest));
   if (there - sizeof header < size) return std::nullopt;
   const auto* const payload = bytes_.data() + begin_ + sizeof header;
   Frame frame{static_cast<Line>(header.line), header.rank, Blob(payload, payload + size)};

@@ -36,11 +36,18 @@ inline constexpr std::int32_t kEveryone = -1;
 
 Blob to_bytes(const Frame& frame);
 
+/// The largest payload that a kind of frame has. Shares have no size of their own: it depends on
+/// the Program, and FrameReader is told.
+std::uint64_t largest_payload(Line line);
+
+/// The longest text of a failure or a refusal: whoever writes one cuts it.
+inline constexpr std::size_t kLongestText = 8192;
+
 /// Takes bytes as they come and gives whole frames. Memory grows with what has come, not with what
 /// was announced.
 class FrameReader {
  public:
-  /// Frames with larger payloads are refused.
+  /// Frames with larger payloads are refused, and those larger than their kind can be.
   explicit FrameReader(std::uint64_t largest) : largest_(largest) {}
 
   void take(std::span<const std::byte> bytes);

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kLargestHello = 1024;
-constexpr std::uint64_t kLargest = std::uint64_t{1} << 36;
 /// How long someone who has called may take to say who it is.
 constexpr Nanos kHelloTime = 5'000'000'000;
 
@@ -63,7 +62,6 @@ class Reception {
     for (std::size_t rank = 1; rank < seated_.size(); ++rank) {
       say(seated_[rank]->socket, Line::kWelcome, {});
       connections.push_back(std::move(*seated_[rank]));
-      connections.back().reader.set_largest(kLargest);
     }
     return {{0, static_cast<std::int32_t>(seated_.size())}, std::move(connections)};
   }
@@ -132,7 +130,7 @@ Connection reach(const Address& address, const Caller& caller, Waiting& waiting)
     int nap = kNextCallMilliseconds;
     try {
       TcpSocket socket = caller(address);
-      if (socket.is_open()) return {std::move(socket), FrameReader(kLargest)};
+      if (socket.is_open()) return {std::move(socket), FrameReader(kSmallShare)};
     } catch (const Error& error) {
       obstacle = error.what();
       nap = kNextLookupMilliseconds;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/gpu/timed_gpu_work.h"
+#include "exec/nccl/largest_share.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -77,6 +78,7 @@ NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest
       plan_(plan_rank(job.program, part_.rank)),
       machine_(place.gpu, job.program.ranks, OwnRank{part_.rank, place.device}),
       outside_(place.link, {request_.timeout, request_.interrupted}) {
+  place.link.allow_shares(largest_share(job));
   expect_same_program(program_, outside_);
   if (job.training != nullptr) training_.emplace(machine_, job, part_, outside_);
   wires_.emplace(place, machine_, job.schedule, plan_, outside_);

@@ -14,6 +14,10 @@ namespace bubblescope {
 namespace {
 
 constexpr int kNapMilliseconds = 1;
+/// No Program makes more, and 65,536 of these are counted in 64 bits.
+constexpr std::uint64_t kLargestShare = std::uint64_t{1} << 44;
+/// Before each rank's bytes in what all share: whether they are there, whether it is gone, a size.
+constexpr std::uint64_t kShareHeader = 2 * sizeof(bool) + sizeof(std::size_t);
 
 template <class Value>
 Blob blob_of(const Value& value) {
@@ -65,6 +69,19 @@ ProcessLink::ProcessLink(const Seat& seat, std::vector<Connection> connections)
     const auto at = static_cast<std::int32_t>(peers_.size());
     peers_.push_back({seat.rank == 0 ? at + 1 : 0, std::move(connection)});
   }
+  bound_frames();
+}
+
+void ProcessLink::allow_shares(std::uint64_t bytes) {
+  largest_share_ = std::min(std::max(largest_share_, bytes), kLargestShare);
+  bound_frames();
+}
+
+/// Rank 0 gets what one process shares, the others what all do.
+void ProcessLink::bound_frames() {
+  const auto count = static_cast<std::uint64_t>(seat_.count);
+  const std::uint64_t all = sizeof(std::size_t) + count * (largest_share_ + kShareHeader);
+  for (Peer& peer : peers_) peer.connection.reader.set_largest(leads() ? largest_share_ : all);
 }
 
 void ProcessLink::send(std::int32_t to, Line line, Blob payload) {
@@ -98,6 +115,11 @@ void ProcessLink::wait() const {
 }
 
 std::vector<std::optional<Blob>> ProcessLink::share(Blob own, const GivesUp& gives_up) {
+  if (own.size() > largest_share_)
+    throw Error(Fault::kMachine, "rank " + std::to_string(seat_.rank) + " shares " +
+                                     std::to_string(own.size()) + " bytes, of at most " +
+                                     std::to_string(largest_share_) +
+                                     " that its Program allows; please report it");
   std::vector<std::optional<Blob>> all(gone_.size());
   if (leads()) {
     all = gather(std::move(own), gives_up);

@@ -25,6 +25,9 @@ struct Connection {
   FrameReader reader;
 };
 
+/// What shares have at most before a Program is known.
+inline constexpr std::uint64_t kSmallShare = std::uint64_t{1} << 20;
+
 /// For one thread.
 class ProcessLink {
  public:
@@ -40,6 +43,11 @@ class ProcessLink {
   ProcessLink(const Seat& seat, std::vector<Connection> connections);
 
   const Seat& seat() const { return seat_; }
+
+  /// From now on shares have up to so many bytes, unless they could be larger before. All processes
+  /// call it before a share that needs it, and share something small in between: whoever has that
+  /// knows that rank 0 expects the larger ones.
+  void allow_shares(std::uint64_t bytes);
 
   void send(std::int32_t to, Line line, Blob payload);
   void send_all(Line line, const Blob& payload);
@@ -73,6 +81,7 @@ class ProcessLink {
   };
 
   bool leads() const { return seat_.rank == 0; }
+  void bound_frames();
   void pump();
   void write(Peer& peer);
   void read(Peer& peer);
@@ -85,6 +94,7 @@ class ProcessLink {
   std::optional<Blob> await(Line line, const GivesUp& gives_up);
 
   Seat seat_;
+  std::uint64_t largest_share_ = kSmallShare;
   std::vector<Peer> peers_;
   std::vector<bool> gone_;  ///< by rank
   std::vector<bool> had_gone_;

@@ -19,7 +19,7 @@ struct Control {
 Blob to_bytes(const Control& control) {
   BlobWriter writer;
   writer.write(control.header);
-  writer.write_text(control.failure);
+  writer.write_text(control.failure.substr(0, kLongestText));
   return writer.take();
 }
 

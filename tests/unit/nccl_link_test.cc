@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -91,6 +92,48 @@ TEST(NcclFrames, GarbageIsRefused) {
   refuses(to_bytes({Line::kHello, 0, Blob(17)}));
 }
 
+TEST(NcclFrames, AreNoLargerThanTheirKind) {
+  for (std::uint32_t line = 0; line < kLines; ++line) {
+    const std::uint64_t largest = std::min(largest_payload(Line{line}), std::uint64_t{1} << 17);
+    for (const std::uint64_t size : {largest, largest + 1}) {
+      FrameReader reader(std::uint64_t{1} << 17);
+      reader.take(to_bytes({Line{line}, 0, Blob(size)}));
+      if (size == largest)
+        EXPECT_EQ(reader.next()->payload.size(), size) << line;
+      else
+        EXPECT_THROW(reader.next(), Error) << line;
+    }
+  }
+}
+
+TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  TcpSocket there = call({"127.0.0.1", port_of(listener)});
+  std::vector<Connection> connections;
+  connections.push_back({accept_from(listener), FrameReader(1000)});
+  ProcessLink link({0, 2}, std::move(connections));
+  link.allow_shares(std::uint64_t{2} << 20);
+  Blob bytes = to_bytes({Line::kShare, 0, Blob((std::size_t{2} << 20) + 1)});
+  bytes.resize(20);  // the header alone
+  there.write(bytes);
+  const auto all = link.share(blob_of("here"), kNever);
+  EXPECT_FALSE(all[1]);
+  EXPECT_EQ(link.first_gone(), 1);
+}
+
+TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
+  ProcessLink link({0, 1}, {});
+  link.share(Blob(kSmallShare), kNever);
+  try {
+    link.share(Blob(kSmallShare + 1), kNever);
+    FAIL() << "the others would refuse it";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "rank 0 shares 1048577 bytes, of at most 1048576 that its Program allows; please "
+                 "report it");
+  }
+}
+
 TEST(NcclLink, SharesInOrderOfRanks) {
   EXPECT_EQ(meet(3,
                  [](ProcessLink& link) {
@@ -127,6 +170,8 @@ TEST(NcclLink, PassesLettersOnAndSaysWhoWroteThem) {
 TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
   EXPECT_EQ(meet(3,
                  [](ProcessLink& link) {
+                   link.allow_shares(std::uint64_t{3} << 20);
+                   link.share({}, kNever);  // now all expect it
                    const Blob own(std::size_t{3} << 20, std::byte(link.seat().rank));
                    const auto all = link.share(own, kNever);
                    for (std::size_t rank = 0; rank < 3; ++rank) {

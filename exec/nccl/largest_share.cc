@@ -1,0 +1,48 @@
+// Counting what can be shared.
+#include "exec/nccl/largest_share.h"
+
+#include <algorithm>
+
+#include "exec/nccl/process_link.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// A matrix's rows, columns and number of entries stand before its entries.
+constexpr std::uint64_t kMatrixHeader = 2 * sizeof(std::int32_t) + sizeof(std::size_t);
+
+/// A span, an arrival and a stop for every instruction.
+std::uint64_t bytes_of_step(const Program& program) {
+  return program.instructions.size() * (2 * sizeof(Span) + sizeof(Stand));
+}
+
+std::uint64_t bytes_of_weights(const TransformerShape& shape, bool first, bool last) {
+  std::uint64_t bytes = 0;
+  for (const WeightOutline& weight : outline_weights(shape, first, last))
+    bytes += kMatrixHeader + static_cast<std::uint64_t>(weight.rows) *
+                                 static_cast<std::uint64_t>(weight.columns) * sizeof(float);
+  return bytes;
+}
+
+/// Weights and gradients, and how many there are of both.
+std::uint64_t bytes_of_model(const Schedule& schedule, const TrainingOptions& options) {
+  const std::int32_t stages = schedule.stages_per_pipeline();
+  std::uint64_t bytes = 0;
+  for (std::int32_t stage = 0; stage < stages; ++stage)
+    bytes += 2 * (sizeof(std::size_t) +
+                  bytes_of_weights(options.model, stage == 0, stage + 1 == stages));
+  return bytes;
+}
+
+}  // namespace
+
+/// What has no size by the Program, as the text of a failure, has room in a small share.
+std::uint64_t largest_share(const JobRequest& job) {
+  const Schedule& schedule = job.schedule;
+  const std::uint64_t trained =
+      job.training == nullptr ? 0 : bytes_of_model(schedule, *job.training);
+  return kSmallShare + std::max(bytes_of_step(job.program), trained);
+}
+
+}  // namespace bubblescope

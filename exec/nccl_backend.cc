@@ -2,6 +2,7 @@
 // themselves is in modules, which are opened here, so that the program starts without them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -34,24 +35,42 @@ std::string read_host_name() {
   return name.data();
 }
 
+std::vector<Blob> share_over_mpi(MpiPort& port, Blob own, const Limits& limits) {
+  Waiting waiting(limits);
+  std::vector<Blob> all;
+  for (auto& bytes : port.share(std::move(own), [&waiting] { return waiting.is_over(); })) {
+    if (!bytes)
+      throw Error(Fault::kMachine,
+                  "rank " + std::to_string(all.size()) + " does not answer over MPI");
+    all.push_back(std::move(*bytes));
+  }
+  return all;
+}
+
+/// The loopback interface, where all processes are on one host and no interface is named.
+std::string find_host_of_first(MpiPort& port, const Limits& limits,
+                               const std::string& interface_name) {
+  BlobWriter writer;
+  writer.write_text(read_host_name());
+  const std::vector<Blob> names = share_over_mpi(port, writer.take(), limits);
+  const bool is_one = std::all_of(names.begin(), names.end(),
+                                  [&names](const Blob& name) { return name == names[0]; });
+  return is_one && interface_name.empty() ? "127.0.0.1" : BlobReader(names[0]).read_text();
+}
+
 /// Started by mpirun, with no address given: rank 0 tells its own over MPI.
 ProcessLink meet_over_mpi(const Launch& launch, const Limits& limits) {
   MpiPort& port = open_mpi();
   const bool leads = launch.seat.rank == 0;
+  const std::string host = find_host_of_first(port, limits, launch.interface_name);
   std::optional<TcpSocket> listener;
   BlobWriter writer;
-  if (leads) listener = listen_at({"", 0});
-  writer.write_text(read_host_name());
+  if (leads) listener = listen_at({host, 0}, launch.interface_name);
   writer.write(leads ? port_of(*listener) : std::uint16_t{0});
-  Waiting waiting(limits);
-  const auto told = port.share(writer.take(), [&waiting] { return waiting.is_over(); });
-  if (!told[0]) throw Error(Fault::kMachine, "rank 0 does not answer over MPI");
+  const std::vector<Blob> told = share_over_mpi(port, writer.take(), limits);
   if (port.all_answer()) port.close();  // nothing more goes over MPI
   if (leads) return receive_others(*listener, launch.seat.count, limits);
-  BlobReader reader(*told[0]);
-  Address address{reader.read_text(), 0};
-  address.port = reader.read<std::uint16_t>();
-  if (address.host == read_host_name()) address.host = "localhost";
+  const Address address{host, BlobReader(told[0]).read<std::uint16_t>()};
   return call_first(address, launch.seat, limits);
 }
 
@@ -59,7 +78,7 @@ ProcessLink meet(const Launch& launch, const Limits& limits) {
   if (launch.seat.count == 1) return {launch.seat, {}};
   if (!launch.meeting) return meet_over_mpi(launch, limits);
   if (launch.seat.rank != 0) return call_first(*launch.meeting, launch.seat, limits);
-  const TcpSocket listener = listen_at(*launch.meeting);
+  const TcpSocket listener = listen_at(*launch.meeting, launch.interface_name);
   return receive_others(listener, launch.seat.count, limits);
 }
 

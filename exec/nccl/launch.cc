@@ -2,6 +2,7 @@
 #include "exec/nccl/launch.h"
 
 #include <array>
+#include <utility>
 
 #include "exec/launchers.h"
 #include "sim/ir/error.h"
@@ -55,7 +56,7 @@ std::optional<Launch> read_seat(const Environment& environment, const Launcher& 
   if (*rank >= *count)
     throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
                 " of " + names.count + "=" + std::to_string(*count) + " processes cannot be");
-  return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
+  return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}, {}};
 }
 
 /// The port behind a port.
@@ -100,6 +101,24 @@ std::optional<Address> find_meeting(const Environment& environment, const Seat& 
   return std::nullopt;
 }
 
+/// Whether the launcher says that no process is on another host.
+bool is_on_one_host(const Environment& environment, const Launch& launch) {
+  const char* const here = launch.launcher == kTorchrun.name ? "LOCAL_WORLD_SIZE" : "";
+  if (*here != '\0' && read_rank(environment, here) == launch.seat.count) return true;
+  return is_started_by_slurm(environment, launch.seat) &&
+         read_rank(environment, "SLURM_STEP_NUM_NODES") == 1;
+}
+
+Launch complete(const Environment& environment, Launch launch) {
+  launch.meeting = find_meeting(environment, launch.seat);
+  launch.interface_name = read_text(environment, "BUBBLESCOPE_INTERFACE").value_or("");
+  const bool is_named = read_text(environment, "BUBBLESCOPE_RENDEZVOUS").has_value() ||
+                        !launch.interface_name.empty();
+  if (launch.meeting && !is_named && is_on_one_host(environment, launch))
+    launch.meeting->host = "127.0.0.1";
+  return launch;
+}
+
 }  // namespace
 
 std::string first_host(const std::string& list) {
@@ -117,7 +136,7 @@ Launch read_launch(const Environment& environment) {
   for (const Launcher& names : kLaunchers) {
     std::optional<Launch> launch = read_seat(environment, names);
     if (!launch) continue;
-    launch->meeting = find_meeting(environment, launch->seat);
+    *launch = complete(environment, std::move(*launch));
     if (launch->meeting || launch->seat.count == 1 || launch->launcher == "mpirun") return *launch;
     throw Error("the backend nccl: " + std::to_string(launch->seat.count) +
                 " processes, and nothing says where they meet; set MASTER_ADDR to rank 0's host "

@@ -24,6 +24,7 @@ struct Launch {
   Seat seat;
   std::optional<std::int32_t> local_rank;  ///< on its host
   std::optional<Address> meeting;          ///< where rank 0 listens; empty: MPI has to tell
+  std::string interface_name = {};         ///< where rank 0 listens instead; empty: at the meeting
 };
 
 /// The value of a variable; null where it is not set.
@@ -32,8 +33,9 @@ using Environment = std::function<const char*(const char* name)>;
 /// The first launcher of the table whose variables are there. The meeting place is, in this order,
 /// BUBBLESCOPE_RENDEZVOUS (host:port); MASTER_ADDR and MASTER_PORT (the port behind it, where
 /// torchrun's own store has that one); the port behind that of NCCL_COMM_ID; under srun the first
-/// host of SLURM_STEP_NODELIST and a port made of the job's number. Throws Error for values that
-/// cannot be.
+/// host of SLURM_STEP_NODELIST and a port made of the job's number. Where the launcher says that
+/// all are on one host and no BUBBLESCOPE_RENDEZVOUS is set, they meet at its loopback interface.
+/// Throws Error for values that cannot be.
 Launch read_launch(const Environment& environment);
 
 /// The first host of a list as Slurm writes it: "gpu07" of "gpu[07-09,12],login1".

@@ -2,6 +2,7 @@
 #include "exec/nccl/tcp_socket.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -27,20 +29,18 @@ struct ReleaseAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, ReleaseAddresses>;
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
-}
+/// A host of this name: every interface of this machine.
+const std::string kAllInterfaces = "all";
 
-Addresses find_addresses(const Address& address, bool passive) {
+Addresses find_addresses(const Address& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  const bool is_any = address.host == kAllInterfaces;
+  hints.ai_flags = AI_NUMERICSERV | (is_any ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
-  const bool any = passive && !is_loopback(address.host);
-  if (!any) hints.ai_flags &= ~AI_PASSIVE;
-  // Without a name the addresses are those of the loopback, or all where one listens. "localhost"
-  // is not looked up, as nothing says its address on a machine without /etc/hosts.
-  const bool has_name = !any && address.host != "localhost";
+  // Without a name the addresses are those of the loopback interface, or with AI_PASSIVE all.
+  // "localhost" is not looked up, as nothing says its address on a machine without /etc/hosts.
+  const bool has_name = !is_any && !address.host.empty() && address.host != "localhost";
   const int status = getaddrinfo(has_name ? address.host.c_str() : nullptr,
                                  std::to_string(address.port).c_str(), &hints, &found);
   if (status == 0) return Addresses(found);
@@ -69,6 +69,33 @@ TcpSocket listen_on(const addrinfo& at) {
       listen(made.descriptor(), SOMAXCONN) == 0)
     return made;
   return {};
+}
+
+/// The address of an interface of this machine, over IPv4 if it has one; empty: there is no such
+/// interface.
+std::string find_interface(const std::string& name) {
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return "";
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(found, freeifaddrs);
+  for (const int family : {AF_INET, AF_INET6})
+    for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
+      if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != family || name != at->ifa_name)
+        continue;
+      const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      std::array<char, NI_MAXHOST> text{};
+      if (getnameinfo(at->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) ==
+          0)
+        return text.data();
+    }
+  return "";
+}
+
+/// Where to listen: at the interface, if one is named.
+Address place_of(const Address& address, const std::string& interface_name) {
+  if (interface_name.empty()) return address;
+  if (interface_name == kAllInterfaces) return {kAllInterfaces, address.port};
+  const std::string found = find_interface(interface_name);
+  return {found.empty() ? interface_name : found, address.port};
 }
 
 bool has_connected(const TcpSocket& socket) {
@@ -120,18 +147,30 @@ std::optional<Blob> TcpSocket::read() const {
   return bytes;
 }
 
-TcpSocket listen_at(const Address& address) {
-  const Addresses found = find_addresses(address, true);
+bool is_loopback(const std::string& host) {
+  return host.empty() || host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+TcpSocket listen_at(const Address& address, const std::string& interface_name) {
+  const Address place = place_of(address, interface_name);
+  const Addresses found = find_addresses(place);
   int error = 0;
-  for (const int family : {AF_INET6, AF_INET})
+  // Of all interfaces the address of IPv6 takes callers of IPv4 too; of one, more callers know the
+  // address of IPv4.
+  const bool is_any = place.host == kAllInterfaces;
+  for (const int family : {is_any ? AF_INET6 : AF_INET, is_any ? AF_INET : AF_INET6})
     for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
       if (at->ai_family != family) continue;
       TcpSocket made = listen_on(*at);
       if (made.is_open()) return made;
       error = errno;
     }
-  throw Error(Fault::kMachine, "rank 0 cannot listen at " + to_string(address) + ": " +
-                                   std::strerror(error) + "; choose another MASTER_PORT");
+  const bool is_elsewhere = error == EADDRNOTAVAIL;
+  throw Error(Fault::kMachine,
+              "rank 0 cannot listen at " + to_string(place) + ": " + std::strerror(error) +
+                  (is_elsewhere ? "; set BUBBLESCOPE_INTERFACE to the interface of this host that "
+                                  "the others reach, as in eth0, or to all"
+                                : "; choose another MASTER_PORT"));
 }
 
 std::uint16_t port_of(const TcpSocket& listener) {
@@ -150,7 +189,7 @@ TcpSocket accept_from(const TcpSocket& listener) {
 }
 
 TcpSocket call(const Address& address) {
-  const Addresses found = find_addresses(address, false);
+  const Addresses found = find_addresses(address);
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
     TcpSocket made = open_socket(*at);
     if (!made.is_open()) continue;

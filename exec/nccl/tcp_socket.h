@@ -52,9 +52,14 @@ class TcpSocket {
   int descriptor_ = -1;
 };
 
-/// On a loopback address only for this host, else for all, over IPv4 and IPv6. Port 0: any that is
+/// Whether a host's name or address is that of the loopback interface.
+bool is_loopback(const std::string& host);
+
+/// Listens at the address that its host's name has, and at no other of this machine: at the
+/// loopback interface alone where no host is named. With an interface, there: its name ("eth0"), an
+/// address of this machine, or "all" for every interface, over IPv4 and IPv6. Port 0: any that is
 /// free. Throws Error.
-TcpSocket listen_at(const Address& address);
+TcpSocket listen_at(const Address& address, const std::string& interface_name = "");
 std::uint16_t port_of(const TcpSocket& listener);
 
 /// The next one that has called; not open: none has.

@@ -95,6 +95,30 @@ TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
   EXPECT_EQ(read(variables).meeting, (Address{"b", 1234}));
 }
 
+TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
+  Variables torchrun{{"RANK", "0"},
+                     {"WORLD_SIZE", "4"},
+                     {"LOCAL_WORLD_SIZE", "4"},
+                     {"MASTER_ADDR", "node7"},
+                     {"MASTER_PORT", "29511"}};
+  EXPECT_EQ(read(torchrun).meeting, (Address{"127.0.0.1", 29511}));
+  torchrun["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_EQ(read(torchrun).meeting, (Address{"node7", 29511}));
+  torchrun["LOCAL_WORLD_SIZE"] = "4";
+  torchrun["BUBBLESCOPE_RENDEZVOUS"] = "node7:7000";
+  EXPECT_EQ(read(torchrun).meeting, (Address{"node7", 7000}));
+  Variables srun{{"SLURM_PROCID", "1"},
+                 {"SLURM_STEP_NUM_TASKS", "2"},
+                 {"SLURM_JOB_ID", "4211"},
+                 {"SLURM_STEP_NUM_NODES", "1"},
+                 {"SLURM_NODELIST", "gpu07"}};
+  EXPECT_EQ(read(srun).meeting, (Address{"127.0.0.1", 16000 + 4211}));
+  srun["SLURM_STEP_NUM_NODES"] = "2";
+  EXPECT_EQ(read(srun).meeting, (Address{"gpu07", 16000 + 4211}));
+  srun["BUBBLESCOPE_INTERFACE"] = "eth0";
+  EXPECT_EQ(read(srun).interface_name, "eth0");
+}
+
 TEST(NcclLaunch, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({{"RANK", "two"}, {"WORLD_SIZE", "4"}}),
             "the backend nccl: RANK='two' is no number from 0 to 65536; a launcher sets it, or "

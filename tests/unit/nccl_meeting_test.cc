@@ -18,7 +18,7 @@ const ProcessLink::GivesUp kNever = [] { return false; };
 Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
 TEST(NcclMeeting, TakesCallersOfBothKindsOfAddresses) {
-  const TcpSocket listener = listen_at({"node1", 0});  // not this host alone
+  const TcpSocket listener = listen_at({"node1", 0}, "all");
   EXPECT_TRUE(call({"127.0.0.1", port_of(listener)}).is_open());
   const TcpSocket probe(socket(AF_INET6, SOCK_STREAM, 0));
   if (!probe.is_open()) GTEST_SKIP() << "this machine has no IPv6";
@@ -28,6 +28,40 @@ TEST(NcclMeeting, TakesCallersOfBothKindsOfAddresses) {
     GTEST_SKIP() << "this machine has no address of IPv6";
   }
   EXPECT_TRUE(call({"::1", port_of(listener)}).is_open());
+}
+
+/// Whether a listener answers at an address of this machine.
+bool answers(const TcpSocket& listener, const std::string& host) {
+  return call({host, port_of(listener)}).is_open();
+}
+
+TEST(NcclMeeting, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
+  // 127.0.0.2 stands for another interface: a listener at all of them answers there.
+  for (const char* host : {"", "localhost", "127.0.0.1"}) {
+    const TcpSocket listener = listen_at({host, 0});
+    EXPECT_TRUE(answers(listener, "127.0.0.1")) << host;
+    EXPECT_FALSE(answers(listener, "127.0.0.2")) << host;
+  }
+  const TcpSocket other = listen_at({"127.0.0.2", 0});
+  EXPECT_TRUE(answers(other, "127.0.0.2"));
+  EXPECT_FALSE(answers(other, "127.0.0.1"));
+}
+
+TEST(NcclMeeting, ListensAtTheInterfaceThatIsNamed) {
+  EXPECT_TRUE(answers(listen_at({"node1", 0}, "lo"), "127.0.0.1"));
+  EXPECT_FALSE(answers(listen_at({"node1", 0}, "lo"), "127.0.0.2"));
+  EXPECT_TRUE(answers(listen_at({"node1", 0}, "127.0.0.2"), "127.0.0.2"));
+  EXPECT_TRUE(answers(listen_at({"127.0.0.1", 0}, "all"), "127.0.0.2"));
+}
+
+TEST(NcclMeeting, AnAddressOfAnotherMachineNeedsAnInterface) {
+  try {
+    listen_at({"192.0.2.1", 0});  // for documents, RFC 5737
+    FAIL() << "this machine cannot have it";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("set BUBBLESCOPE_INTERFACE to"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(NcclMeeting, SeeksANameUntilItIsKnown) {

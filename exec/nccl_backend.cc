@@ -35,6 +35,10 @@ std::string read_host_name() {
   return name.data();
 }
 
+void warn(const std::string& what) {
+  std::fputs(("bubblescope: warning: " + what + "\n").c_str(), stderr);
+}
+
 std::vector<Blob> share_over_mpi(MpiPort& port, Blob own, const Limits& limits) {
   Waiting waiting(limits);
   std::vector<Blob> all;
@@ -67,19 +71,43 @@ ProcessLink meet_over_mpi(const Launch& launch, const Limits& limits) {
   BlobWriter writer;
   if (leads) listener = listen_at({host, 0}, launch.interface_name);
   writer.write(leads ? port_of(*listener) : std::uint16_t{0});
+  writer.write_text(Secret::make().text());
   const std::vector<Blob> told = share_over_mpi(port, writer.take(), limits);
   if (port.all_answer()) port.close();  // nothing more goes over MPI
-  if (leads) return receive_others(*listener, launch.seat.count, limits);
-  const Address address{host, BlobReader(told[0]).read<std::uint16_t>()};
-  return call_first(address, launch.seat, limits);
+  BlobReader reader(told[0]);
+  const Address address{host, reader.read<std::uint16_t>()};
+  const Secret secret(reader.read_text());
+  if (leads) return receive_others(*listener, launch.seat.count, limits, {secret, warn});
+  return call_first(address, launch.seat, limits, {[&secret] { return secret; }});
+}
+
+/// On one host without a word of the launcher, rank 0 leaves a secret in a file for the others.
+ProcessLink receive_at(const Launch& launch, const Limits& limits) {
+  const bool leaves_file = launch.is_local() && launch.secret.is_empty();
+  const Secret secret = leaves_file ? Secret::make() : read_secret(launch.secret);
+  const TcpSocket listener = listen_at(*launch.meeting, launch.interface_name);
+  std::optional<SecretFile> file;
+  if (leaves_file)
+    file.emplace(find_secret_folder(launch.runtime_folder), port_of(listener), secret);
+  return receive_others(listener, launch.seat.count, limits, {secret, warn});
+}
+
+ProcessLink call_at(const Launch& launch, const Limits& limits) {
+  if (!launch.is_local() || !launch.secret.is_empty()) {
+    const Secret secret = read_secret(launch.secret);
+    return call_first(*launch.meeting, launch.seat, limits, {[&secret] { return secret; }});
+  }
+  const auto read_file = [&launch] {
+    const std::string folder = find_secret_folder(launch.runtime_folder);
+    return read_secret({"", secret_path(folder, launch.meeting->port)});
+  };
+  return call_first(*launch.meeting, launch.seat, limits, {read_file});
 }
 
 ProcessLink meet(const Launch& launch, const Limits& limits) {
   if (launch.seat.count == 1) return {launch.seat, {}};
   if (!launch.meeting) return meet_over_mpi(launch, limits);
-  if (launch.seat.rank != 0) return call_first(*launch.meeting, launch.seat, limits);
-  const TcpSocket listener = listen_at(*launch.meeting, launch.interface_name);
-  return receive_others(listener, launch.seat.count, limits);
+  return launch.seat.rank == 0 ? receive_at(launch, limits) : call_at(launch, limits);
 }
 
 std::vector<Standing> share_standings(StepLink& outside, const Standing& own) {

@@ -29,6 +29,7 @@ static_assert(sizeof(Header) == 20);
 
 std::uint64_t largest_payload(Line line) {
   switch (line) {
+    case Line::kChallenge:
     case Line::kHello:
     case Line::kWelcome: return 256;
     case Line::kRefusal:

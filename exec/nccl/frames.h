@@ -13,17 +13,18 @@ namespace bubblescope {
 
 /// What a frame is about.
 enum class Line : std::uint32_t {
-  kHello,    ///< a process says who it is
-  kWelcome,  ///< all are there
-  kRefusal,  ///< one may not join; a text says why
-  kShare,    ///< one's bytes for everyone
-  kShared,   ///< everyone's
-  kControl,  ///< signs of life, and stops
-  kClock,    ///< comparing clocks, and when a step begins
-  kGone,     ///< a process that does not answer any more
-  kLeave,    ///< the end
+  kHello,      ///< a process says who it is
+  kWelcome,    ///< all are there
+  kRefusal,    ///< one may not join; a text says why
+  kShare,      ///< one's bytes for everyone
+  kShared,     ///< everyone's
+  kControl,    ///< signs of life, and stops
+  kClock,      ///< comparing clocks, and when a step begins
+  kGone,       ///< a process that does not answer any more
+  kLeave,      ///< the end
+  kChallenge,  ///< rank 0 asks a caller to show that it has the secret
 };
-inline constexpr std::uint32_t kLines = 9;
+inline constexpr std::uint32_t kLines = 10;
 
 struct Frame {
   Line line = Line::kHello;

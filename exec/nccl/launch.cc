@@ -56,7 +56,7 @@ std::optional<Launch> read_seat(const Environment& environment, const Launcher& 
   if (*rank >= *count)
     throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
                 " of " + names.count + "=" + std::to_string(*count) + " processes cannot be");
-  return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}, {}};
+  return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 
 /// The port behind a port.
@@ -112,6 +112,9 @@ bool is_on_one_host(const Environment& environment, const Launch& launch) {
 Launch complete(const Environment& environment, Launch launch) {
   launch.meeting = find_meeting(environment, launch.seat);
   launch.interface_name = read_text(environment, "BUBBLESCOPE_INTERFACE").value_or("");
+  launch.secret = {read_text(environment, "BUBBLESCOPE_SECRET").value_or(""),
+                   read_text(environment, "BUBBLESCOPE_SECRET_FILE").value_or("")};
+  launch.runtime_folder = read_text(environment, "XDG_RUNTIME_DIR").value_or("");
   const bool is_named = read_text(environment, "BUBBLESCOPE_RENDEZVOUS").has_value() ||
                         !launch.interface_name.empty();
   if (launch.meeting && !is_named && is_on_one_host(environment, launch))

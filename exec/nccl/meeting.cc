@@ -13,20 +13,63 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t kLargestHello = 1024;
-/// How long someone who has called may take to say who it is.
+/// How long someone who has called may take to say who it is, and where so many have called that
+/// others have to wait.
 constexpr Nanos kHelloTime = 5'000'000'000;
+constexpr Nanos kCrowdedHelloTime = 500'000'000;
+constexpr std::size_t kMostGuests = 256;
+
+struct Challenge {
+  std::uint32_t version = kVersion;
+  Nonce nonce{};
+};
 
 struct Hello {
-  std::uint32_t version = kVersion;
   Seat seat;
+  Nonce nonce{};
+  Digest proof{};
 };
+
+/// What both ends of a connection know, and nobody else has seen before.
+struct Encounter {
+  Challenge challenge;
+  Seat seat;
+  Nonce nonce{};
+};
+
+enum class End { kFirst, kCaller };
+
+/// That this end of the connection has the secret: what one end shows does not serve the other.
+Digest prove(const Secret& secret, End end, const Encounter& encounter) {
+  BlobWriter writer;
+  writer.write(encounter.challenge.version);
+  writer.write(encounter.challenge.nonce);
+  writer.write(encounter.seat.rank);
+  writer.write(encounter.seat.count);
+  writer.write(encounter.nonce);
+  return secret.prove(end == End::kFirst ? "bubblescope rank 0" : "bubblescope caller",
+                      writer.take());
+}
 
 struct Guest {
   Connection connection;
+  Challenge challenge;
   Nanos since = 0;
 };
+
+struct Seated {
+  Connection connection;
+  Encounter encounter;
+};
+
+template <class Value>
+Blob blob_of(const Value& value) {
+  BlobWriter writer;
+  writer.write(value);
+  return writer.take();
+}
 
 /// A short frame, at once: what does not go then is not waited for.
 void say(const TcpSocket& socket, Line line, Blob payload) {
@@ -44,24 +87,36 @@ std::optional<Frame> hear(Connection& connection) {
 
 class Reception {
  public:
-  explicit Reception(std::int32_t count) : seated_(static_cast<std::size_t>(count)) {}
+  Reception(std::int32_t count, const Door& door)
+      : door_(door), seated_(static_cast<std::size_t>(count)) {}
 
   bool is_full() const {
     return std::all_of(seated_.begin() + 1, seated_.end(),
-                       [](const auto& connection) { return connection.has_value(); });
+                       [](const auto& seated) { return seated.has_value(); });
   }
 
   void look(const TcpSocket& listener) {
-    for (TcpSocket socket = accept_from(listener); socket.is_open(); socket = accept_from(listener))
-      guests_.push_back({{std::move(socket), FrameReader(kLargestHello)}, read_monotonic_clock()});
+    while (guests_.size() < kMostGuests) {
+      TcpSocket socket = accept_from(listener);
+      if (!socket.is_open()) break;
+      const Challenge challenge{kVersion, make_nonce()};
+      BlobWriter writer;
+      writer.write(challenge.version);
+      writer.write(challenge.nonce);
+      say(socket, Line::kChallenge, writer.take());
+      guests_.push_back(
+          {{std::move(socket), FrameReader(kLargestHello)}, challenge, read_monotonic_clock()});
+    }
     std::erase_if(guests_, [this](Guest& guest) { return is_done(guest); });
   }
 
   ProcessLink welcome() {
     std::vector<Connection> connections;
     for (std::size_t rank = 1; rank < seated_.size(); ++rank) {
-      say(seated_[rank]->socket, Line::kWelcome, {});
-      connections.push_back(std::move(*seated_[rank]));
+      Seated& seated = *seated_[rank];
+      say(seated.connection.socket, Line::kWelcome,
+          blob_of(prove(door_.secret, End::kFirst, seated.encounter)));
+      connections.push_back(std::move(seated.connection));
     }
     return {{0, static_cast<std::int32_t>(seated_.size())}, std::move(connections)};
   }
@@ -81,7 +136,8 @@ class Reception {
   bool is_done(Guest& guest) {
     try {
       const std::optional<Frame> frame = hear(guest.connection);
-      if (!frame && read_monotonic_clock() - guest.since > kHelloTime)
+      const Nanos most = guests_.size() < kMostGuests ? kHelloTime : kCrowdedHelloTime;
+      if (!frame && read_monotonic_clock() - guest.since > most)
         throw Error(Fault::kMachine, "it did not say who it is");
       if (!frame) return false;
       seat(guest, *frame);
@@ -89,7 +145,7 @@ class Reception {
       ++refused_;
       reason_ = error.what();
       BlobWriter writer;
-      writer.write_text(reason_);
+      writer.write_text(reason_.substr(0, kLongestText));
       say(guest.connection.socket, Line::kRefusal, writer.take());
     }
     return true;
@@ -99,21 +155,33 @@ class Reception {
     if (frame.line != Line::kHello || frame.payload.size() != sizeof(Hello))
       throw Error(Fault::kMachine, "it did not begin with a hello");
     const auto hello = BlobReader(frame.payload).read<Hello>();
+    const Encounter encounter{guest.challenge, hello.seat, hello.nonce};
+    expect_secret(guest, hello.proof, encounter);
     const auto count = static_cast<std::int32_t>(seated_.size());
     const std::string rank = "rank " + std::to_string(hello.seat.rank);
-    if (hello.version != kVersion)
-      throw Error(Fault::kMachine, rank + " is of another version of bubblescope");
     if (hello.seat.count != count)
       throw Error(Fault::kMachine, rank + " counts " + std::to_string(hello.seat.count) +
                                        " processes and rank 0 " + std::to_string(count));
     if (hello.seat.rank < 1 || hello.seat.rank >= count)
       throw Error(Fault::kMachine, "there is no seat for " + rank);
-    std::optional<Connection>& place = seated_[static_cast<std::size_t>(hello.seat.rank)];
+    std::optional<Seated>& place = seated_[static_cast<std::size_t>(hello.seat.rank)];
     if (place) throw Error(Fault::kMachine, rank + " is there already");
-    place.emplace(std::move(guest.connection));
+    place.emplace(Seated{std::move(guest.connection), encounter});
   }
 
-  std::vector<std::optional<Connection>> seated_;  ///< by rank
+  /// Nothing else that a caller says counts before this.
+  void expect_secret(const Guest& guest, const Digest& proof, const Encounter& encounter) {
+    if (are_equal(proof, prove(door_.secret, End::kCaller, encounter))) return;
+    if (door_.warn && !std::exchange(has_warned_, true))
+      door_.warn("a caller from " + peer_of(guest.connection.socket) +
+                 " does not have this run's secret and is turned away; so are others like it, "
+                 "without a word");
+    throw Error(Fault::kMachine, "its secret is not that of rank 0");
+  }
+
+  const Door& door_;
+  bool has_warned_ = false;
+  std::vector<std::optional<Seated>> seated_;  ///< by rank
   std::vector<Guest> guests_;
   std::int32_t refused_ = 0;
   std::string reason_;
@@ -148,10 +216,35 @@ std::optional<Frame> hear_from(const std::string& where, Connection& connection)
   }
 }
 
+/// What rank 0 says next. Throws Error where it turns this process away, or says nothing in time.
+Frame await_frame(const std::string& where, Connection& connection, Waiting& waiting) {
+  while (!waiting.is_over()) {
+    std::optional<Frame> frame = hear_from(where, connection);
+    if (frame && frame->line == Line::kRefusal)
+      throw Error(Fault::kMachine,
+                  where + " turned this process away: " + BlobReader(frame->payload).read_text());
+    if (frame) return std::move(*frame);
+    poll(nullptr, 0, 2);
+  }
+  throw Error(Fault::kMachine, where + " has not said within --timeout that all are there");
+}
+
+Challenge read_challenge(const std::string& where, const Frame& frame) {
+  if (frame.line != Line::kChallenge)
+    throw Error(Fault::kMachine, where + " answers as no bubblescope would");
+  BlobReader reader(frame.payload);
+  Challenge challenge{reader.read<std::uint32_t>(), {}};
+  if (challenge.version != kVersion)
+    throw Error(Fault::kMachine, where + " is of another version of bubblescope");
+  challenge.nonce = reader.read<Nonce>();
+  return challenge;
+}
+
 }  // namespace
 
-ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits) {
-  Reception reception(count);
+ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                           const Door& door) {
+  Reception reception(count, door);
   Waiting waiting(limits);
   for (reception.look(listener); !reception.is_full(); reception.look(listener)) {
     if (waiting.is_over())
@@ -165,29 +258,23 @@ ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const 
 }
 
 ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits,
-                       const Caller& caller) {
+                       const Approach& approach) {
   Waiting waiting(limits);
-  Connection connection = reach(address, caller, waiting);
-  BlobWriter writer;
-  writer.write(Hello{kVersion, seat});
-  say(connection.socket, Line::kHello, writer.take());
+  Connection connection = reach(address, approach.caller, waiting);
   const std::string where = "rank 0 at " + to_string(address);
-  while (!waiting.is_over()) {
-    const std::optional<Frame> frame = hear_from(where, connection);
-    if (!frame) {
-      poll(nullptr, 0, 2);
-      continue;
-    }
-    if (frame->line == Line::kRefusal)
-      throw Error(Fault::kMachine,
-                  where + " turned this process away: " + BlobReader(frame->payload).read_text());
-    if (frame->line != Line::kWelcome)
-      throw Error(Fault::kMachine, where + " answers as no bubblescope would");
-    std::vector<Connection> connections;
-    connections.push_back(std::move(connection));
-    return {seat, std::move(connections)};
-  }
-  throw Error(Fault::kMachine, where + " has not said within --timeout that all are there");
+  const Challenge challenge = read_challenge(where, await_frame(where, connection, waiting));
+  const Secret secret = approach.find_secret();
+  const Encounter encounter{challenge, seat, make_nonce()};
+  say(connection.socket, Line::kHello,
+      blob_of(Hello{seat, encounter.nonce, prove(secret, End::kCaller, encounter)}));
+  const Frame answer = await_frame(where, connection, waiting);
+  if (answer.line != Line::kWelcome || answer.payload.size() != sizeof(Digest))
+    throw Error(Fault::kMachine, where + " answers as no bubblescope would");
+  if (!are_equal(BlobReader(answer.payload).read<Digest>(), prove(secret, End::kFirst, encounter)))
+    throw Error(Fault::kMachine, where + " does not have this run's secret; nothing is told to it");
+  std::vector<Connection> connections;
+  connections.push_back(std::move(connection));
+  return {seat, std::move(connections)};
 }
 
 }  // namespace bubblescope

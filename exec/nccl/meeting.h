@@ -1,23 +1,45 @@
-// How the processes of one run find each other: all call rank 0, and say who they are.
+// How the processes of one run find each other: all call rank 0, and say who they are. Both ends
+// show that they have the run's secret, which itself is not sent:
+//
+//   rank 0 to caller: challenge: version, a nonce
+//   caller to rank 0: hello: its rank and the number of ranks, a nonce, HMAC(secret, all of these)
+//   rank 0 to caller: welcome, when all are there: HMAC(secret, the same for rank 0)
 #pragma once
 
 #include <functional>
 
 #include "exec/backend.h"
 #include "exec/nccl/process_link.h"
+#include "exec/nccl/secret.h"
 
 namespace bubblescope {
 
+/// What rank 0 needs to know the others.
+struct Door {
+  Secret secret;
+  /// Told once, of the first caller that does not have the secret.
+  std::function<void(const std::string&)> warn = {};
+};
+
 /// Rank 0: waits at the listener until all others have come. Whoever is not one of them is turned
-/// away. Throws Error that names who did not come within the limits.
-ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits);
+/// away; so many at most are listened to at a time, and nobody for longer than some seconds. Throws
+/// Error that names who did not come within the limits.
+ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                           const Door& door);
 
 /// How an address is called: not open where nobody answers, Error where its name is not known.
 using Caller = std::function<TcpSocket(const Address&)>;
 
-/// Another rank: calls until rank 0 answers. Throws Error where it does not within the limits, or
-/// turns this process away.
+/// What another rank needs to be known to rank 0.
+struct Approach {
+  /// Called when rank 0 has answered: it may have left the secret in a file shortly before.
+  std::function<Secret()> find_secret;
+  Caller caller = call;
+};
+
+/// Another rank: calls until rank 0 answers. Throws Error where it does not within the limits,
+/// turns this process away, or does not have the secret.
 ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits,
-                       const Caller& caller = call);
+                       const Approach& approach);
 
 }  // namespace bubblescope

@@ -181,6 +181,17 @@ std::uint16_t port_of(const TcpSocket& listener) {
                                              : reinterpret_cast<sockaddr_in&>(storage).sin_port);
 }
 
+std::string peer_of(const TcpSocket& socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  std::array<char, NI_MAXHOST> text{};
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  if (getpeername(socket.descriptor(), address, &size) != 0 ||
+      getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "?";
+  return text.data();
+}
+
 TcpSocket accept_from(const TcpSocket& listener) {
   TcpSocket made(accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   const int on = 1;

@@ -65,6 +65,9 @@ std::uint16_t port_of(const TcpSocket& listener);
 /// The next one that has called; not open: none has.
 TcpSocket accept_from(const TcpSocket& listener);
 
+/// The address of the other end, without its port; "?" where it has gone.
+std::string peer_of(const TcpSocket& socket);
+
 /// Not open: nobody answers there (yet). Waits for less than a second. Throws Error where the name
 /// is not known.
 TcpSocket call(const Address& address);

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "OMPI_", "PMI_", "SLURM_", "NCCL_", "TORCHELASTIC_")
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "OMPI_", "PMI_", "SLURM_", "NCCL_", "TORCHELASTIC_",
+             "BUBBLESCOPE_")
 RUN = ["run", "1f1b", "--pp", "2", "-m", "2", "--backend", "nccl", "--f", "100us", "--b", "100us", "--timeout", "20s"]
 
 
@@ -62,6 +63,26 @@ def by_hand(program):
         expect_one_line(f"by hand, rank {rank}", status, err, "rank 0", "cannot take part")
 
 
+def with_secrets(program):
+    """Over another interface they meet with one secret, and with two they do not."""
+    for secrets in (("a secret of the tests",) * 2, ("a secret of the tests", "another secret of them")):
+        port = free_port()
+        processes = [start(program, environment(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.2", MASTER_PORT=port,
+                                                BUBBLESCOPE_INTERFACE="127.0.0.2", BUBBLESCOPE_SECRET=secret))
+                     for rank, secret in enumerate(secrets)]
+        if secrets[0] == secrets[1]:
+            for rank, process in enumerate(processes):
+                status, _, err = finish(process)
+                expect_one_line(f"with one secret, rank {rank}", status, err, "rank 0", "cannot take part")
+            continue
+        status, _, err = finish(processes[1])
+        expect_one_line("with another secret", status, err, "its secret is not that of rank 0")
+        processes[0].terminate()
+        err = finish(processes[0])[2]
+        if status == 0 or err.count("does not have this run's secret and is turned away") != 1:
+            sys.exit(f"rank 0 says of a caller with another secret\n{err}")
+
+
 def by_mpirun(program):
     command = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", "2", program, *RUN]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
@@ -78,6 +99,9 @@ def refusals(program):
     cases = [
         (2, "RANK='x' is no number", {"RANK": "x", "WORLD_SIZE": "2"}),
         (2, "set MASTER_ADDR", {"RANK": "0", "WORLD_SIZE": "2"}),
+        (2, "they need a secret; export BUBBLESCOPE_SECRET", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1"}),
+        (2, "a secret of 5 characters can be guessed", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1",
+                                                       "BUBBLESCOPE_SECRET": "short"}),
         (3, "rank 0 does not answer at 127.0.0.1", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                                                     "MASTER_PORT": free_port()}),
         (3, "have not come to rank 0 within --timeout: rank 1", {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
@@ -92,7 +116,8 @@ def refusals(program):
 
 def unknown_name(program):
     """A name may be known later: it is sought until the timeout."""
-    variables = environment(RANK="1", WORLD_SIZE="2", MASTER_ADDR="rank-0.invalid", MASTER_PORT=free_port())
+    variables = environment(RANK="1", WORLD_SIZE="2", MASTER_ADDR="rank-0.invalid", MASTER_PORT=free_port(),
+                            BUBBLESCOPE_SECRET="a secret of the tests")
     begin = time.monotonic()
     done = subprocess.run([program, *RUN[:-1], "1s"], env=variables, capture_output=True, text=True, timeout=60,
                           check=False)
@@ -105,6 +130,7 @@ def main():
     program = os.path.abspath(sys.argv[1])
     alone(program)
     by_hand(program)
+    with_secrets(program)
     if shutil.which("mpirun") and os.path.exists(os.path.join(os.path.dirname(program), "bubblescope_mpi.so")):
         by_mpirun(program)
     refusals(program)

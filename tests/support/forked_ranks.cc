@@ -21,6 +21,8 @@ namespace {
 constexpr unsigned kMostSeconds = 120;
 constexpr Nanos kAfterFirst = 3'000'000'000;
 
+const Secret kSecret("a secret of the tests");
+
 struct Child {
   pid_t process = 0;
   int says = -1;
@@ -32,8 +34,9 @@ std::string live(const TcpSocket& listener, const Seat& seat,
     reset_fake_gpu(1);
     enter_fake_nccl(seat.rank);
     const Limits limits;
-    ProcessLink link = seat.rank == 0 ? receive_others(listener, seat.count, limits)
-                                      : call_first({"127.0.0.1", port_of(listener)}, seat, limits);
+    ProcessLink link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
+                                      : call_first({"127.0.0.1", port_of(listener)}, seat, limits,
+                                                   {[] { return kSecret; }});
     std::string said = run(link);
     const Nanos end = read_monotonic_clock() + kAfterFirst;
     link.flush([end] { return read_monotonic_clock() > end; });

@@ -119,6 +119,18 @@ TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
   EXPECT_EQ(read(srun).interface_name, "eth0");
 }
 
+TEST(NcclLaunch, OnlyAtTheLoopbackInterfaceTheMeetingIsLocal) {
+  Variables variables{{"RANK", "0"},
+                      {"WORLD_SIZE", "2"},
+                      {"MASTER_ADDR", "localhost"},
+                      {"BUBBLESCOPE_SECRET_FILE", "/run/secret"}};
+  EXPECT_TRUE(read(variables).is_local());
+  EXPECT_EQ(read(variables).secret.file, "/run/secret");
+  variables["BUBBLESCOPE_INTERFACE"] = "all";
+  EXPECT_FALSE(read(variables).is_local());
+  EXPECT_FALSE(read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node1"}}).is_local());
+}
+
 TEST(NcclLaunch, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({{"RANK", "two"}, {"WORLD_SIZE", "4"}}),
             "the backend nccl: RANK='two' is no number from 0 to 65536; a launcher sets it, or "

@@ -30,6 +30,8 @@ Blob blob_of(const std::string& text) {
 
 std::string text_of(const Blob& blob) { return BlobReader(blob).read_text(); }
 
+const Secret kSecret("a secret of the tests");
+
 const ProcessLink::GivesUp kNever = [] { return false; };
 
 Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
@@ -43,8 +45,9 @@ std::vector<std::string> meet(std::int32_t count, const std::function<void(Proce
   for (std::int32_t rank = 0; rank < count; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        ProcessLink link = rank == 0 ? receive_others(listener, count, limits_of(20'000))
-                                     : call_first(address, {rank, count}, limits_of(20'000));
+        ProcessLink link = rank == 0 ? receive_others(listener, count, limits_of(20'000), {kSecret})
+                                     : call_first(address, {rank, count}, limits_of(20'000),
+                                                  {[] { return kSecret; }});
         one(link);
         const Nanos end = read_monotonic_clock() + 2'000'000'000;
         link.flush([end] { return read_monotonic_clock() > end; });

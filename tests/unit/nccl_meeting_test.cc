@@ -3,8 +3,12 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "exec/nccl/meeting.h"
 #include "exec/step_clock.h"
@@ -12,6 +16,11 @@
 
 namespace bubblescope {
 namespace {
+
+const Secret kSecret("a secret of the tests");
+const Secret kOtherSecret("another secret of the tests");
+
+Secret find_secret() { return kSecret; }
 
 const ProcessLink::GivesUp kNever = [] { return false; };
 
@@ -66,13 +75,13 @@ TEST(NcclMeeting, AnAddressOfAnotherMachineNeedsAnInterface) {
 
 TEST(NcclMeeting, SeeksANameUntilItIsKnown) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  std::thread first([&] { receive_others(listener, 2, limits_of(20'000)); });
+  std::thread first([&] { receive_others(listener, 2, limits_of(20'000), {kSecret}); });
   int calls = 0;
   const Caller known_later = [&](const Address& address) {
     if (++calls < 3) throw Error(Fault::kMachine, "the host node1 is not known");
     return call({"127.0.0.1", address.port});
   };
-  call_first({"node1", port_of(listener)}, {1, 2}, limits_of(20'000), known_later);
+  call_first({"node1", port_of(listener)}, {1, 2}, limits_of(20'000), {find_secret, known_later});
   EXPECT_EQ(calls, 3);
   first.join();
 }
@@ -83,7 +92,7 @@ TEST(NcclMeeting, SaysThatANameWasNotKnownInAllTheTime) {
     throw Error(Fault::kMachine, "the host " + address.host + " is not known");
   };
   try {
-    call_first({"node1", 1}, {1, 2}, limits_of(300), never);
+    call_first({"node1", 1}, {1, 2}, limits_of(300), {find_secret, never});
     FAIL() << "nobody knows it";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "the host node1 is not known");
@@ -103,7 +112,7 @@ TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
   partial.write(std::span(hello).subspan(0, 25));
   partial.close();
   try {
-    receive_others(listener, 3, limits_of(300));
+    receive_others(listener, 3, limits_of(300), {kSecret});
     FAIL() << "nobody came";
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -122,12 +131,94 @@ TEST(NcclMeeting, StrangersDoNotKeepRanksFromMeeting) {
   TcpSocket noisy = call(address);
   noisy.write(Blob(4000, std::byte{0x42}));
   std::thread other([&] {
-    ProcessLink link = call_first(address, {1, 2}, limits_of(20'000));
+    ProcessLink link = call_first(address, {1, 2}, limits_of(20'000), {find_secret});
     link.share({}, kNever);
   });
-  ProcessLink link = receive_others(listener, 2, limits_of(20'000));
+  ProcessLink link = receive_others(listener, 2, limits_of(20'000), {kSecret});
   EXPECT_TRUE(link.share({}, kNever)[1]);
   other.join();
+}
+
+std::string failure_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NcclMeeting, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port_of(listener)};
+  std::vector<std::string> warnings;
+  const Door door{kSecret, [&](const std::string& what) { warnings.push_back(what); }};
+  std::thread first([&] { receive_others(listener, 2, limits_of(20'000), door); });
+  for (int turn = 0; turn < 3; ++turn)
+    EXPECT_NE(failure_of([&] {
+                call_first(address, {1, 2}, limits_of(20'000), {[] { return kOtherSecret; }});
+              }).find("turned this process away: its secret is not that of rank 0"),
+              std::string::npos);
+  call_first(address, {1, 2}, limits_of(20'000), {find_secret});
+  first.join();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].find("a caller from 127.0.0.1 does not have this run's secret"), 0u);
+}
+
+TEST(NcclMeeting, ManyWhoSayNothingDoNotKeepRanksFromMeeting) {
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port_of(listener)};
+  std::vector<TcpSocket> silent;
+  for (int caller = 0; caller < 300; ++caller) silent.push_back(call(address));
+  const Nanos begin = read_monotonic_clock();
+  std::thread first([&] { receive_others(listener, 2, limits_of(20'000), {kSecret}); });
+  call_first(address, {1, 2}, limits_of(20'000), {find_secret});
+  first.join();
+  EXPECT_LT(read_monotonic_clock() - begin, 4'000'000'000);  // less than a silent one may take
+}
+
+std::optional<Frame> read_frame(const TcpSocket& socket, FrameReader& reader) {
+  for (int turn = 0; turn < 2000; ++turn) {
+    if (const auto bytes = socket.read()) reader.take(*bytes);
+    if (auto frame = reader.next()) return frame;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return std::nullopt;
+}
+
+/// Someone who hears what the caller says can tell it to rank 0, and rank 0's words to the caller,
+/// but a hello serves one connection alone; and only rank 0 can say welcome.
+TEST(NcclMeeting, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
+  const TcpSocket impostor = listen_at({"127.0.0.1", 0});
+  std::string failure;
+  std::thread caller([&] {
+    failure = failure_of([&] {
+      call_first({"127.0.0.1", port_of(impostor)}, {1, 2}, limits_of(20'000), {find_secret});
+    });
+  });
+  TcpSocket there;
+  while (!there.is_open()) there = accept_from(impostor);
+  BlobWriter challenge;
+  challenge.write(std::uint32_t{2});
+  challenge.write(Nonce{});
+  there.write(to_bytes({Line::kChallenge, 0, challenge.take()}));
+  FrameReader reader(1024);
+  const std::optional<Frame> hello = read_frame(there, reader);
+  ASSERT_TRUE(hello);
+  const std::string said(reinterpret_cast<const char*>(hello->payload.data()),
+                         hello->payload.size());
+  EXPECT_EQ(said.find(kSecret.text()), std::string::npos);
+  there.write(to_bytes({Line::kWelcome, 0, Blob(hello->payload.end() - 32, hello->payload.end())}));
+  caller.join();
+  EXPECT_NE(failure.find("does not have this run's secret"), std::string::npos) << failure;
+
+  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+  const TcpSocket replay = call({"127.0.0.1", port_of(listener)});
+  replay.write(to_bytes(*hello));
+  EXPECT_NE(failure_of([&] {
+              receive_others(listener, 2, limits_of(300), {kSecret});
+            }).find("because its secret is not that of rank 0"),
+            std::string::npos);
 }
 
 TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
@@ -135,11 +226,11 @@ TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
   const Address address{"127.0.0.1", port_of(listener)};
   std::atomic<bool> interrupted = false;
   std::thread first([&] {
-    EXPECT_THROW(receive_others(listener, 3, {20'000'000'000, &interrupted}), Error);
+    EXPECT_THROW(receive_others(listener, 3, {20'000'000'000, &interrupted}, {kSecret}), Error);
   });
   const auto refusal = [&](const Seat& seat) {
     try {
-      call_first(address, seat, limits_of(20'000));
+      call_first(address, seat, limits_of(20'000), {find_secret});
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -159,7 +250,7 @@ TEST(NcclMeeting, WithoutRankZeroSaysWhereItWasSought) {
     port = port_of(listen_at({"127.0.0.1", 0}));  // free again
   }
   try {
-    call_first({"127.0.0.1", port}, {1, 2}, limits_of(100));
+    call_first({"127.0.0.1", port}, {1, 2}, limits_of(100), {find_secret});
     FAIL() << "nobody listens there";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("rank 0 does not answer at 127.0.0.1:"), 0u);

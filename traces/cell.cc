@@ -107,9 +107,13 @@ Cell parse_numbers(Op op, std::string_view rest, CellGrammar grammar) {
     if (!take_slice(op, rest, grammar))
       return refuse(fmt::format("has no slice from 0 to {} behind its dot", kMaxSlice));
   }
-  if (!rest.empty())
-    return refuse(
-        fmt::format("goes on with {} behind {}; remove that", quote(rest), to_string(op)));
+  if (!rest.empty()) {
+    const bool mixes_separators = rest.find('|') != rest.npos;
+    return refuse(fmt::format("goes on with {} behind {}; {}", quote(rest), to_string(op),
+                              mixes_separators ? "between ranks that | separates, ops stand apart "
+                                                 "by blanks, without commas"
+                                               : "remove that"));
+  }
   return accept(op);
 }
 

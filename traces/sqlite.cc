@@ -140,6 +140,11 @@ struct SqliteDatabase::Connection {
   void* database = nullptr;
   std::int64_t steps_left = 0;
 
+  Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { functions.close(database); }
+
   static int count_steps(void* connection) {
     std::int64_t& left = static_cast<Connection*>(connection)->steps_left;
     left -= kStepsPerLook;
@@ -162,9 +167,7 @@ SqliteDatabase::SqliteDatabase(const std::string& path)
   own.steps_left = most_steps(path);
   const int flags = kOpenReadOnly | kOpenUri;
   if (own.functions.open_v2(uri_of(path).c_str(), &own.database, flags, nullptr) != kOk) {
-    const std::string complaint = own.functions.errmsg(own.database);
-    own.functions.close(own.database);
-    throw Error(fmt::format("{}: SQLite says: {}", path, complaint));
+    throw Error(fmt::format("{}: SQLite says: {}", path, own.functions.errmsg(own.database)));
   }
   for (const Limit& limit : kLimits) own.functions.limit(own.database, limit.number, limit.most);
   own.functions.progress_handler(own.database, kStepsPerLook, &Connection::count_steps, &own);
@@ -174,7 +177,7 @@ SqliteDatabase::SqliteDatabase(const std::string& path)
     query(std::string("PRAGMA ") + setting, [](const SqliteRow&) {});
 }
 
-SqliteDatabase::~SqliteDatabase() { connection_->functions.close(connection_->database); }
+SqliteDatabase::~SqliteDatabase() = default;
 
 void SqliteDatabase::query(const std::string& sql,
                            const std::function<void(const SqliteRow&)>& visit) const {

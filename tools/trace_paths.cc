@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -50,9 +51,15 @@ bool natural_order(const std::string& left, const std::string& right) {
 
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && !entry.path().filename().string().starts_with("."))
-      files.push_back(entry.path().string());
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    std::error_code ignored;  // a file that cannot be looked at is none of a profile's
+    if (at->is_regular_file(ignored) && !at->path().filename().string().starts_with("."))
+      files.push_back(at->path().string());
+  }
+  if (failed)
+    throw Error(fmt::format("the folder {} cannot be read: {}", folder, failed.message()));
   std::sort(files.begin(), files.end(), natural_order);
   return files;
 }
@@ -95,7 +102,8 @@ ObservedTrace read_traces(const std::vector<std::string>& paths) {
   expect_different(paths);
   ObservedTrace trace;
   for (const std::string& path : paths) {
-    if (path != "-" && fs::is_directory(path))
+    std::error_code ignored;
+    if (path != "-" && fs::is_directory(path, ignored))
       append_folder(trace, path);
     else
       append_file(trace, read_trace(path), path, paths.size() == 1);

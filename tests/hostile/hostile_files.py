@@ -66,7 +66,7 @@ def contents():
         "inf.json": b'{"format":"bubblescope-costs/1","stages":[{"forward":Infinity,"backward":1}]}',
         "over.json": b'{"format":"bubblescope-costs/1","stages":[{"forward":1e999,"backward":1}]}',
         "minus.json": b'{"format":"bubblescope-costs/1","stages":[{"forward":-1,"backward":1},{"forward":1,"backward":1}]}',
-        "late.json": b'{"format":"bubblescope-costs/1","stages":[{"forward":"99days","backward":"99days"},{"forward":1,"backward":1}]}',
+        "late.json": b'{"format":"bubblescope-costs/1","stages":[{"forward":"8500000s","backward":"8500000s"},{"forward":1,"backward":1}]}',
         "control.json": native.replace(b'"n"', b'"\\u001b[2J\\u202e\\u0000"'), "formula.json": native.replace(b'"n"', b'"=1+1"'),
         "long_name.json": native.replace(b'"n"', b'"' + b"n" * 1_000_000 + b'"'), "order.json": native.replace(b"0B0", b"60000B0"),
         "ranks.json": native.replace(b'"ranks":1', b'"ranks":2147483647'), "microbatches.json": native.replace(b'"microbatches":1', b'"microbatches":16777216'),

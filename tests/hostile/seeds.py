@@ -15,7 +15,7 @@ SIMULATE = [["--format", "json"], ["--format", "csv"], ["--recompute", "full"], 
             ["--inject", "rank=0,delay=7ms"], ["--inject", "rank=0,slow=1e9"], ["--straggler", "probability=0.1,factor=3"],
             ["--optimizer", "barrier", "--grad-reduction", "overlap", "--optimizer-step", "1", "--reduce-grad", "1"],
             ["--optimizer", "local", "--norm", "1"], ["--overlap", "fused"], ["--overlap", "atomic"], ["--lowering", "deferred"],
-            ["--cap", "3"], ["--release", "half"], ["--p2p", "100days"], ["--f", "99days", "--format", "json"],
+            ["--cap", "3"], ["--release", "half"], ["--p2p", "8600000s"], ["--f", "8500000s", "--format", "json"],
             ["--fail-if", "bubble_ratio>0.1"], ["--all-ranks"], ["--layout-costs", "0,1,1,1"]]
 FORMATS = ["native", "pytorch-csv", "pytorch-csv-comms", "dot", "chakra", "goal", "text", "deepspeed"]
 

@@ -65,7 +65,7 @@ class Stopwatch {
     return time;
   }
 
-  /// What the flag is now.
+  /// The value of the flag now.
   Nanos now() const {
     UniformCost flags = what_if_.flags();
     return parameter_->of(flags);
@@ -146,7 +146,7 @@ class Race {
  private:
   static constexpr double kForever = std::numeric_limits<double>::infinity();
 
-  /// Of a plan, between what the flag is now and the limit.
+  /// The bound of a plan between the flag's value now and the limit.
   double bound(std::size_t plan) { return watch_.bound(plan, std::min(now_, limit_)); }
 
   /// The fastest plan of a schedule among those faster than `below`, and its time.

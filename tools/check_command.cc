@@ -125,7 +125,7 @@ Verdict verdict_on(const Loaded& loaded, const PredictOptions& options, bool sug
   return verdict;
 }
 
-/// What there is to draw; null for a shape that was refused.
+/// The schedule to draw; null for a shape that was refused.
 const Schedule* drawn(const Loaded& loaded) {
   if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return &valid->get();
   if (const auto* invalid = std::get_if<InvalidSchedule>(&loaded)) return &invalid->schedule;

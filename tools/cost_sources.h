@@ -21,11 +21,11 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
 /// Throws Error where two flags say what the times are.
 void expect_one_cost_source(const PredictOptions& options);
 
-/// What --costs says.
+/// Returns the content of --costs.
 CostFile cost_file_of(const CostOptions& options);
 
-/// What the memory flags say for any schedule of this shape. Throws Error for a --cap that has
-/// neither one entry nor one per rank.
+/// Returns what the memory flags say for any schedule of this shape. Throws Error for a --cap that
+/// has neither one entry nor one per rank.
 MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
                            UniformCost::Per per = UniformCost::Per::kRank);
 
@@ -40,7 +40,7 @@ MemoryModel memory_before_order(const Shape& shape, const PredictOptions& option
 /// stages.
 Models load_models(const ValidSchedule& schedule, const PredictOptions& options);
 
-/// What the durations come from, in words.
+/// Says in words where the durations come from.
 std::string costs_text(const Models& models, const PredictOptions& options);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// What is said of a timeline whose times would be dropped.
+// The refusal of a timeline whose times would be dropped.
 #include "tools/named_costs.h"
 
 #include <fmt/format.h>

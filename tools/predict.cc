@@ -208,7 +208,7 @@ ValidSchedule wait_for_reductions(ValidSchedule given) {
   return require_valid(std::move(schedule));
 }
 
-/// What the flags add to any schedule.
+/// Adds to any schedule what the flags ask for.
 ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path,
                          const PredictOptions& options) {
   const MovesOptions& moves = options.moves;
@@ -220,7 +220,7 @@ ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
   schedule = shard_stages(std::move(schedule), release_of(options.shape.profile));
-  // What is asked for by name runs as that release does; else nothing waits for a reduction.
+  // A release that is asked for by name waits for its reductions; else nothing does.
   return options.shape.profile == Profile::kPytorch215 ? wait_for_reductions(std::move(schedule))
                                                        : schedule;
 }

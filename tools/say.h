@@ -1,4 +1,4 @@
-// What is printed: results to stdout, messages to stderr, both as text that no terminal acts on.
+// Prints results to stdout and messages to stderr, both as text that no terminal acts on.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ void say_text(std::string_view text);
 /// The same of a drawing of ours, however large.
 void say_drawing(std::string_view text);
 
-/// What the progress of a long command draws on a terminal, escapes and all.
+/// Draws the progress of a long command on a terminal, escapes and all.
 void draw_progress(std::string_view text);
 
 template <class... Values>

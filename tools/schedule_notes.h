@@ -1,4 +1,4 @@
-// What is said (to stderr) of a schedule that may not be the one that was meant.
+// Notes (to stderr) on a schedule that may not be the one that was meant.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ struct Hello {
   Digest proof{};
 };
 
-/// What both ends of a connection know, and nobody else has seen before.
+/// The values that both ends of a connection know and no one else has seen before.
 struct Encounter {
   Challenge challenge;
   Seat seat;
@@ -216,7 +216,8 @@ std::optional<Frame> hear_from(const std::string& where, Connection& connection)
   }
 }
 
-/// What rank 0 says next. Throws Error where it turns this process away, or says nothing in time.
+/// Returns what rank 0 says next. Throws Error where it turns this process away, or says nothing in
+/// time.
 Frame await_frame(const std::string& where, Connection& connection, Waiting& waiting) {
   while (!waiting.is_over()) {
     std::optional<Frame> frame = hear_from(where, connection);

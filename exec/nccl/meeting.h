@@ -14,7 +14,7 @@
 
 namespace bubblescope {
 
-/// What rank 0 needs to know the others.
+/// Rank 0 needs this to recognize the others.
 struct Door {
   Secret secret;
   /// Told once, of the first caller that does not have the secret.
@@ -30,7 +30,7 @@ ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const 
 /// How an address is called: not open where nobody answers, Error where its name is not known.
 using Caller = std::function<TcpSocket(const Address&)>;
 
-/// What another rank needs to be known to rank 0.
+/// Another rank needs this to be recognized by rank 0.
 struct Approach {
   /// Called when rank 0 has answered: it may have left the secret in a file shortly before.
   std::function<Secret()> find_secret;

@@ -25,7 +25,7 @@ struct Connection {
   FrameReader reader;
 };
 
-/// What shares have at most before a Program is known.
+/// The largest share before a Program is known.
 inline constexpr std::uint64_t kSmallShare = std::uint64_t{1} << 20;
 
 /// For one thread.

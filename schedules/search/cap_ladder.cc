@@ -17,14 +17,14 @@ constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
 constexpr std::int64_t kFewestLevels = 12;
 constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
 
-/// What a forward keeps, at least; 0 where caps mean nothing.
+/// Returns the least memory that a forward keeps; 0 where caps mean nothing.
 std::int64_t forward_memory(const SearchProblem& problem) {
   std::int64_t least = kNoCap;
   for (const auto& memory : problem.memory) least = std::min(least, memory[0]);
   return std::max<std::int64_t>(least, 0);
 }
 
-/// What all memory is a multiple of.
+/// Returns the greatest common divisor of all changes of memory.
 std::int64_t common_memory(const SearchProblem& problem) {
   std::int64_t common = 0;
   for (const auto& memory : problem.memory)

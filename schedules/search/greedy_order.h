@@ -1,4 +1,4 @@
-// What a greedy heuristic under memory caps returns.
+// The result of a greedy heuristic under memory caps.
 #pragma once
 
 #include <array>

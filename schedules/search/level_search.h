@@ -36,14 +36,14 @@ class OrderRefinement {
   Nanos bound_ = 0;
 };
 
-/// What can be searched on one placement.
+/// The search problems of one placement.
 struct LevelProblem {
   std::optional<SearchProblem> split;  ///< where the halves' times are known
   std::optional<SearchProblem> full;   ///< where full backwards can pay
 
   /// Ranks' caps for which to look up levels.
   const SearchProblem& any() const { return split ? *split : *full; }
-  /// What bounds all kinds of backwards and their mixes.
+  /// The problem that bounds all kinds of backwards and their mixes.
   SearchProblem relaxed() const;
   /// Whether the caps leave room for one micro-batch.
   bool any_order() const;

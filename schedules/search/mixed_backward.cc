@@ -14,7 +14,7 @@ namespace {
 bool is_whole(Token token) { return token >= kWholeBackward; }
 Token plain(Token token) { return static_cast<Token>(token % kWholeBackward); }
 
-/// What one op of a mixed order takes and adds.
+/// The time that one op of a mixed order takes, and the memory that it adds.
 struct Effect {
   Nanos duration;
   std::int64_t memory;

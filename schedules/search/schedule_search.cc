@@ -57,7 +57,7 @@ void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool has_unit
   }
 }
 
-/// What can be searched on a placement, whether or not the caps allow it.
+/// Returns the search problems of a placement, whether or not the caps allow them.
 LevelProblem problem_on(const ScheduleRequest& request, const SearchGoal& goal,
                         const std::vector<std::int32_t>& placement) {
   SearchProblem split = search_problem(request, placement);

@@ -26,7 +26,7 @@ struct SearchNews {
   Nanos bound = 0;  ///< no schedule can be better
 };
 
-/// What devices have room for.
+/// The room that devices have for activations.
 struct ByteLimits {
   std::vector<MemoryDelta> activations;  ///< [stage]: bytes per micro-batch
   std::vector<Bytes> room;               ///< [rank]: bytes for activations

@@ -18,7 +18,7 @@ constexpr double kSlowestWorkers = 0.03;
 
 double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; }
 
-/// What an op of every kind takes when it is fixed, in one step.
+/// The fixed time of an op of every kind, in one step.
 std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
   std::map<OpKind, std::vector<Nanos>> durations;
   for (const ObservedStep& replica : replicas)

@@ -20,7 +20,7 @@ struct ModeVerdict {
   std::optional<Deadlock> deadlock;
 };
 
-/// What can become of posted messages.
+/// The outcome of posted messages in every mode.
 struct MessageVerdict {
   std::vector<ModeVerdict> modes;  ///< in the order of the enum; eager with the options' slots
   std::optional<std::int32_t> eager_slots;  ///< as eager_slots_needed() says

@@ -112,7 +112,7 @@ class PostedRun {
     return missing;
   }
 
-  /// What has no lane is done when all that it waits for is. Ids grow along a lane.
+  /// An instruction without a lane is done when all that it waits for is. Ids grow along a lane.
   bool is_done(PostedEvent event) const {
     if (event.part != Part::kOwn) return rules_.is_done(event);
     const std::uint32_t lane = dataflow_.instructions[event.id].lane;

@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-/// What `convert` is asked for. Without more words, the current release's lists.
+/// The lists that `convert` is asked for; by default those of the current release.
 struct PytorchListOptions {
   PytorchRelease release = PytorchRelease::k2_15;
   Lowering posting = Lowering::kAsap;

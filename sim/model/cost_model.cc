@@ -63,7 +63,7 @@ void expect_links(const Program& program, const CostModel& costs) {
               std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
 
-/// What a stage that several ranks share takes, counted as if one ran it all.
+/// The time of a stage that several ranks share, counted as if one ran it all.
 Nanos of_all(std::int64_t shares, Nanos cost) {
   return multiply(cost, shares, "a stage that ranks share");
 }

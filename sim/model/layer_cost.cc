@@ -178,7 +178,7 @@ double products_of(const ModelOnDevices& on, const LayerClock& clock, std::int64
   const Experts& experts = *on.model.experts;
   const double local = static_cast<double>(experts.count) / on.parallel.expert;
   const double parts = on.parallel.expert_split();
-  // Of the tokens of a tensor group, each of its ranks sends a part to the experts.
+  // Each rank of a tensor group sends a part of the group's tokens to the experts.
   const double rows = clock.per_tensor_rank(clock.tokens() * parts) *
                       static_cast<double>(experts.per_token) / local;
   return attention +

@@ -75,7 +75,7 @@ struct ModelOnDevices {
   Bytes usable_memory() const { return gpu.memory - kept_free; }
 };
 
-/// What of a layer's F and of its I, each, is waited for the experts' all-to-all.
+/// The time for which a layer's F, and its I, waits for the experts' all-to-all.
 double exchange_waits(const ModelOnDevices& on, std::int64_t layer);
 
 /// Layer 0..layers-1. Every weight costs 2 FLOPs per token in F, in I and in W; the core of

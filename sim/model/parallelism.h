@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-/// What training holds of a parameter beside its 16-bit weight.
+/// The states that training holds of a parameter beside its 16-bit weight.
 enum class Gradients : std::uint8_t {
   kFp32,  ///< gradients of 4 bytes, Adam's of 12 (two moments and the master weight)
   kBf16,  ///< gradients of 2 bytes, Adam's of 12

@@ -1,4 +1,4 @@
-// What the program prints to a terminal of 80 columns: no line is wider.
+// No line that the program prints to a terminal of 80 columns is wider.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
@@ -15,7 +15,7 @@
 namespace bubblescope {
 namespace {
 
-/// What `bubblescope ARGUMENTS` writes to a pseudo-terminal; its messages go nowhere.
+/// Returns what `bubblescope ARGUMENTS` writes to a pseudo-terminal; its messages go nowhere.
 std::string on_terminal(const std::string& arguments, unsigned short columns) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return "";

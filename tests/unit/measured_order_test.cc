@@ -1,4 +1,4 @@
-// What compare --backend says of noise.
+// The words of compare --backend about noise.
 #include <gtest/gtest.h>
 
 #include "sim/ir/bytes_text.h"

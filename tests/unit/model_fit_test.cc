@@ -1,4 +1,5 @@
-// What a device leaves a program, collectives over nodes, experts over tensor ranks, known errors.
+// The memory that a device leaves a program, collectives over nodes, experts over tensor ranks,
+// known errors.
 #include "tools/model_fit.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +102,7 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
   EXPECT_EQ(group_link(gpu("gb200"), 64, 1).bytes_per_second, gpu("gb200").inside.bytes_per_second);
 }
 
-// Of 16 ranks in two nodes each sends 7 sixteenths inside and 8 sixteenths through its own NIC.
+// Each of 16 ranks in two nodes sends 7 sixteenths inside and 8 sixteenths through its own NIC.
 TEST(ExchangeTime, IsThatOfTheSlowerOfBothWays) {
   const Gpu& device = gpu("h100");
   const double bytes = 1e9;

@@ -1,4 +1,4 @@
-// What terminals, pictures and spreadsheets would act on is shown as text.
+// Text on which terminals, pictures or spreadsheets would act is shown as text.
 #include "sim/ir/plain_text.h"
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ class CommandFlags {
   void set_heading(const std::string& text);
   /// The heading now.
   std::string heading() const;
-  /// What --help says last.
+  /// Sets the last words of --help.
   void footer(const std::string& text);
 
   /// How often the flag was given.

@@ -374,4 +374,12 @@ ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
   return std::move(reader).take();
 }
 
+std::string left_out_text(const ChromeEvents& events) {
+  std::string text;
+  for (const auto& [category, count] : events.left_out)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                        category.empty() ? "slices without category" : category);
+  return text;
+}
+
 }  // namespace bubblescope

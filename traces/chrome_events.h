@@ -99,4 +99,7 @@ ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
 /// no number or does not fit.
 std::optional<Nanos> parse_micros(std::string_view text);
 
+/// "12 kernel, 3 slices without category": what a trace has instead of ops.
+std::string left_out_text(const ChromeEvents& events);
+
 }  // namespace bubblescope

@@ -276,10 +276,7 @@ class ProfileReader {
   }
 
   [[noreturn]] void refuse() const {
-    std::string others;
-    for (const auto& [category, count] : events_.left_out)
-      others += fmt::format("{}{} {}", others.empty() ? "" : ", ", count,
-                            category.empty() ? "slices without category" : category);
+    const std::string others = left_out_text(events_);
     throw Error(fmt::format(
         "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
         "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "

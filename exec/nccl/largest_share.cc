@@ -37,7 +37,8 @@ std::uint64_t bytes_of_model(const Schedule& schedule, const TrainingOptions& op
 
 }  // namespace
 
-/// What has no size by the Program, as the text of a failure, has room in a small share.
+/// A small share has room for content whose size the Program does not set, such as a failure's
+/// text.
 std::uint64_t largest_share(const JobRequest& job) {
   const Schedule& schedule = job.schedule;
   const std::uint64_t trained =

@@ -155,7 +155,7 @@ TcpSocket listen_at(const Address& address, const std::string& interface_name) {
   const Address place = place_of(address, interface_name);
   const Addresses found = find_addresses(place);
   int error = 0;
-  // Of all interfaces the address of IPv6 takes callers of IPv4 too; of one, more callers know the
+  // IPv6's address of all interfaces takes callers of IPv4 too; of one, more callers know the
   // address of IPv4.
   const bool is_any = place.host == kAllInterfaces;
   for (const int family : {is_any ? AF_INET6 : AF_INET, is_any ? AF_INET : AF_INET6})

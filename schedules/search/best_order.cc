@@ -32,7 +32,7 @@ constexpr std::int64_t kMostClimbedOps = 1'000;  ///< longer steps are left as t
 constexpr std::int64_t kClimbPerLevel = 2'000'000;
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
 
-/// What the paper's own V-shaped blocks give, packed as its authors do it: the same under all caps.
+/// The paper's own V-shaped blocks, packed as its authors do it: the same under all caps.
 void offer_published_orders(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
   if (!lies_in_v(problem)) return;

@@ -23,8 +23,8 @@ class HostRules {
 
   PostedEvent to_name(PostedEvent, PostedEvent awaited) const { return awaited; }
 
-  /// What an event waits for apart from its dependencies in the dataflow Program. `step` is the
-  /// place of a compute op in its rank's list.
+  /// Lists what an event waits for apart from its dependencies in the dataflow Program. `step` is
+  /// the place of a compute op in its rank's list.
   template <class Visit>
   void for_each_awaited(PostedEvent event, std::size_t step, const Visit& visit) const;
 

@@ -1,5 +1,5 @@
-// What lists run through: instructions of the dataflow Program, and the posts and waits at the two
-// ends of its messages, which are numbered by their message and stored nowhere.
+// The events of posted lists: instructions of the dataflow Program, and the posts and waits at the
+// two ends of its messages, which are numbered by their message and stored nowhere.
 #pragma once
 
 #include <compare>

@@ -26,8 +26,8 @@ class QueueRules {
   /// slot, what comes first. It is looked for in the receiver's whole list.
   PostedEvent to_name(PostedEvent waiter, PostedEvent awaited) const;
 
-  /// What an event waits for apart from its dependencies in the dataflow Program, which count for
-  /// posts of sends, too. `step` is the place of a compute op in its rank's list.
+  /// Lists what an event waits for apart from its dependencies in the dataflow Program, which count
+  /// for posts of sends, too. `step` is the place of a compute op in its rank's list.
   template <class Visit>
   void for_each_awaited(PostedEvent event, std::size_t step, const Visit& visit) const;
 

@@ -10,8 +10,8 @@ namespace bubblescope {
 
 namespace {
 
-/// What the other checks of posted cells rely on: a list per rank, in which the ops of the order
-/// stand in that order. What else there is, the others look at.
+/// Checks what the other checks of posted cells rely on: a list per rank, in which the ops of the
+/// order stand in that order. What else there is, the others look at.
 class CellChecks {
  public:
   explicit CellChecks(const Schedule& schedule) : schedule_(schedule) {}

@@ -1,4 +1,4 @@
-// Integers only, as everywhere in units.
+// Uses integers only, like units.
 #include "sim/ir/bytes_text.h"
 
 #include <array>
@@ -16,7 +16,7 @@ std::string bytes_text(Bytes bytes) {
     if (bytes < size) continue;
     const bool is_small = bytes < 10 * size;
     const std::int64_t places = is_small ? 100 : 10;
-    // Divided first: a size times 100 need not fit.
+    // Divides first, because a size times 100 might overflow.
     const std::int64_t rest = (bytes % size) / (size / 1024) * places;
     const std::int64_t parts = bytes / size * places + (rest + 512) / 1024;
     std::string fraction = std::to_string(places + parts % places).substr(1);

@@ -1,4 +1,4 @@
-// How amounts of memory are written for people.
+// Text for amounts of memory.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace bubblescope {
 
-/// "512 B", "12.3 MiB", "1.25 GiB": three digits or more in the largest unit of 1024 that shows the
-/// amount. Every table and sentence with bytes uses it.
+/// "512 B", "12.3 MiB", "1.25 GiB": the largest unit of 1024 that fits, with at least three digits.
+/// Every table and sentence that shows bytes uses it.
 std::string bytes_text(Bytes bytes);
 
 }  // namespace bubblescope

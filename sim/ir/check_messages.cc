@@ -1,4 +1,4 @@
-// One dataflow Program and one set of posted lists, run in every mode.
+// Runs one dataflow Program and one set of posted lists in every mode.
 #include "sim/ir/check_messages.h"
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A schedule whose ops do not wait for each other, with its posted lists.
+/// A schedule whose compute ops do not deadlock, with its posted lists.
 struct Posted {
   Program dataflow;
   std::vector<PostedSteps> steps;
@@ -36,7 +36,8 @@ std::optional<std::int32_t> slots_needed(const Posted& posted) {
   const auto too_few_are = [&](std::int32_t slots) {
     return blocks(posted, P2pMode::kEager, slots);
   };
-  // More slots never block more: every step up only moves the awaited receive further to the front.
+  // More slots never block more: a larger number only moves the awaited receive further to the
+  // front.
   std::int32_t too_few = 0;
   std::int32_t enough = 1;
   while (too_few_are(enough)) too_few = std::exchange(enough, 2 * enough);
@@ -47,7 +48,7 @@ std::optional<std::int32_t> slots_needed(const Posted& posted) {
   return enough;
 }
 
-/// Ops that wait for each other do so whatever the messages do.
+/// If the ops themselves deadlock, they do so in every mode.
 std::vector<ModeVerdict> verdicts_on(const std::variant<Posted, Deadlock>& posted,
                                      LowerOptions options) {
   std::vector<ModeVerdict> verdicts;

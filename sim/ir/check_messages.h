@@ -1,4 +1,4 @@
-// Can posted messages block for ever? In which modes, and how many buffers would it take?
+// Checks whether posted messages can deadlock: in which modes, and how many buffers prevent it.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,28 @@
 
 namespace bubblescope {
 
-/// The least K with which eager:K cannot block for ever; nothing where no number of slots helps.
-/// The mode and the slots of the options do not matter. Throws what lower() throws.
+/// The smallest K with which eager:K cannot deadlock; empty if no number of slots helps. Ignores
+/// the mode and the slots of the options. Throws as lower() does.
 std::optional<std::int32_t> eager_slots_needed(const ValidSchedule& schedule,
                                                const LowerOptions& options = {});
 
-/// What one mode makes of the posted lists.
+/// Whether the posted lists deadlock in one mode.
 struct ModeVerdict {
   P2pMode mode = P2pMode::kDataflow;
   std::optional<Deadlock> deadlock;
 };
 
-/// The outcome of posted messages in every mode.
+/// Whether the posted lists deadlock, for every mode.
 struct MessageVerdict {
   std::vector<ModeVerdict> modes;  ///< in the order of the enum; eager with the options' slots
-  std::optional<std::int32_t> eager_slots;  ///< as eager_slots_needed() says
+  std::optional<std::int32_t> eager_slots;  ///< see eager_slots_needed()
 };
 
-/// Every mode and the slots that are needed, from one dataflow Program, which is gone when this
-/// returns. Throws what lower() throws.
+/// Checks every mode and finds the slots needed, from one dataflow Program that is freed on return.
+/// Throws as lower() does.
 MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions& options = {});
 
-/// Its modes alone.
+/// Checks the modes only.
 std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule,
                                      const LowerOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Posts, by which ranks wait for each other, and the work behind them.
+// Collectives consist of posts, by which ranks wait for each other, and the work behind them.
 #include "sim/ir/collective_lanes.h"
 
 #include <utility>
@@ -34,7 +34,7 @@ std::vector<InstructionId> CollectiveLanes::add_together(const std::vector<Colle
   std::vector<InstructionId> posts;
   for (const CollectivePart& part : parts) posts.push_back(add(part, Role::kPost));
   if (posts.size() > 2) {
-    // One instruction for all to wait for: the edges of n parts are 2n, not n^2.
+    // Adds one instruction for all to wait for: n parts then need 2n edges instead of n^2.
     const CollectivePart& first = parts.front();
     const InstructionId join = draft_.add({first.op, kNoLane, first.rank, first.rank, Role::kPost});
     for (const InstructionId post : posts) draft_.wait_for(post);

@@ -1,4 +1,5 @@
-// What ranks do together, in a lane of its own on each of them, beside the compute ops.
+// Collectives: ops that several ranks run together, each rank in a lane of its own beside the
+// compute lane.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,22 @@ namespace bubblescope {
 struct CollectivePart {
   Op op;
   std::int32_t rank = 0;
-  std::vector<InstructionId> awaited;  ///< what must have ended on this rank
+  std::vector<InstructionId> awaited;  ///< must have ended on this rank first
 };
 
-/// Adds collectives to a draft; a rank gets its lane with its first one, unless the draft has it.
+/// Adds collectives to a draft. A rank gets its lane with its first collective, unless the draft
+/// has it already.
 class CollectiveLanes {
  public:
-  /// Every lane is called `name`. The draft is not copied.
+  /// Every lane is called `name`. The draft is referenced, not copied.
   CollectiveLanes(ProgramDraft& draft, std::string name);
 
-  /// Something in the rank's lane.
+  /// Adds an instruction to the rank's lane.
   InstructionId add(const CollectivePart& part, Role role);
 
-  /// A collective: it starts when all of its ranks have come to it, at once on all of them. Its
-  /// instructions, in the order of the parts. Ranks must be given theirs in the same order, or they
-  /// wait for each other for ever.
+  /// Adds a collective, which starts at once on all of its ranks when the last of them has reached
+  /// it. Returns its instructions in the order of the parts. Ranks must get their collectives in
+  /// the same order, or they deadlock.
   std::vector<InstructionId> add_together(const std::vector<CollectivePart>& parts);
 
  private:

@@ -1,4 +1,4 @@
-// One walk down every rank's list, with the receives that are held back.
+// Walks down every rank's list once and defers its receives.
 #include "sim/ir/defer_receives.h"
 
 #include <cstdint>
@@ -89,8 +89,8 @@ class Deferral {
 
   const Schedule& schedule_;
   MadeIndex index_;
-  std::vector<bool> held_;                  ///< by what is carried
-  std::vector<std::vector<Op>> held_from_;  ///< [rank], in posted order; some already released
+  std::vector<bool> held_;                  ///< by the value that the receive carries
+  std::vector<std::vector<Op>> held_from_;  ///< [rank], in posted order; may contain released ones
   RankOrder deferred_;
 };
 

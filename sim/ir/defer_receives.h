@@ -1,4 +1,4 @@
-// Receives as late as a runtime that blocks on them would like them.
+// Deferred receives: each RECV is posted as late as possible, for runtimes that block on receives.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace bubblescope {
 
-/// PyTorch's deferral: each RECV of the posted lists moves down to just before the op that needs
-/// it; but before a SEND to a higher rank come all RECVs from that rank that were held back so far.
+/// PyTorch's deferral: moves each RECV of the posted lists down to just before the op that needs
+/// it. A SEND to a higher rank is preceded by all RECVs from that rank that are still deferred.
 /// Throws Error for a RECV that no later op needs.
 std::vector<RankOrder> defer_receives(const ValidSchedule& schedule,
                                       const std::vector<RankOrder>& posted);

@@ -1,4 +1,4 @@
-// The ends of messages.
+// The two ends of messages.
 #include "sim/ir/depend.h"
 
 namespace bubblescope {

@@ -1,4 +1,4 @@
-// Who waits for whom: what of the data flow crosses ranks, and an index of all that is made.
+// Data dependencies that cross ranks, and an index of all values that a schedule's ops produce.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,26 @@
 
 namespace bubblescope {
 
-/// Whether an op runs as one with the forward that makes what it needs (Schedule::joint_forwards).
+/// Whether an op is fused with the forward that produces the value it needs
+/// (Schedule::joint_forwards).
 bool are_joint(const Schedule& schedule, const Made& made, const Op& op);
 
-/// What a posted SEND or RECV carries; nothing if no such message can be. A SEND_F of stage s and a
-/// RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a RECV_B of stage
-/// s-1 its gradient. A WAIT_SEND says the same as its SEND.
+/// The value that a posted SEND or RECV carries; empty if there can be no such message. A SEND_F of
+/// stage s and a RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a
+/// RECV_B of stage s-1 its gradient. A WAIT_SEND counts as its SEND.
 std::optional<Made> carried_by(const Schedule& schedule, const Op& message);
 
-/// The two ends of the message that carries an activation or a gradient: the SEND of its maker, and
-/// the RECV of the stage that needs it.
+/// The two ends of the message that carries an activation or a gradient: the SEND of the stage that
+/// produces it, and the RECV of the stage that needs it.
 Op send_of(const Made& made);
 Op receive_of(const Made& made, std::int32_t receiving_stage);
 
-/// The stage that needs what another stage made; nothing at the end of its pipeline, and for what
-/// only its own stage needs.
+/// The other stage that needs a value; empty at the end of the pipeline and for values that only
+/// their own stage needs.
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made);
 
-/// Numbers everything that a schedule's ops make from 0, without gaps: an index for flat tables.
+/// Numbers all values that a schedule's ops produce, from 0 and without gaps: an index for flat
+/// tables.
 class MadeIndex {
  public:
   explicit MadeIndex(const Schedule& schedule)

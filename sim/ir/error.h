@@ -1,4 +1,5 @@
-// What goes wrong: an Error stops a command; a Problem is data about what was asked.
+// Errors and problems: an Error stops a command; a Problem is data about the schedule that was
+// given.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,15 @@
 
 namespace bubblescope {
 
-/// Whose fault an Error is; main turns it into the exit status of docs/cli.
+/// The party at fault for an Error; main turns it into the exit status of docs/cli.
 enum class Fault : std::uint8_t {
-  kProblem,  ///< a problem in what was asked about (exit 1)
+  kProblem,  ///< the schedule or configuration has a problem (exit 1)
   kUsage,    ///< bad usage or unreadable input (exit 2)
   kMachine,  ///< the machine failed: disk full, no GPU, a rank died (exit 3)
 };
 
-/// The one exception type: what, where and what to do, in one line. Thrown once, caught in main.
+/// The only exception type. Its message is one line: what, where and what to do. Thrown once,
+/// caught in main.
 class Error : public std::runtime_error {
  public:
   Error(Fault fault, const std::string& message) : std::runtime_error(message), fault_(fault) {}
@@ -28,11 +30,11 @@ class Error : public std::runtime_error {
   Fault fault_;
 };
 
-/// One thing wrong with a schedule: where it is, where that is known, and what it is.
+/// One thing that is wrong with a schedule, and where, if that is known.
 struct Problem {
-  std::optional<std::int32_t> rank;      ///< the rank on which it shows
+  std::optional<std::int32_t> rank;      ///< the rank on which it occurs
   std::optional<std::int32_t> position;  ///< the index in that rank's order
-  std::string message;                   ///< what is wrong and what would mend it
+  std::string message;                   ///< what is wrong and how to fix it
 };
 
 using Problems = std::vector<Problem>;

@@ -1,4 +1,4 @@
-// Messages in the rank's one list: host-rendezvous, host-send and batched.
+// Lowering of messages in the rank's own list: host-rendezvous, host-send and batched.
 #include <cstdint>
 #include <span>
 
@@ -33,7 +33,8 @@ class HostLowering {
         pass_compute(steps[at++].id);
         continue;
       }
-      if (is_send_wait(steps[at].op.kind)) {  // behind a send that has held the rank up already
+      // The send before it has blocked the rank already.
+      if (is_send_wait(steps[at].op.kind)) {
         ++at;
         continue;
       }
@@ -49,7 +50,7 @@ class HostLowering {
     return at;
   }
 
-  /// The compute lane keeps the order of compute ops; only the one behind messages must wait.
+  /// The compute lane keeps the order of compute ops; only the op after messages must wait.
   void pass_compute(InstructionId id) {
     if (last_in_host_ != kNoInstruction) draft_.add_dependency(id, last_in_host_);
     last_in_host_ = kNoInstruction;
@@ -82,7 +83,7 @@ class HostLowering {
     return last_in_host_ = draft_.add(end_of_message(step, dataflow_, lane_, role));
   }
 
-  /// A send is over once its receive is posted, however long the message is on its way.
+  /// A send is complete once its receive is posted, however long the message is in transit.
   void let_sends_go() {
     for (InstructionId id = 0; id < dataflow_.size(); ++id)
       if (is_message(dataflow_.instructions[id]))
@@ -93,7 +94,7 @@ class HostLowering {
   P2pMode mode_;
   std::uint32_t lane_ = 0;
   InstructionId last_compute_ =
-      kNoInstruction;  ///< before the next post, if nothing stands between
+      kNoInstruction;  ///< before the next post, if nothing is between them
   InstructionId last_in_host_ = kNoInstruction;  ///< before the next compute op, likewise
   std::vector<InstructionId> send_wait_;         ///< by message
   std::vector<InstructionId> receive_post_;      ///< by message

@@ -1,4 +1,4 @@
-// A walk down every list, group by group.
+// Advances through every list, group by group.
 #include "sim/ir/host_rules.h"
 
 namespace bubblescope {

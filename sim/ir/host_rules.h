@@ -1,5 +1,5 @@
-// Who waits for whom in the rank's one list: what lower_to_host() writes down as edges, in the same
-// order, asked for one event at a time.
+// The wait rules of the modes in which messages block the rank itself: the same edges as
+// lower_to_host(), in the same order, computed for one event at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ class HostRules {
   HostRules(const Program& dataflow, const std::vector<PostedSteps>& steps, P2pMode mode);
 
   bool is_done(PostedEvent event) const { return done_(event); }
-  /// At which post or wait a rank's list stands; nothing at its end.
+  /// The post or wait that a rank's list has reached; empty at its end.
   std::optional<PostedEvent> front(std::int32_t rank) const;
   void pass(std::int32_t rank);
 
   PostedEvent to_name(PostedEvent, PostedEvent awaited) const { return awaited; }
 
-  /// Lists what an event waits for apart from its dependencies in the dataflow Program. `step` is
-  /// the place of a compute op in its rank's list.
+  /// Lists what an event waits for besides its dependencies in the dataflow Program. `step` is the
+  /// position of a compute op in its rank's list.
   template <class Visit>
   void for_each_awaited(PostedEvent event, std::size_t step, const Visit& visit) const;
 
  private:
   using Part = PostedEvent::Part;
 
-  /// Neighbouring steps of a list whose posts all come before their waits.
+  /// Adjacent steps of a list whose posts all come before their waits.
   struct Group {
     std::size_t begin = 0;
     std::size_t end = 0;
@@ -44,14 +44,15 @@ class HostRules {
   }
   void go_to_group(std::size_t rank, std::size_t from);
   void go_to_wait(std::size_t rank);
-  /// The step before one, but for waits of sends, behind a send that has held the rank up already.
+  /// The step before `step`, skipping waits for sends that follow a send that has blocked the rank
+  /// already.
   const PostedStep* step_before(std::int32_t rank, std::size_t step) const;
 
   const Program& dataflow_;
   const std::vector<PostedSteps>& steps_;
   P2pMode mode_;
   DoneEvents done_;
-  std::vector<Group> groups_;  ///< [rank]: where its list stands
+  std::vector<Group> groups_;  ///< [rank]: the group that its list has reached
 };
 
 template <class Visit>

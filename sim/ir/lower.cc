@@ -1,5 +1,5 @@
 // The dataflow lowering: compute ops in their rank's lane, messages in no lane, copies in two lanes
-// of their rank's, one for each direction.
+// of their rank, one per direction.
 #include "sim/ir/lower.h"
 
 #include <string>
@@ -20,7 +20,8 @@ namespace bubblescope {
 
 namespace {
 
-/// Compute ops get draft ids 0..n-1 rank by rank, then come the messages in order of discovery.
+/// Compute ops get draft ids 0..n-1 rank by rank; messages follow in the order in which they are
+/// found.
 class DataflowLowering {
  public:
   DataflowLowering(const Schedule& schedule, Overlap overlap)
@@ -41,24 +42,25 @@ class DataflowLowering {
   }
 
  private:
-  /// Between two compute ops, by draft id; what it carries follows from who consumes it.
+  /// A message between two compute ops, by draft id. Its consumer determines what it carries.
   struct Message {
     InstructionId maker;
     InstructionId consumer;
   };
 
-  /// What the copies of the rank that is being added wait for, and who waits for them.
+  /// The dependencies of the current rank's copies, and the ops that wait for them.
   struct Copies {
     std::uint32_t evict_lane = kNoLane;
     std::uint32_t load_lane = kNoLane;
-    InstructionId first_id = 0;  ///< of the rank
+    InstructionId first_id = 0;  ///< the rank's first draft id
     InstructionId last_compute = kNoInstruction;
     InstructionId last_load = kNoInstruction;
-    std::vector<InstructionId> evicted;      ///< since the last compute op
-    std::vector<InstructionId> load_before;  ///< by position of a compute op: the last load
+    std::vector<InstructionId> evicted;  ///< EVICTs since the last compute op
+    /// By position of a compute op: the last LOAD before it.
+    std::vector<InstructionId> load_before;
   };
 
-  /// In a fused pair the second op's end makes both results.
+  /// In a fused pair both results are available when the second op ends.
   void find_makers() {
     InstructionId id = 0;
     const bool fused = overlap_ == Overlap::kFused;
@@ -90,7 +92,7 @@ class DataflowLowering {
     }
   }
 
-  /// Of the forwards that run as one, the last.
+  /// The last of the forwards that are fused with this one.
   InstructionId last_of(const Op& op, InstructionId id) const {
     const std::int64_t joint = schedule_.joint_forwards;
     if (joint == 1 || op.kind != OpKind::kForward) return id;
@@ -110,9 +112,9 @@ class DataflowLowering {
     if (!copies_.load_before.empty()) copies_.load_before[at] = copies_.last_load;
   }
 
-  /// An EVICT begins when its forward has ended. Where another rank keeps what is evicted, the
-  /// loads that stand before that forward have ended, too: so that rank never keeps more than the
-  /// order says. A LOAD begins when the compute op before it and the EVICTs between have ended.
+  /// An EVICT begins when its forward has ended. If the offload target is another rank, the LOADs
+  /// before that forward must have ended too, so that the target never holds more than the order
+  /// says. A LOAD begins when the compute op before it and the EVICTs in between have ended.
   void add_copy(const Op& op) {
     const bool evicts = op.kind == OpKind::kEvict;
     const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
@@ -140,7 +142,7 @@ class DataflowLowering {
     return lane = draft_.add_lane({rank, (evicts ? "evict → " : "load ← ") + other});
   }
 
-  /// `waiter` waits for what `op` needs: itself, or the first half of its pair for the second.
+  /// Makes `waiter` wait for the inputs of `op`: it is `op` itself, or the first half of its pair.
   void wait_for_inputs(const Op& op, InstructionId id, InstructionId waiter) {
     for (const Made& made : needs_of(schedule_, op)) wait_for(made, op, id, waiter);
     const bool uses_kept = gives_input_grad(op.kind) || op.kind == OpKind::kRecompute;
@@ -162,7 +164,8 @@ class DataflowLowering {
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
                                        std::to_string(made.stage) + ", micro-batch " +
                                        std::to_string(made.microbatch) + ", which no rank runs");
-    // What the pair itself makes: its first half starts both, and a fused one's second ends both.
+    // Values of the pair itself: its first half starts both ops, and a fused pair's second half
+    // ends both.
     const bool joint = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
     const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
     if (joint && (maker == first || maker == first + 1) && (maker >= waiter)) return;
@@ -171,8 +174,8 @@ class DataflowLowering {
     draft_.wait_for(local ? maker : message_id(maker, id));
   }
 
-  /// One consumer for each product that crosses ranks, so no message is made twice: but a joint
-  /// pair's second half asks for its inputs a second time.
+  /// Each value that crosses ranks has one consumer, so its message is created once. Only the
+  /// second half of a pair asks for its inputs twice.
   InstructionId message_id(InstructionId maker, InstructionId consumer) {
     const bool known = !messages_.empty() && messages_.back().consumer == consumer &&
                        messages_.back().maker == maker;
@@ -196,7 +199,8 @@ class DataflowLowering {
   MadeIndex made_index_;
   std::vector<InstructionId> maker_;
   std::vector<Message> messages_;
-  InstructionId ordered_ = 0;  ///< compute ops and copies; messages have the draft ids from here on
+  /// Number of compute ops and copies; messages have the following draft ids.
+  InstructionId ordered_ = 0;
   bool has_recompute_ = false;
   Copies copies_;
   ProgramDraft draft_;

@@ -1,4 +1,7 @@
-// Lowering: a Schedule becomes a Program, or the cycle in which it would wait for ever.
+// Lowering: turns a Schedule into a Program, or returns the cycle of waits in which it deadlocks.
+//
+//   Schedule, rank 0: 0F0 0B0    rank 1: 1F0 1B0
+//   Program           0F0 -> 0SEND_F0 -> 1F0 -> 1B0 -> 1SEND_B0 -> 0B0
 #pragma once
 
 #include <array>
@@ -14,11 +17,12 @@
 
 namespace bubblescope {
 
-/// How the two ops of an overlapped forward-backward pair start and end. All are edges only.
+/// The way in which the two ops of an overlapped forward-backward pair start and end. All variants
+/// only add dependencies.
 enum class Overlap : std::uint8_t {
-  kSerial,  ///< F, then B when its own inputs are there
-  kAtomic,  ///< F also waits for B's inputs; F's result is there when F ends
-  kFused,   ///< atomic, and F's result is there only when B ends
+  kSerial,  ///< F, then B once its own inputs have arrived
+  kAtomic,  ///< F also waits for B's inputs; F's result is available when F ends
+  kFused,   ///< atomic, and F's result is available only when B ends
 };
 
 inline constexpr std::array<Named<Overlap>, 3> kOverlaps{{
@@ -29,8 +33,8 @@ inline constexpr std::array<Named<Overlap>, 3> kOverlaps{{
 
 /// Where receives are posted.
 enum class Lowering : std::uint8_t {
-  kAsap,      ///< when the sender is placed (post_messages)
-  kDeferred,  ///< just before the consumer, with PyTorch's rule of ranks (defer_receives)
+  kAsap,      ///< as soon as the sender is placed (post_messages)
+  kDeferred,  ///< just before the consumer, with PyTorch's rule for ranks (defer_receives)
 };
 inline constexpr std::array<Named<Lowering>, 2> kLowerings{{
     {Lowering::kAsap, "asap"},
@@ -43,21 +47,22 @@ struct LowerOptions {
   std::int32_t eager_slots = 1;  ///< only for kEager; 0 is kRendezvous
   Lowering posting = Lowering::kAsap;
   UpdateOptions update = {};
-  /// Neighbouring ranks whose copies to the host take turns on one link; as many take turns back.
+  /// Adjacent ranks that share one link to the host, one copy at a time in each direction.
   std::int32_t ranks_per_host_link = 1;
 };
 
-/// Adds the messages that the data flow asks for: one per activation or gradient that crosses
-/// ranks, leaving when its producer ends; the edges of copies, which run beside the compute ops;
-/// then, in every mode but dataflow, the posts and waits of the posted lists; then the collectives
-/// of `posted`, and the reductions and optimizer steps of `update`. Throws Error when an op
-/// waits for one that no rank runs, or a message was not posted at both ends: validate() tells
-/// that, and more, without throwing.
+/// Adds to the compute ops: the messages that the data flow requires, one per activation or
+/// gradient that crosses ranks, sent when its producer ends; the dependencies of copies, which run
+/// beside the compute ops; in every mode but dataflow, the posts and waits of the posted lists; the
+/// collectives of `posted`; and the reductions and optimizer steps of `update`.
+///
+/// Throws Error when an op waits for one that no rank runs, or when a message is not posted at both
+/// ends. validate() reports these problems, and more, without throwing.
 std::variant<Program, Deadlock> lower(const ValidSchedule& schedule,
                                       const LowerOptions& options = {});
 
-/// The posted lists that lower() follows: those of the schedule where it has messages, else those
-/// of the given lowering.
+/// The posted lists that lower() follows: the schedule's own if it has messages, else those of the
+/// given lowering.
 std::vector<RankOrder> posted_lists(const ValidSchedule& schedule, Lowering posting);
 
 }  // namespace bubblescope

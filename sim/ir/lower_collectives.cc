@@ -1,4 +1,4 @@
-// One walk down every rank's posted cells.
+// Walks down every rank's posted cells once.
 #include "sim/ir/lower_collectives.h"
 
 #include <algorithm>
@@ -34,9 +34,9 @@ class PostedCollectives {
   }
 
  private:
-  /// What is known of a stage on the rank at hand.
+  /// The state of a stage on the current rank.
   struct StageCells {
-    std::optional<InstructionId> unshard;  ///< for which no op has waited yet
+    std::optional<InstructionId> unshard;  ///< that no op has waited for yet
     std::optional<InstructionId> last_op;
     std::vector<InstructionId> gradients;  ///< since the last reduction
     std::optional<InstructionId> reduction;
@@ -89,7 +89,7 @@ class PostedCollectives {
   const Schedule& schedule_;
   std::vector<std::vector<InstructionId>> computes_;  ///< [rank], in order
   std::vector<StageCells> stages_;                    ///< [stage]
-  std::vector<InstructionId> awaited_;  ///< reductions for which the rank's next compute op waits
+  std::vector<InstructionId> awaited_;  ///< reductions that the rank's next compute op waits for
   ProgramDraft draft_;
   CollectiveLanes unshards_;
   CollectiveLanes collectives_;

@@ -1,4 +1,4 @@
-// The two ways to a Program without posts: both give the same one.
+// Two ways to lower to a Program without posts. Both return the same Program.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,13 @@
 
 namespace bubblescope {
 
-/// For every schedule: collects instructions and what they wait for, then sorts them, or says in
-/// which cycle they would wait for ever. Throws Error as lower() does.
+/// Works for every schedule: collects instructions and dependencies, then sorts them topologically
+/// or returns a cycle. Throws Error as lower() does.
 std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, Overlap overlap);
 
-/// Three times as fast, for schedules of plain compute ops: each instruction is put where it
-/// belongs as soon as all it waits for is placed. Nothing where the schedule has copies,
-/// recomputation, joint forwards or fused pairs, and where it is not legal or deadlocks: the other
-/// way says why.
+/// Three times as fast, for schedules of plain compute ops: places each instruction as soon as all
+/// of its dependencies are placed. Empty if the schedule has copies, recomputation, fused forwards
+/// or fused pairs, is not legal, or deadlocks; lower_by_sorting() then says why.
 std::optional<Program> lower_directly(const ValidSchedule& schedule, Overlap overlap);
 
 }  // namespace bubblescope

@@ -1,5 +1,5 @@
-// Ranks advance one after the other, each until it waits for a message: the order in which they are
-// taken up again is that of ProgramDraft::finish().
+// Advances one rank after the other, each until it waits for a message. Ranks resume in the same
+// order as in ProgramDraft::finish(), so that both lowerings agree.
 #include <array>
 #include <utility>
 #include <vector>
@@ -11,24 +11,24 @@ namespace bubblescope {
 
 namespace {
 
-/// What can go on: a rank, or the message that carries what an instruction has made.
+/// A rank that can continue, or a message whose value has been produced.
 struct Runnable {
   bool is_message = false;
-  std::uint32_t index = 0;  ///< the rank, or the maker
+  std::uint32_t index = 0;  ///< the rank, or the producer
 };
 
-/// The stage that a message takes something to, read field by field: handed around as a
-/// std::optional, each would wait for the stores that made it.
+/// The receiving stage of a message, as two plain fields: loading a returned std::optional would
+/// stall on the stores that created it.
 struct Receiver {
   bool is_there = false;
   std::int32_t stage = 0;
 };
 
-/// One thing that an op makes, and the message that takes it to another rank.
+/// One value, and the message that carries it to another rank.
 struct Slot {
   InstructionId maker = kNoInstruction;
   InstructionId message = kNoInstruction;
-  std::uint32_t waiting_rank = kNoLane;     ///< for the message
+  std::uint32_t waiting_rank = kNoLane;     ///< blocked on the message
   InstructionId consumer = kNoInstruction;  ///< of the message
 };
 
@@ -89,7 +89,7 @@ class DirectLowering {
     while (head_[rank] < ops.size() && try_to_place(ops, rank)) ++head_[rank];
   }
 
-  /// Puts the op at which a rank stands behind all that is placed, if all that it needs is.
+  /// Places the current op of a rank if all of its inputs are placed.
   bool try_to_place(const RankOrder& ops, std::uint32_t rank) {
     const Op* const op = &ops[head_[rank]];
     const bool joint = pairs_are_joint_ && op->pairing == Pairing::kFirst;
@@ -106,14 +106,14 @@ class DirectLowering {
     return sound_;
   }
 
-  /// What the two halves of a pair make, by index().
+  /// The values of the two halves of a pair, by index().
   struct Pair {
     std::optional<std::size_t> first = {};
     std::optional<std::size_t> second = {};
   };
 
-  /// Finds what an op needs, but for what its own pair makes; where something is missing, the rank
-  /// waits for it.
+  /// Finds the inputs of an op, except those from its own pair. If one is missing, the rank waits
+  /// for it.
   bool find_inputs(const Op& op, std::uint32_t rank, const Pair& pair) {
     bool found = true;
     for_each_need(schedule_, op, [&](const Made& made) {
@@ -155,7 +155,7 @@ class DirectLowering {
     ++sent_;
   }
 
-  /// Every message has one consumer, or both halves of a pair.
+  /// Every message has one consumer, or the two halves of a pair.
   void receive(Slot& slot, InstructionId consumer) {
     if (slot.consumer == kNoInstruction) {
       slot.consumer = consumer;
@@ -182,8 +182,8 @@ class DirectLowering {
     if (slot.waiting_rank != kNoLane) runnable_.push_back({false, slot.waiting_rank});
   }
 
-  /// The op of a new instruction is for the caller to write. Written field by field, where it
-  /// stands: copied from elsewhere, each would wait for the stores that made it.
+  /// Returns the op of a new instruction for the caller to fill in, field by field: copying a
+  /// temporary would stall on the stores that created it.
   Op& add(std::uint32_t lane, std::int32_t rank, std::int32_t peer) {
     program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
     Instruction& instruction = program_.instructions.emplace_back();
@@ -198,7 +198,7 @@ class DirectLowering {
                       static_cast<std::size_t>(made.product)];
   }
 
-  /// Rows of what one stage makes of one kind, an entry per micro-batch and slice.
+  /// Each row holds one kind of value of one stage, with an entry per micro-batch and slice.
   std::size_t index(const Made& made) const {
     return rows_[kMade * static_cast<std::size_t>(made.stage) +
                  static_cast<std::size_t>(made.product)] +
@@ -211,17 +211,17 @@ class DirectLowering {
 
   struct Input {
     InstructionId id = kNoInstruction;
-    Slot* slot = nullptr;  ///< of a message
+    Slot* slot = nullptr;  ///< null unless the input is a message
   };
 
-  static constexpr std::size_t kMade = 3;  ///< products of plain ops
+  static constexpr std::size_t kMade = 3;  ///< kinds of values of plain ops
 
   const Schedule& schedule_;
   bool pairs_are_joint_;
   std::size_t slices_;
-  std::vector<std::size_t> rows_;  ///< [kMade * stage + product]: where its slots begin
+  std::vector<std::size_t> rows_;  ///< [kMade * stage + product]: the first of its slots
   std::vector<Slot> slots_;
-  std::vector<Receiver> receivers_;  ///< likewise
+  std::vector<Receiver> receivers_;  ///< same index
   std::vector<std::size_t> head_;
   std::vector<Runnable> runnable_;
   std::array<Input, 8> inputs_;
@@ -232,7 +232,7 @@ class DirectLowering {
   bool sound_ = true;
 };
 
-/// Whether all that this way does not know is absent. What ops hide is found on the way.
+/// Excludes schedules that this lowering does not support. Unsupported ops are found later.
 bool is_plain(const Schedule& schedule, Overlap overlap) {
   return overlap != Overlap::kFused && schedule.joint_forwards == 1 &&
          schedule.keeper_of_rank.empty() &&

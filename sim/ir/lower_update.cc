@@ -1,4 +1,4 @@
-// Weaving reductions, norm and steps behind a Program's gradients.
+// Adds reductions, the norm and optimizer steps behind a Program's gradients.
 #include "sim/ir/lower_update.h"
 
 #include <algorithm>
@@ -19,28 +19,28 @@ constexpr std::string_view kLeaveOut = "; leave --optimizer and --grad-reduction
 
 Op op_of(OpKind kind, std::int32_t stage) { return {stage, 0, 0, kind, Pairing::kAlone}; }
 
-/// A stage on one of its ranks.
+/// One stage on one of its ranks.
 struct Home {
   std::int32_t stage = 0;
   std::int32_t rank = 0;
-  std::vector<InstructionId> complete;  ///< its gradients; or what reduces them, where one does
+  std::vector<InstructionId> complete;  ///< its last gradients, or the reduction of them
   bool reduced = false;                 ///< by a REDUCE_GRAD that the schedule posts
-  std::int32_t ops_left = 0;            ///< of the rank, behind the last gradient
+  std::int32_t ops_left = 0;            ///< ops of the rank after the last gradient
 
   CollectivePart part(OpKind kind) const { return {op_of(kind, stage), rank, complete}; }
 };
 
-/// Homes of the same weights.
+/// All copies of the same weights.
 using Group = std::vector<Home*>;
 
-/// Where the group that is complete last stands in its rank's order.
+/// The position of the copy whose gradients are complete last.
 std::int32_t ops_left(const Group& group) {
   std::int32_t least = group.front()->ops_left;
   for (const Home* home : group) least = std::min(least, home->ops_left);
   return least;
 }
 
-/// One update at the end of the step.
+/// Lowers one update at the end of the step.
 class UpdateOnce {
  public:
   UpdateOnce(const Schedule& schedule, const Program& program, const UpdateOptions& options)
@@ -80,7 +80,7 @@ class UpdateOnce {
     return homes_[first_home_[stage] + static_cast<std::size_t>(replica)];
   }
 
-  /// From the end of the step to its begin.
+  /// Walks from the end of the step to its start.
   void find_gradients() {
     std::vector<std::int32_t> ops(static_cast<std::size_t>(program_.ranks), 0);
     for (InstructionId id = program_.size(); id-- > 0;) {
@@ -101,14 +101,14 @@ class UpdateOnce {
     }
   }
 
-  /// The last reduction that the schedule posts itself waits for all that were made before it.
+  /// The last reduction that the schedule posts for a stage waits for all gradients before it.
   void keep_posted(InstructionId reduction) {
     Home& home = home_of(program_.instructions[reduction]);
     if (!home.reduced) home.complete = {reduction};
     home.reduced = true;
   }
 
-  /// What is complete first comes first, on all its ranks.
+  /// Orders groups by when their gradients are complete, the same on all ranks.
   std::vector<Group> groups_to_reduce() {
     std::vector<Group> groups(static_cast<std::size_t>(schedule_.stages_per_pipeline()));
     for (Home& home : homes_)
@@ -134,7 +134,7 @@ class UpdateOnce {
     for (std::size_t at = 0; at < group.size(); ++at) group[at]->complete = {reductions[at]};
   }
 
-  /// One part per rank, which waits for all that the rank has to add to the norm.
+  /// One part per rank, which waits for all of the rank's contributions to the norm.
   std::vector<CollectivePart> parts_of_norm() const {
     std::map<std::int32_t, CollectivePart> part_of_rank;
     for (const Home& home : homes_) {
@@ -158,7 +158,7 @@ class UpdateOnce {
       norm_[static_cast<std::size_t>(parts[at].rank)] = {sums[at]};
   }
 
-  /// Rank after rank adds its own part to what it was sent.
+  /// Each rank in turn adds its own part to the sum that it received.
   void pass_norm_on() {
     const std::vector<CollectivePart> parts = parts_of_norm();
     std::vector<InstructionId> so_far;
@@ -189,7 +189,7 @@ class UpdateOnce {
   std::vector<std::size_t> first_home_;                     ///< [stage]
   std::vector<std::optional<InstructionId>> last_compute_;  ///< [rank]
   std::vector<std::optional<InstructionId>> last_in_host_;  ///< [rank]
-  std::vector<std::vector<InstructionId>> norm_;            ///< [rank], what its steps wait for
+  std::vector<std::vector<InstructionId>> norm_;  ///< [rank]: what its optimizer steps wait for
   ProgramDraft draft_;
   CollectiveLanes collectives_;
 };

@@ -1,20 +1,21 @@
-// The end of a step as instructions, lanes and edges: gradient reductions, the gradient norm and
-// optimizer steps. What the Program has stays as it is, and starts when it did.
+// Lowers the end of a step: gradient reductions, the gradient norm and optimizer steps. The
+// Program's own instructions keep their start times.
 //
 //   lane "collective", per rank, in order
-//     REDUCE_GRAD  of each stage, when it is complete; where several ranks hold the stage's
-//     weights,
-//                  a post first, by which they wait for each other
-//     NORM         a post when all of the rank's gradients are there (and reduced); under kBarrier
-//                  then the sum over all ranks, at once on all of them, when the last has posted
+//     REDUCE_GRAD  of each stage, when its gradients are complete; if several ranks hold the
+//     stage's
+//                  weights, a post comes first, by which they wait for each other
+//     NORM         a post when all of the rank's gradients are ready (and reduced); under kBarrier
+//                  then the sum over all ranks, at once on all of them, after the last post
 //   the compute lane
 //     OPT          of each stage, behind the rank's last op
 //   no lane
-//     NORM         under kPostValidation, the sum so far on its way to the next rank; OPT waits for
-//                  that of the rank before
+//     NORM         under kPostValidation, the partial sum on its way to the next rank; OPT waits
+//     for
+//                  the partial sum of the previous rank
 //
-// Asynchronous schedules update behind each op that writes a version of the weights: there stands
-// OPT, and before it, where replicas share the stage, a REDUCE_GRAD that waits for all of them.
+// Asynchronous schedules update after each op that writes a version of the weights: OPT follows it,
+// after a REDUCE_GRAD that waits for all replicas if the stage has several.
 #pragma once
 
 #include <variant>
@@ -25,12 +26,12 @@
 
 namespace bubblescope {
 
-/// `program` is what lower() makes of the schedule otherwise. Throws Error for schedules that make
-/// no gradients, and for asynchronous ones under anything but kLocal.
+/// `program` is the schedule's Program without updates. Throws Error for schedules without
+/// gradients, and for asynchronous ones under any mode but kLocal.
 std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, const Program& program,
                                              const UpdateOptions& options);
 
-/// The asynchronous part of it: an update behind each op that writes a version of the weights.
+/// The asynchronous case: an update after each op that writes a version of the weights.
 std::variant<Program, Deadlock> lower_updates_as_written(const ValidSchedule& schedule,
                                                          const Program& program,
                                                          const UpdateOptions& options);

@@ -1,4 +1,4 @@
-// Updates in the midst of a step, where a schedule without flushes writes its weights.
+// Lowers updates within a step, at the ops where a schedule without flushes writes its weights.
 #include <map>
 #include <string>
 #include <tuple>
@@ -19,7 +19,7 @@ struct Writer {
   InstructionId op = 0;
 };
 
-/// Updates in the order of versions, then stages: the same on all ranks.
+/// Updates ordered by version, then by stage, which is the same on all ranks.
 using Updates = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Writer>>;
 
 class UpdatesAsWritten {
@@ -52,7 +52,7 @@ class UpdatesAsWritten {
     return updates;
   }
 
-  /// [rank]; those of copies left out.
+  /// [rank]: the weight uses of compute ops, without those of copies.
   std::vector<std::vector<WeightUse>> uses_of_computes() const {
     std::vector<std::vector<WeightUse>> uses(schedule_.order.size());
     for (std::size_t rank = 0; rank < uses.size(); ++rank)

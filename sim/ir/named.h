@@ -1,4 +1,4 @@
-// Choices and what they are called: one table for each, which flags, files and lists all read.
+// Enumerators and their names: one table per enum, which flags, files and lists all read.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct Named {
   std::string_view summary = {};
 };
 
-/// The name of a choice; empty where the table leaves it out.
+/// The name of a choice; empty if the table lacks it.
 template <class Choice, std::size_t count>
 std::string name_of(const std::array<Named<Choice>, count>& names, Choice choice) {
   for (const Named<Choice>& known : names)
@@ -23,7 +23,7 @@ std::string name_of(const std::array<Named<Choice>, count>& names, Choice choice
   return {};
 }
 
-/// The entry of this very name, or none.
+/// The entry with exactly this name, or null.
 template <class Choice, std::size_t count>
 const Named<Choice>* find_named(const std::array<Named<Choice>, count>& names,
                                 std::string_view name) {

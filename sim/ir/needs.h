@@ -1,4 +1,7 @@
-// What every op needs before it can run: the one statement of the data flow of a training step.
+// The inputs of every op: the only statement of a training step's data flow.
+//
+//   F(s,i) needs the activation of F(s-1,i); B(s,i) needs the activation of F(s,i) and the gradient
+//   of B(s+1,i)
 #pragma once
 
 #include <array>
@@ -9,8 +12,8 @@
 
 namespace bubblescope {
 
-/// What an op makes. A full backward and an input gradient make the same thing: the gradient that
-/// the previous stage waits for.
+/// The kind of value that an op produces. A full backward and an input gradient produce the same:
+/// the gradient that the previous stage waits for.
 enum class Product : std::uint8_t {
   kActivation,
   kGradient,
@@ -21,7 +24,7 @@ enum class Product : std::uint8_t {
 };
 inline constexpr int kProducts = 6;
 
-/// Of a kind that stands in orders.
+/// For kinds that occur in orders.
 inline Product product_of(OpKind kind) {
   if (kind == OpKind::kForward) return Product::kActivation;
   if (kind == OpKind::kWeightGrad) return Product::kWeightGradient;
@@ -30,7 +33,7 @@ inline Product product_of(OpKind kind) {
   return kind == OpKind::kLoad ? Product::kLoaded : Product::kGradient;
 }
 
-/// One thing that was made, and where in the model.
+/// One value: its kind, and the stage, micro-batch and slice that it belongs to.
 struct Made {
   Product product = Product::kActivation;
   std::int32_t stage = 0;
@@ -38,12 +41,12 @@ struct Made {
   std::int16_t slice = 0;
 };
 
-/// What a compute op makes.
+/// The value that a compute op produces.
 inline Made made_by(const Op& op) {
   return {product_of(op.kind), op.stage, op.microbatch, op.slice};
 }
 
-/// Asked of every op, several times: nothing is divided where there is one pipeline.
+/// Called several times for every op, so it divides only if there are several pipelines.
 inline bool begins_pipeline(const Schedule& schedule, std::int32_t stage) {
   return stage == 0 || (schedule.pipelines > 1 && schedule.is_first(stage));
 }
@@ -51,13 +54,11 @@ inline bool ends_pipeline(const Schedule& schedule, std::int32_t stage) {
   return stage + 1 == schedule.stages() || (schedule.pipelines > 1 && schedule.is_last(stage));
 }
 
-/// Calls visit(Made) for what an op of a rank's order needs before it can run:
+/// Calls visit(Made) for each value that an op of a rank's order needs before it can run:
 ///   F(s,i,q)  the activations of F(s-1,i,q) and, for attention, of F(s,i,q-1)
-///   B, I      its own F, the gradient of stage s+1 and of slice q+1; its R or LOAD, where one is
-///   W         its own gradient
-///   R         its own F; its LOAD, where one is
-///   EVICT     its own F
-///   LOAD      its own EVICT
+///   B, I      its own F, the gradient of stage s+1 and of slice q+1; its R or LOAD, if there is
+///   one W         its own gradient R         its own F; its LOAD, if there is one EVICT     its
+///   own F LOAD      its own EVICT
 /// R and LOAD are left to the caller, who knows whether the schedule has them.
 template <class Visit>
 void for_each_need(const Schedule& schedule, const Op& op, const Visit& visit) {
@@ -81,7 +82,7 @@ void for_each_need(const Schedule& schedule, const Op& op, const Visit& visit) {
   }
 }
 
-/// The few things that one op needs.
+/// The values that one op needs: at most four.
 class Needs {
  public:
   void add(Made made) { made_[count_++] = made; }

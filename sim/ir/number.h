@@ -1,4 +1,4 @@
-// Whole numbers that users write.
+// Parsing of whole numbers.
 #pragma once
 
 #include <charconv>
@@ -7,7 +7,7 @@
 
 namespace bubblescope {
 
-/// The number that the whole text spells; empty for anything else, and for one that does not fit.
+/// The number that the whole text spells; empty for anything else and for overflow.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};

@@ -1,4 +1,4 @@
-// Which forwards go out, and where their copies stand.
+// Chooses the forwards to evict and places their copies.
 #include "sim/ir/offload.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A forward and the first op that needs what it keeps, by their places in the rank's order.
+/// A forward and the first op that needs its activations, by their positions in the rank's order.
 struct Wait {
   std::size_t forward = 0;
   std::size_t user = 0;
@@ -31,13 +31,13 @@ std::vector<Wait> find_waits(const RankOrder& ops) {
     const auto forward = forward_of.find(key);
     if (forward == forward_of.end()) continue;
     waits.push_back({forward->second, op.pairing == Pairing::kSecond ? at - 1 : at});
-    forward_of.erase(forward);  // an R comes first, and its backward finds nothing
+    // If there is an R, it comes first, and its backward then finds no entry.
+    forward_of.erase(forward);
   }
   return waits;
 }
 
-/// The longest waits, as many as the plan says, of those in which there is something between the
-/// two copies.
+/// The longest waits, as many as the plan allows, among those with room between the two copies.
 std::vector<Wait> choose(std::vector<Wait> waits, const OffloadPlan& plan) {
   const auto all = static_cast<std::int64_t>(waits.size());
   const auto wanted = static_cast<std::size_t>((all * plan.share + kWhole / 2) / kWhole);
@@ -50,7 +50,7 @@ std::vector<Wait> choose(std::vector<Wait> waits, const OffloadPlan& plan) {
   return waits;
 }
 
-/// Copies before each place of an order; the last entry is its end.
+/// The copies before each position of an order; the last entry is for its end.
 struct Copies {
   std::vector<RankOrder> before;
 
@@ -106,7 +106,8 @@ void expect_free(const Schedule& schedule) {
 ValidSchedule with_offload(ValidSchedule given, const OffloadPlan& plan) {
   expect_free(given);
   Schedule schedule = std::move(given).take();
-  schedule.posted.clear();  // idle slots of a grid that is no more
+  // The idle slots of the grid no longer apply.
+  schedule.posted.clear();
   schedule.keeper_of_rank = kept_by_host(schedule.shape.ranks);
   for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
     const RankOrder ops = std::exchange(schedule.order[rank], {});

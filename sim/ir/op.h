@@ -8,30 +8,30 @@
 
 namespace bubblescope {
 
-/// What an op does. The first five compute; the next four move messages, two wait for what was
-/// sent, and two move activations; then come those of a whole stage or rank, and the empty cell of
-/// the grids that frameworks write.
+/// The kind of an op, grouped: five that compute, four that move messages, two that wait for sends,
+/// two that copy activations, those of a whole stage or rank, and the empty cell of the grids that
+/// frameworks write.
 enum class OpKind : std::uint8_t {
   kForward,           ///< F
   kBackward,          ///< B: the full backward, input and weight gradient in one
   kInputGrad,         ///< I: the gradient that the previous stage waits for
   kWeightGrad,        ///< W: the gradient that only this stage's optimizer needs
-  kRecompute,         ///< R: the forward again, from the saved input
+  kRecompute,         ///< R: runs the forward again, from the saved input
   kSendForward,       ///< SEND_F: an activation leaves for the next stage
   kRecvForward,       ///< RECV_F: an activation arrives from the previous stage
   kSendBackward,      ///< SEND_B: a gradient leaves for the previous stage
   kRecvBackward,      ///< RECV_B: a gradient arrives from the next stage
-  kWaitSendForward,   ///< WAIT_SEND_F: the rank goes on when its SEND_F is done
-  kWaitSendBackward,  ///< WAIT_SEND_B: the same for its SEND_B
-  kEvict,             ///< EVICT: kept activations leave for another memory
-  kLoad,              ///< LOAD: they come back
+  kWaitSendForward,   ///< WAIT_SEND_F: blocks the rank until its SEND_F is done
+  kWaitSendBackward,  ///< WAIT_SEND_B: blocks the rank until its SEND_B is done
+  kEvict,             ///< EVICT: copies saved activations to another memory
+  kLoad,              ///< LOAD: copies them back
   kUnshard,           ///< UNSHARD: gather the stage's parameters (no micro-batch)
   kReshard,           ///< RESHARD: drop the gathered parameters (no micro-batch)
-  kReduceGrad,        ///< REDUCE_GRAD: reduce the stage's gradients (no micro-batch)
+  kReduceGrad,        ///< NORM: sums the gradient norm over ranks; this is one stage's part
   kNorm,              ///< NORM: sum the gradient norm over ranks, of which this is a stage
-  kOptimizer,         ///< OPT: update the stage's weights (no micro-batch)
-  kWaitReduceGrad,    ///< WAIT_REDUCE_GRAD: the rank goes on when its REDUCE_GRAD is done
-  kIdle,              ///< an empty cell of a written grid
+  kOptimizer,         ///< OPT: updates the stage's weights (no micro-batch)
+  kWaitReduceGrad,    ///< WAIT_REDUCE_GRAD: blocks the rank until its REDUCE_GRAD is done
+  kIdle,              ///< an empty cell of a grid
 };
 inline constexpr int kOpKinds = 20;
 inline constexpr int kComputeKinds = 5;
@@ -39,11 +39,11 @@ inline constexpr int kComputeKinds = 5;
 /// Whether an op runs alone or as half of an overlapped forward-backward pair.
 enum class Pairing : std::uint8_t { kAlone, kFirst, kSecond };
 
-/// An op is a small value: schedules hold millions of them.
+/// One op. It is small because schedules hold millions of them.
 struct Op {
   std::int32_t stage = 0;
   std::int32_t microbatch = 0;
-  std::int16_t slice = 0;  ///< which cut of the sequence; 0 when sequences are whole
+  std::int16_t slice = 0;  ///< the slice of the sequence; 0 if sequences are whole
   OpKind kind = OpKind::kForward;
   Pairing pairing = Pairing::kAlone;
 
@@ -69,18 +69,19 @@ inline bool is_recv(OpKind kind) {
   return kind == OpKind::kRecvForward || kind == OpKind::kRecvBackward;
 }
 inline bool is_message(OpKind kind) { return is_send(kind) || is_recv(kind); }
-/// True for the ops at which a rank waits until a SEND of its own is done.
+/// True for the ops that block the rank until one of its SENDs is done.
 inline bool is_send_wait(OpKind kind) {
   return kind == OpKind::kWaitSendForward || kind == OpKind::kWaitSendBackward;
 }
-/// True for what a rank does together with others, beside its compute ops.
+/// True for ops that a rank runs together with others, beside its compute ops.
 inline bool is_collective(OpKind kind) { return kind >= OpKind::kUnshard && kind <= OpKind::kNorm; }
 /// True for copies of activations from and to a rank's memory.
 inline bool is_copy(OpKind kind) { return kind == OpKind::kEvict || kind == OpKind::kLoad; }
-/// Whether ops of this kind stand in a rank's order, not only in the lists that frameworks write.
+/// Whether ops of this kind occur in a rank's order, and not only in the lists that frameworks
+/// write.
 inline bool stands_in_order(OpKind kind) { return is_compute(kind) || is_copy(kind); }
 inline bool has_microbatch(OpKind kind) { return kind <= OpKind::kLoad; }
-/// True for B and I: the ops whose end lets the previous stage go on backward.
+/// True for B and I: the ops whose end lets the previous stage continue backward.
 inline bool gives_input_grad(OpKind kind) {
   return kind == OpKind::kBackward || kind == OpKind::kInputGrad;
 }

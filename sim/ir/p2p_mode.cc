@@ -1,4 +1,4 @@
-// Names of modes, with the slots of eager.
+// Names of modes, including the slots of eager.
 #include "sim/ir/p2p_mode.h"
 
 #include "sim/ir/number.h"

@@ -1,4 +1,4 @@
-// What posted sends and receives do; docs/messages.md tells each rule.
+// P2P modes: how posted sends and receives behave; docs/messages.md states each rule.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@ namespace bubblescope {
 enum class P2pMode : std::uint8_t {
   kDataflow,        ///< nothing is posted: a message leaves when its producer ends
   kFifo,            ///< one communication queue per rank, unlimited buffers
-  kEager,           ///< fifo with a number of slots per directed channel
+  kEager,           ///< fifo with a limited number of slots per directed channel
   kRendezvous,      ///< eager without slots
   kHostRendezvous,  ///< sends and receives block the rank itself
   kHostSend,        ///< sends block the rank itself, receives are only posted
-  kBatched,         ///< neighbours in the rank's list are one group that blocks it
+  kBatched,         ///< adjacent messages in the rank's list form one group that blocks it
 };
 
 /// Every mode, in the order of the enum; "eager" is written with its slots: "eager:2".
@@ -38,10 +38,10 @@ struct P2pRule {
   std::int32_t eager_slots = 1;  ///< only for kEager; 0 is kRendezvous
 };
 
-/// "eager:2", "host-send": as --p2p-mode takes it and files state it.
+/// "eager:2", "host-send": the form that --p2p-mode and files use.
 std::string to_string(P2pMode mode, std::int32_t eager_slots);
 
-/// The rule that to_string() wrote; empty for anything else.
+/// Parses the output of to_string(); empty for anything else.
 std::optional<P2pRule> parse_p2p_rule(std::string_view text);
 
 }  // namespace bubblescope

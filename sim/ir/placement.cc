@@ -1,4 +1,4 @@
-// Walks over the ranks.
+// Builds the common placements.
 #include "sim/ir/placement.h"
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// Which rank holds which stage, in the ways that schedules share.
+// Common placements: which rank holds which stage.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace bubblescope {
 /// Stage s on rank s mod p: one pass around the ranks per chunk.
 std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks);
 
-/// Down the ranks, up again, and so on: chunk c turns where chunk c-1 ended.
+/// Down the ranks, up again, and so on: chunk c starts on the rank where chunk c-1 ended.
 std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chunks);
 
 /// Two replicas in opposite directions: stage s on rank s, stage p+s on rank p-1-s.
 std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
 
-/// Everything that is evicted goes to the host: each rank stands for its own host's memory.
+/// Evicted activations go to the host: each rank is mapped to its own host's memory.
 std::vector<std::int32_t> kept_by_host(std::int32_t ranks);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Passes over the ranks, as in PyTorch's _add_send_recv.
+// Makes passes over the ranks, as PyTorch's _add_send_recv does.
 #include "sim/ir/post_messages.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The stage that waits for what an op made; empty at the end of a pipeline and for what stays.
+/// The stage that waits for an op's result; empty at the end of a pipeline and for local results.
 std::optional<std::int32_t> consumer_stage(const Schedule& schedule, const Op& op) {
   if (op.kind == OpKind::kForward && !schedule.is_last(op.stage)) return op.stage + 1;
   if (gives_input_grad(op.kind) && !schedule.is_first(op.stage)) return op.stage - 1;
@@ -47,7 +47,7 @@ class Posting {
     return progress;
   }
 
-  /// Puts down the rank's next cell, if there is one and it is ready.
+  /// Appends the rank's next cell, if there is one and it is ready.
   bool step(std::size_t rank) {
     const RankOrder& cells = cells_[rank];
     const std::size_t begin = next_[rank];
@@ -62,7 +62,7 @@ class Posting {
     return true;
   }
 
-  /// A pair, or the forwards that run as one, are put down together.
+  /// Pairs and fused forwards are appended together.
   std::size_t count_as_one(const Op& op) const {
     if (op.pairing == Pairing::kFirst) return 2;
     return op.kind == OpKind::kForward ? static_cast<std::size_t>(schedule_.joint_forwards) : 1;

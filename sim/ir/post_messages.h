@@ -10,14 +10,13 @@
 
 namespace bubblescope {
 
-/// What PyTorch's lowering makes of an order: in passes over the ranks, each rank puts down its
-/// next cell when what it needs has been made and, where the result goes to another rank, a SEND
-/// behind it and at once the matching RECV at the end of the other rank's list. An idle cell of
-/// `posted` lets its rank sit out one pass and is dropped. A schedule that was read with messages
-/// keeps them.
+/// PyTorch's lowering of an order. In passes over the ranks, each rank appends its next op once the
+/// op's inputs exist; if its result goes to another rank, a SEND follows, and the matching RECV is
+/// appended at once to the other rank's list. An idle cell of `posted` makes its rank skip one pass
+/// and is dropped. A schedule that was read with messages keeps them.
 ///
-/// The ops must be sound (validate_ops). Throws Error, with where every rank stands, for orders
-/// that wait for each other.
+/// The ops must have passed validate_ops. Throws Error for orders that deadlock, with the op that
+/// blocks every rank.
 std::vector<RankOrder> post_messages(const ValidSchedule& schedule);
 
 }  // namespace bubblescope

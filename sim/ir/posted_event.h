@@ -1,5 +1,5 @@
 // The events of posted lists: instructions of the dataflow Program, and the posts and waits at the
-// two ends of its messages, which are numbered by their message and stored nowhere.
+// two ends of its messages. Posts and waits are identified by their message and stored nowhere.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace bubblescope {
 struct PostedEvent {
   enum class Part : std::uint8_t { kOwn, kSendPost, kSendWait, kReceivePost, kReceiveWait };
 
-  InstructionId id = 0;  ///< of the dataflow Program: itself, or the message
+  InstructionId id = 0;  ///< in the dataflow Program: the instruction itself, or the message
   Part part = Part::kOwn;
 
   auto operator<=>(const PostedEvent&) const = default;
@@ -31,7 +31,7 @@ inline PostedEvent wait_of(const PostedStep& step) {
   return {step.id, is_send(step.op.kind) ? Part::kSendWait : Part::kReceiveWait};
 }
 
-/// Which posts and waits are done.
+/// Records which posts and waits are done.
 class DoneEvents {
  public:
   explicit DoneEvents(std::size_t dataflow_size) : done_(kParts * dataflow_size, false) {}

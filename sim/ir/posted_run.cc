@@ -1,5 +1,5 @@
-// Every lane is advanced as far as it goes; a lane that must wait is tried again when the lane that
-// it waits for has gone on. Where all stand still does not depend on who goes first.
+// Every lane advances as far as it can; a blocked lane is retried when the lane that it waits for
+// has advanced. The final blocked state does not depend on the order of lanes.
 #include "sim/ir/posted_run.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Part = PostedEvent::Part;
 
-/// Lanes 0.. are those of the dataflow Program; each rank's list is one more.
+/// The first lanes are those of the dataflow Program; each rank's list is one more.
 template <class Rules>
 class PostedRun {
  public:
@@ -87,8 +87,8 @@ class PostedRun {
     find_step(lane);
   }
 
-  /// The step of the compute op at which a lane stands: lists have those of the order, in its
-  /// order.
+  /// Finds the list position of the compute op that a lane has reached. Lists contain the compute
+  /// ops of the order, in its order.
   void find_step(std::uint32_t lane) {
     const auto event = front(lane);
     if (!event || !is_compute(dataflow_.instructions[event->id].op.kind)) return;
@@ -112,7 +112,8 @@ class PostedRun {
     return missing;
   }
 
-  /// An instruction without a lane is done when all that it waits for is. Ids grow along a lane.
+  /// An instruction without a lane is done when all of its dependencies are. Ids increase along a
+  /// lane.
   bool is_done(PostedEvent event) const {
     if (event.part != Part::kOwn) return rules_.is_done(event);
     const std::uint32_t lane = dataflow_.instructions[event.id].lane;
@@ -127,19 +128,19 @@ class PostedRun {
            static_cast<std::uint32_t>(event.of_send() ? instruction.rank : instruction.peer);
   }
 
-  /// The lane that must go on before something that is missing can be done.
+  /// The lane that must advance before a missing event can happen.
   std::uint32_t lane_behind(PostedEvent missing) const {
     while (lane_of(missing) == kNoLane) missing = *first_missing(missing);
     return lane_of(missing);
   }
 
-  /// Where the lane of something missing stands: itself where it has no lane.
+  /// The event that the lane of a missing event has reached: itself if it has no lane.
   PostedEvent front_of(PostedEvent missing) const {
     const std::uint32_t lane = lane_of(missing);
     return lane == kNoLane ? missing : *front(lane);
   }
 
-  /// The cycle that ProgramDraft::finish() finds from the same lane.
+  /// The cycle that ProgramDraft::finish() would find from the same lane.
   Deadlock explain(PostedEvent event) const {
     std::set<PostedEvent> seen;
     while (seen.insert(event).second) event = front_of(awaited_by(event));
@@ -179,11 +180,12 @@ class PostedRun {
   const std::vector<PostedSteps>& steps_;
   Rules rules_;
   std::uint32_t own_lanes_;
-  std::vector<std::uint32_t> begin_;       ///< [own lane], index into items; and the end
-  std::vector<InstructionId> items_;       ///< of every own lane, in order
-  std::vector<std::uint32_t> head_;        ///< [own lane], index into items
-  std::vector<std::size_t> compute_step_;  ///< [rank]: the step of the compute op at its head
-  std::vector<std::vector<std::uint32_t>> waiters_;  ///< [lane]: lanes to be tried again
+  std::vector<std::uint32_t> begin_;  ///< [dataflow lane]: index into items; and the end
+  std::vector<InstructionId> items_;  ///< of every dataflow lane, in order
+  std::vector<std::uint32_t> head_;   ///< [dataflow lane]: index into items
+  /// [rank]: the list position of the compute op at its head.
+  std::vector<std::size_t> compute_step_;
+  std::vector<std::vector<std::uint32_t>> waiters_;  ///< [lane]: lanes to retry
   std::vector<std::uint32_t> runnable_;
 };
 

@@ -1,6 +1,6 @@
-// Runs posted lists without a clock and without a Program of posts and waits: do they come to their
-// end, and if not, who waits for whom? What lower_messages() would add stands in two bits and a
-// place per rank, so that millions of messages are checked in the memory of their lists.
+// Runs posted lists without a clock and without a Program of posts and waits, to find deadlocks.
+// Each rank needs one position and each message two bits, so that millions of messages can be
+// checked in little more memory than their lists.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace bubblescope {
 
-/// The Deadlock that lower_messages() finds, or nothing where it makes a Program.
+/// The Deadlock that lower_messages() would find; empty if it would return a Program.
 std::optional<Deadlock> find_message_deadlock(const Program& dataflow,
                                               const std::vector<PostedSteps>& steps,
                                               const LowerOptions& options);

@@ -1,4 +1,4 @@
-// A table from what is made to who makes it and which message carries it.
+// Tables from each value to its producer and to the message that carries it.
 #include "sim/ir/posted_steps.h"
 
 #include <cstdint>
@@ -82,7 +82,7 @@ class StepSearch {
   const Program& dataflow_;
   MadeIndex index_;
   std::vector<InstructionId> maker_;
-  std::vector<InstructionId> message_;  ///< by what it carries
+  std::vector<InstructionId> message_;  ///< by the value that it carries
   std::vector<std::uint8_t> posted_ends_;
 };
 

@@ -1,4 +1,4 @@
-// Posted lists, found in the dataflow Program that they belong to.
+// Posted lists, resolved to the instructions of their dataflow Program.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,19 @@ namespace bubblescope {
 
 /// One entry of a posted list.
 struct PostedStep {
-  Op op;                 ///< as posted: a compute op, a SEND, a RECV or a WAIT_SEND
+  Op op;                 ///< as posted: a compute op, SEND, RECV or WAIT_SEND
   InstructionId id = 0;  ///< the compute op, or the message that is sent, received or awaited
 };
 
 /// The steps of one rank, in posted order.
 using PostedSteps = std::vector<PostedStep>;
 
-/// A post or wait at the end of a message at which this step stands.
+/// An instruction for the post or the wait of this step's message.
 Instruction end_of_message(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
                            Role role);
 
-/// Finds every posted op, [rank]. Other cells are left out.
-/// Throws Error for an op or a message that the Program lacks, or that was not posted at both ends.
+/// Finds every posted op; other cells are left out. Indexed by rank. Throws Error for an op or a
+/// message that the Program lacks, and for a message that is not posted at both ends.
 std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program& dataflow,
                                     const std::vector<RankOrder>& posted);
 

@@ -1,4 +1,4 @@
-// A deadlock in words.
+// Describes a deadlock.
 #include "sim/ir/program.h"
 
 namespace bubblescope {

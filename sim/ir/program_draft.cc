@@ -1,5 +1,5 @@
-// Sorting a draft: every lane is advanced as far as it goes; a lane that must wait is hung on the
-// instruction it waits for and is advanced again when that one is done.
+// Sorts a draft. Every lane advances as far as it can; a blocked lane is queued on the instruction
+// that it waits for and advances again when that one is placed.
 #include "sim/ir/program_draft.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t l
   return queues;
 }
 
-/// Runs a draft without a clock. What waits is a lane, or an instruction that has none: waiter w is
+/// Runs a draft without a clock. Waiters are lanes, and instructions without a lane: waiter w is
 /// lane w, or instruction w - lanes.
 class Sorter {
  public:
@@ -67,7 +67,7 @@ class Sorter {
   const std::vector<InstructionId>& sorted() const { return sorted_; }
   InstructionId place(InstructionId draft_id) const { return place_[draft_id]; }
 
-  /// The instructions of a cycle, each with the one it waits for, from a lane that is stuck.
+  /// The instructions of a cycle, each with the one it waits for, starting from a blocked lane.
   WaitCycle find_cycle() const {
     std::vector<bool> seen(instructions_.size(), false);
     InstructionId id = first_stuck();
@@ -102,7 +102,7 @@ class Sorter {
       ++head_[lane];
   }
 
-  /// Places an instruction and wakes its waiters, or hangs `waiter` on what it waits for.
+  /// Places an instruction and wakes its waiters, or queues `waiter` on the missing dependency.
   bool try_to_place(InstructionId id, std::uint32_t waiter) {
     const InstructionId missing = first_missing(id);
     if (missing != kNoInstruction) {
@@ -130,7 +130,7 @@ class Sorter {
     return queues_.items[head_[lane]];
   }
 
-  /// The instruction at which the lane of a missing one stands: itself where it has no lane.
+  /// The instruction that blocks the lane of a missing one: itself if it has no lane.
   InstructionId front_of(InstructionId missing) const {
     const std::uint32_t lane = instructions_[missing].lane;
     return lane == kNoLane ? missing : queues_.items[head_[lane]];
@@ -141,9 +141,9 @@ class Sorter {
   const std::vector<InstructionId>& dependencies_;
   LaneQueues queues_;
   std::vector<std::uint32_t> head_;           ///< per lane, index into items
-  std::vector<std::uint32_t> next_waiting_;   ///< per waiter: the next one hung on the same id
-  std::vector<std::uint32_t> first_waiting_;  ///< per instruction: the first waiter hung on it
-  std::vector<InstructionId> place_;          ///< per instruction: its place in the sorted order
+  std::vector<std::uint32_t> next_waiting_;   ///< per waiter: the next one queued on the same id
+  std::vector<std::uint32_t> first_waiting_;  ///< per instruction: the first waiter queued on it
+  std::vector<InstructionId> place_;          ///< per instruction: its position in the sorted order
   std::vector<InstructionId> sorted_;
   std::vector<std::uint32_t> runnable_;
 };

@@ -1,4 +1,4 @@
-// PyTorch's lowering, pass by pass.
+// Follows PyTorch's lowering, pass by pass.
 #include "sim/ir/pytorch_lists.h"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ std::vector<RankOrder> with_waits(std::vector<RankOrder> lists) {
   return lists;
 }
 
-/// Each cell takes a turn where messages are placed, so reductions and their waits come first. Idle
-/// cells take none: PyTorch drops them before.
+/// Each cell takes a turn when messages are placed, so reductions and their waits are added first.
+/// Idle cells take no turn: PyTorch drops them before.
 std::vector<RankOrder> cells_since_2_15(const Schedule& schedule) {
   std::vector<RankOrder> lists = schedule.posted.empty() ? schedule.order : schedule.posted;
   const bool adds_reductions = reduces_by_rank(schedule) && !has_kind(lists, OpKind::kReduceGrad);
@@ -51,7 +51,7 @@ std::vector<RankOrder> defer_if(bool deferred, const ValidSchedule& schedule,
   return deferred ? defer_receives(schedule, lists) : lists;
 }
 
-/// Where the waits behind a forward's SEND_F stand, and those that are left for the end.
+/// Places the waits for forward sends, and collects the other waits for the end.
 class SendWaits {
  public:
   RankOrder run(const RankOrder& list) && {
@@ -91,7 +91,7 @@ class SendWaits {
 
   RankOrder waiting_;
   std::vector<std::optional<Op>> sent_;  ///< in posted order; empty once waited for
-  /// Where in `sent_` the SEND_F of a stage, micro-batch and slice is.
+  /// The index in `sent_` of the SEND_F of a stage, micro-batch and slice.
   std::map<std::tuple<std::int32_t, std::int32_t, std::int16_t>, std::size_t> forward_;
 };
 

@@ -1,4 +1,4 @@
-// The action lists that PyTorch's pipeline runtime follows, as each of its releases makes them.
+// The action lists that PyTorch's pipeline runtime executes, as each of its releases writes them.
 //
 //   2.6 to 2.14  0F0 0SEND_F0 0RECV_B0 0B0
 //   since 2.15   0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0 0REDUCE_GRAD 0WAIT_REDUCE_GRAD
@@ -12,25 +12,25 @@
 
 namespace bubblescope {
 
-/// The lists that `convert` is asked for; by default those of the current release.
+/// Which lists `convert` writes; by default those of the current release.
 struct PytorchListOptions {
   PytorchRelease release = PytorchRelease::k2_15;
   Lowering posting = Lowering::kAsap;
 };
 
-/// The lists of a schedule, [rank]: its compute ops, collectives and messages, and since 2.15 the
-/// reductions, by which its runtime scales gradients, and all waits. A schedule that posts messages
-/// keeps them where they stand; waits are added or left out as the release asks for.
+/// The lists of a schedule, [rank]: its compute ops, collectives and messages; since 2.15 also all
+/// waits, and the reductions by which the runtime scales gradients. A schedule that posts messages
+/// keeps them in place; waits are added or removed to suit the release.
 ///
-/// Throws Error for orders that wait for each other.
+/// Throws Error for orders that deadlock.
 std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
                                           const PytorchListOptions& options = {});
 
-/// PyTorch's _add_wait_send: a SEND_F waits behind its micro-batch's backward on the same stage,
-/// when the peer must have received it; everything else that was sent waits at the end of the list.
+/// PyTorch's _add_wait_send: waits for a SEND_F after its micro-batch's backward on the same stage,
+/// when the peer must have received it, and for all other sends at the end of the list.
 RankOrder add_send_waits(const RankOrder& list);
 
-/// A WAIT_REDUCE_GRAD right behind every REDUCE_GRAD.
+/// Adds a WAIT_REDUCE_GRAD directly after every REDUCE_GRAD.
 RankOrder add_reduction_waits(const RankOrder& list);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Separate communication queues: fifo, eager and rendezvous.
+// Lowering to separate communication queues: fifo, eager and rendezvous.
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -52,8 +52,8 @@ class QueueLowering {
     }
   }
 
-  /// The rank stands still until its send is done: whatever comes next waits, in both its lanes. A
-  /// send that found a slot is done at once, one without slots when its message is there.
+  /// A WAIT_SEND blocks the rank in both lanes until its send is done. A send with a slot is done
+  /// at once, one without slots when its message has arrived.
   void add_send_wait(const PostedStep& step) {
     const InstructionId done = slots_ == 0 ? step.id : send_post_[step.id];
     waited_by_post_.push_back(done);
@@ -65,7 +65,7 @@ class QueueLowering {
     waited_by_compute_.clear();
   }
 
-  /// Where a post was just added.
+  /// Call this directly after adding a post.
   void wait_for_sends() {
     for (const InstructionId done : waited_by_post_) draft_.wait_for(done);
     waited_by_post_.clear();
@@ -93,7 +93,7 @@ class QueueLowering {
     return channels_[{instruction.rank, instruction.peer}];
   }
 
-  /// A message leaves with its send; whoever needs a message waits for its receive.
+  /// A message leaves with its send; every consumer waits for its receive.
   void connect(InstructionId id) {
     if (is_message(dataflow_.instructions[id])) draft_.add_dependency(id, send_post_[id]);
     for (const InstructionId needed : dataflow_.dependencies_of(id))
@@ -101,9 +101,9 @@ class QueueLowering {
         draft_.add_dependency(id, receive_wait_[needed]);
   }
 
-  /// Send n finds a slot when n - slots + 1 messages were received; failing that, it goes when its
-  /// own receive stands at the head. The receives have one order, so only one of the two can come
-  /// first, and it is known which.
+  /// Send n finds a slot when n - slots + 1 messages have been received; otherwise it proceeds when
+  /// its own receive is posted. Receives have a fixed order, so it is known which of the two
+  /// happens first.
   void limit(const Channel& channel) {
     const auto slots = static_cast<std::size_t>(*slots_);
     for (std::size_t at = slots; at < channel.sends.size(); ++at) {
@@ -121,8 +121,8 @@ class QueueLowering {
   std::vector<InstructionId> receive_post_;       ///< by message
   std::vector<InstructionId> receive_wait_;       ///< by message
   std::vector<std::size_t> place_of_receive_;     ///< by message, within its channel
-  std::vector<InstructionId> waited_by_post_;     ///< for which the rank's next post waits
-  std::vector<InstructionId> waited_by_compute_;  ///< for which its next compute op waits
+  std::vector<InstructionId> waited_by_post_;     ///< sends that the rank's next post waits for
+  std::vector<InstructionId> waited_by_compute_;  ///< sends that its next compute op waits for
   std::map<std::pair<std::int32_t, std::int32_t>, Channel> channels_;  ///< by source, destination
   ProgramDraft draft_;
 };

@@ -1,4 +1,4 @@
-// Slots are counted, not linked: a send looks at how far its channel's receives are.
+// Slots are counted: a send compares its number with the completed receives of its channel.
 #include "sim/ir/queue_rules.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ void QueueRules::pass(std::int32_t rank) {
   go_to_message(own);
 }
 
-/// Send n finds a slot when n - slots + 1 messages were received; failing that, it goes when its
-/// own receive stands at the head.
+/// Send n finds a slot when n - slots + 1 messages have been received; otherwise it proceeds when
+/// its own receive is posted.
 bool QueueRules::finds_slot(InstructionId message) const {
   if (done_({message, Part::kReceivePost})) return true;
   if (!counts_slots()) return false;

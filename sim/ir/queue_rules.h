@@ -1,5 +1,5 @@
-// Who waits for whom in separate communication queues: what lower_to_queues() writes down as edges,
-// in the same order, asked for one event at a time.
+// The wait rules of the modes with separate communication queues: the same edges as
+// lower_to_queues(), in the same order, computed for one event at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ class QueueRules {
   QueueRules(const Program& dataflow, const std::vector<PostedSteps>& steps, Slots slots);
 
   bool is_done(PostedEvent event) const { return done_(event); }
-  /// At which post or wait a rank's queue stands; nothing at its end.
+  /// The post or wait that a rank's queue has reached; empty at its end.
   std::optional<PostedEvent> front(std::int32_t rank) const;
   void pass(std::int32_t rank);
 
-  /// The one to name where a send waits for a slot: of its own receive and the one that frees a
-  /// slot, what comes first. It is looked for in the receiver's whole list.
+  /// The event to name if a send waits for a slot: its own receive or the receive that frees a
+  /// slot, whichever comes first in the receiver's list.
   PostedEvent to_name(PostedEvent waiter, PostedEvent awaited) const;
 
-  /// Lists what an event waits for apart from its dependencies in the dataflow Program, which count
-  /// for posts of sends, too. `step` is the place of a compute op in its rank's list.
+  /// Lists what an event waits for besides its dependencies in the dataflow Program, which apply to
+  /// the posts of sends too. `step` is the position of a compute op in its rank's list.
   template <class Visit>
   void for_each_awaited(PostedEvent event, std::size_t step, const Visit& visit) const;
 
  private:
   using Part = PostedEvent::Part;
 
-  /// Done sends and receives of a channel.
+  /// Completed sends and receives of a channel.
   struct Counts {
     std::uint32_t sent = 0;
     std::uint32_t received = 0;
@@ -55,14 +55,15 @@ class QueueRules {
   const std::vector<PostedSteps>& steps_;
   Slots slots_;
   DoneEvents done_;
-  std::vector<std::size_t> at_;        ///< [rank]: the step at which its queue stands
-  std::vector<bool> is_waiting_;       ///< [rank]: at the wait of a receive, behind its post
-  std::vector<bool> waits_for_sends_;  ///< [rank]: its list has WAIT_SENDs
+  std::vector<std::size_t> at_;  ///< [rank]: the step that its queue has reached
+  /// [rank]: whether it is at the wait of a receive, after its post.
+  std::vector<bool> is_waiting_;
+  std::vector<bool> waits_for_sends_;  ///< [rank]: whether its list has WAIT_SENDs
   std::unordered_map<std::uint64_t, Counts> channels_;
 };
 
-/// The rank stands still until its send is done: whatever comes next waits, in both its lanes.
-/// Compute ops wait for the sends since the compute op before them, posts for those since a post.
+/// A WAIT_SEND blocks the rank until its send is done, in both lanes. A compute op waits for the
+/// sends since the previous compute op, a post for those since the previous post.
 template <class Visit>
 void QueueRules::for_each_send_wait(std::int32_t rank, std::size_t step, const Visit& visit) const {
   if (!waits_for_sends_[static_cast<std::size_t>(rank)]) return;

@@ -1,4 +1,4 @@
-// Checks, and the rounding behind them.
+// Range checks and rounding.
 #include "sim/ir/range.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 }
 
 bool is_in_range(double number, std::int64_t limit) {
-  return number >= 0 && number <= static_cast<double>(limit);  // and no NaN
+  return number >= 0 && number <= static_cast<double>(limit);  // false for NaN
 }
 
 }  // namespace

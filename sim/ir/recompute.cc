@@ -1,4 +1,4 @@
-// Putting R's into the orders.
+// Inserts R's into the orders.
 #include "sim/ir/recompute.h"
 
 #include <algorithm>
@@ -35,13 +35,14 @@ void expect_backwards_alone(const Schedule& schedule) {
                                          "); leave --recompute out");
 }
 
-/// The R that this op asks for, if its stage recomputes.
+/// The R that must precede this op, if its stage recomputes.
 std::optional<Op> recompute_before(const Schedule& schedule, const Op& op) {
   if (!gives_input_grad(op.kind) || schedule.recompute(op.stage) == Recompute::kNone) return {};
   return Op{op.stage, op.microbatch, op.slice, OpKind::kRecompute};
 }
 
-/// A list with its R's, and for each entry where it was: an R has the place of its backward.
+/// A list with its R's, and the origin of each entry in the old list: an R has that of its
+/// backward.
 struct Inserted {
   RankOrder ops;
   std::vector<std::size_t> origin;

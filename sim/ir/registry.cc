@@ -1,4 +1,4 @@
-// Finding names, also mistyped ones.
+// Looks up names and suggests corrections.
 #include "sim/ir/registry.h"
 
 #include <cctype>

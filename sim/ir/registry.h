@@ -1,5 +1,5 @@
-// Registries: the only globals. A file adds a schedule, a format or a backend by defining one
-// Registrar; what is registered is found by name, in any case, or by alias.
+// Registries, the only globals. A file adds a schedule, a format or a backend by defining one
+// Registrar. Entries are found by name or alias, in any case.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace bubblescope {
 
-/// "ZB_H1" and "zb-h1" are one name: letters in lower case, '_' as '-'.
+/// Lower case, with '_' as '-': "ZB_H1" and "zb-h1" are the same name.
 std::string normalize_name(std::string_view name);
 
-/// The known name that is closest to a mistyped one (edit distance); empty if none is near.
+/// The known name with the smallest edit distance to a mistyped one; empty if none is close.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// "; did you mean 'zb-h1'?" of the nearest name; empty if there is none.
+/// "; did you mean 'zb-h1'?" for the nearest name; empty if there is none.
 std::string suggestion(std::string_view nearest);
 
 /// Definitions with `name` and `aliases`, sorted by name.
@@ -48,7 +48,7 @@ class Registry {
     return nullptr;
   }
 
-  /// The nearest known name or alias, for "did you mean"; empty if none is near.
+  /// The nearest known name or alias, for "did you mean"; empty if none is close.
   std::string nearest(std::string_view wanted) const {
     std::vector<std::string> known;
     for (const Def& def : defs_) {

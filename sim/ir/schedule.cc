@@ -1,4 +1,4 @@
-// Placements and small questions about schedules.
+// Queries on schedules.
 #include "sim/ir/schedule.h"
 
 #include <algorithm>

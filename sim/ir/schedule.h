@@ -1,5 +1,5 @@
-// A Schedule: per rank, the order of compute ops, and which rank holds which stage. No time, no
-// messages.
+// A Schedule: for each rank the order of its compute ops, and which rank holds which stage. It has
+// no times and no messages. For example 1F1B on two ranks:  0F0 0F1 0B0 0B1  and  1F0 1B0 1F1 1B1
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace bubblescope {
 
-/// The most ranks that a pipeline may have, so that a mistyped number is an error and not a hang.
+/// The maximum number of ranks: a mistyped number is then an error and not a hang.
 inline constexpr std::int32_t kMaxRanks = 65'536;
 
-/// How large a pipeline is. In formulas: p = ranks, v = chunks, m = microbatches, n = slices.
+/// The size of a pipeline. In formulas: p = ranks, v = chunks, m = microbatches, n = slices.
 struct Shape {
   std::int32_t ranks = 1;
-  std::int32_t chunks = 1;  ///< stages that one micro-batch crosses on one rank
+  std::int32_t chunks = 1;  ///< stages per rank that one micro-batch passes
   std::int32_t microbatches = 1;
-  std::int32_t slices = 1;                 ///< cuts of a sequence
+  std::int32_t slices = 1;                 ///< slices per sequence
   std::optional<std::int32_t> group_size;  ///< micro-batches per virtual-stage group (interleaved)
 
   bool operator==(const Shape&) const = default;
@@ -30,52 +30,52 @@ struct Shape {
 /// The ops of one rank, in the order in which it runs them.
 using RankOrder = std::vector<Op>;
 
-/// Which version of its stage's weights an op uses. Version 0 is there at the start; each update
-/// makes the next one.
+/// Which versions of its stage's weights an op reads and writes. Version 0 exists at the start;
+/// each update creates the next one.
 struct WeightUse {
   std::int32_t read = 0;
-  std::optional<std::int32_t> written;  ///< by a backward that ends with an update
+  std::optional<std::int32_t> written;  ///< for a backward that ends with an update
 
   bool operator==(const WeightUse&) const = default;
 };
 
-/// What a stage makes again before its backward instead of keeping it.
+/// Which part of a stage's forward is recomputed before its backward instead of being saved.
 enum class Recompute : std::uint8_t {
-  kNone,       ///< nothing: the forward keeps its activations
-  kSelective,  ///< the core of attention, which is large and cheap to make again
+  kNone,       ///< nothing: the forward saves all activations
+  kSelective,  ///< the core of attention, which is large and cheap to recompute
   kFull,       ///< everything, from the stage's input
 };
 
 /// "none", "selective", "full".
 std::string_view name(Recompute recompute);
 
-/// Stages are numbered along the model; where a schedule runs several pipelines (a bidirectional
-/// one has two), the second pipeline's replicas of the stages follow the first's.
+/// Stages are numbered along the model. If a schedule runs several pipelines (a bidirectional one
+/// has two), the second pipeline's replicas of the stages follow the first's.
 struct Schedule {
   std::string name;
   Shape shape;
   std::int32_t pipelines = 1;               ///< 2 for bidirectional schedules
-  bool forward_only = false;                ///< inference: no backward is expected
+  bool forward_only = false;                ///< inference: there are no backwards
   std::vector<std::int32_t> rank_of_stage;  ///< the placement: one entry per stage
-  /// How many consecutive ranks, from rank_of_stage on, share a stage: micro-batch i is replica
-  /// i mod r's, forward and backward. Empty: every stage is on one rank.
+  /// The number of consecutive ranks, starting at rank_of_stage, that share a stage: replica i mod
+  /// r runs the forward and the backward of micro-batch i. Empty: every stage is on one rank.
   std::vector<std::int32_t> replicas_of_stage;
-  /// How many forwards of a stage run as one, counted over micro-batches and their slices: they
-  /// stand side by side, and what they make is there when the last of them ends.
+  /// How many forwards of a stage are fused into one, counted over micro-batches and their slices:
+  /// they are adjacent in the order, and their results are available when the last of them ends.
   std::int32_t joint_forwards = 1;
-  /// [rank], compute ops and copies. A copy takes no place among the compute ops: an EVICT stands
-  /// where its memory must be free (the ops behind it wait for its end), a LOAD where it may begin.
+  /// [rank]: compute ops and copies. A copy does not run in the compute lane: the ops after an
+  /// EVICT wait for its end, because they need the memory; a LOAD may begin at its position.
   std::vector<RankOrder> order;
-  /// [rank]: the rank whose memory keeps what this one evicts; itself: the host's memory. Empty:
-  /// nothing is evicted.
+  /// [rank]: its offload target, the rank whose memory holds what this rank evicts; the rank itself
+  /// means the host's memory. Empty: nothing is evicted.
   std::vector<std::int32_t> keeper_of_rank;
-  /// [rank], parallel to `order`, where training is asynchronous. Empty: all ops of a step read the
-  /// same weights.
+  /// [rank], parallel to `order`, for asynchronous training. Empty: all ops of a step read the same
+  /// weights.
   std::vector<std::vector<WeightUse>> weights;
-  /// [stage]: what R makes again. Empty: wherever an R stands, it makes everything again.
+  /// [stage]: what its R recomputes. Empty: every R recomputes the whole forward.
   std::vector<Recompute> recompute_of_stage;
-  /// [rank], the cells as a file wrote them: computes, messages, idle slots. Empty where `order`
-  /// says all there is.
+  /// [rank]: the cells as a file wrote them: compute ops, messages, idle slots. Empty if `order`
+  /// says everything.
   std::vector<RankOrder> posted;
 
   std::int32_t stages() const { return static_cast<std::int32_t>(rank_of_stage.size()); }
@@ -93,11 +93,12 @@ struct Schedule {
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
   bool is_first(std::int32_t stage) const { return stage % stages_per_pipeline() == 0; }
   bool is_last(std::int32_t stage) const { return is_first(stage + 1); }
-  /// Micro-batches are dealt to pipelines in equal runs: the first half goes through the first.
+  /// The pipeline of a micro-batch. Each gets an equal, contiguous range of them: the first half
+  /// goes through the first of two pipelines.
   std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {
     return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
   }
-  /// Which forward of its stage an op's is, counted over micro-batches and their slices.
+  /// The index of an op's forward on its stage, over micro-batches and their slices.
   std::int64_t forward_index(const Op& op) const {
     return std::int64_t{op.microbatch} * shape.slices + op.slice;
   }
@@ -106,13 +107,13 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-/// Whether `posted` says where messages are sent and received, not only where a rank idles.
+/// Whether `posted` states where messages are sent and received, not only where a rank idles.
 bool posts_messages(const Schedule& schedule);
 
-/// Which of its rank's stages a stage is, counted in stage order from 0.
+/// The index of each stage among the stages of its rank, in stage order.
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);
 
-/// Puts the two ops of an overlapped pair at the end of an order, marked as one.
+/// Appends the two ops of an overlapped pair to an order and marks them as a pair.
 void append_pair(RankOrder& order, Op first, Op second);
 
 }  // namespace bubblescope

@@ -19,8 +19,9 @@ bool contains(const Stages& stages, std::int32_t stage) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
 }
 
-/// The order in which Python walks through a small set of small numbers: until 2.14 PyTorch keeps
-/// one of what is gathered, and drops in that order; then in that of gathering, as it stands here.
+/// Sorts stages like the iteration order of a small Python set of small integers. Until 2.14
+/// PyTorch keeps the gathered stages in a set and drops them in that order; later releases drop the
+/// oldest first, which is the given order.
 void sort_as_dropped(Stages& stages, PytorchRelease release) {
   if (release != PytorchRelease::k2_6) return;
   std::sort(stages.begin(), stages.end(), [](std::int32_t left, std::int32_t right) {
@@ -28,7 +29,7 @@ void sort_as_dropped(Stages& stages, PytorchRelease release) {
   });
 }
 
-/// Per op, how many different stages there are from it to the end.
+/// Per op, the number of different stages from it to the end.
 std::vector<std::size_t> count_stages_left(const RankOrder& ops) {
   std::vector<std::size_t> counts(ops.size());
   std::set<std::int32_t> seen;
@@ -39,18 +40,19 @@ std::vector<std::size_t> count_stages_left(const RankOrder& ops) {
   return counts;
 }
 
-/// The stages of the next cells, each once, until there are `count`; a pair is one cell.
+/// The first `count` different stages from `at` on; a pair counts as one cell.
 Stages next_stages(const RankOrder& ops, std::size_t at, std::size_t count) {
   Stages stages;
   for (; at < ops.size(); ++at) {
-    if (!is_compute(ops[at].kind)) continue;  // copies need no parameters
+    // Copies need no parameters.
+    if (!is_compute(ops[at].kind)) continue;
     if (!contains(stages, ops[at].stage)) stages.push_back(ops[at].stage);
     if (ops[at].pairing != Pairing::kFirst && stages.size() >= count) break;
   }
   return stages;
 }
 
-/// Where the stages that come next cannot have changed: behind `at`, while ops repeat its stage.
+/// True if `at` repeats the stage of the op before it, so that the next stages have not changed.
 bool repeats(const RankOrder& ops, std::size_t at) {
   return at > 0 && is_compute(ops[at - 1].kind) && ops[at].pairing == Pairing::kAlone &&
          ops[at - 1].pairing == Pairing::kAlone && ops[at - 1].stage == ops[at].stage;

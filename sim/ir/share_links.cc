@@ -1,4 +1,4 @@
-// Turns on a shared link, from a walk in equal steps.
+// Assigns turns on a shared link by simulating steps of equal ops.
 #include "sim/ir/share_links.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A full backward is an input and a weight gradient; messages take nothing.
+/// A full backward takes two steps, as an input and a weight gradient; messages take none.
 std::int64_t steps_of(const Instruction& instruction) {
   if (is_message(instruction)) return 0;
   return instruction.op.kind == OpKind::kBackward ? 2 : 1;
@@ -54,8 +54,8 @@ Program share_host_links(const Program& program, std::int32_t ranks_per_link) {
       if (program.instructions[copies[at]].rank != program.instructions[copies[at - 1]].rank)
         draft.add_dependency(copies[at], copies[at - 1]);
   }
-  // Whatever waits starts no earlier and stands further down than what it waits for, turns too:
-  // there is no cycle.
+  // Dependencies, including turns, never start later or come later in the order than what waits for
+  // them, so there is no cycle.
   return std::get<Program>(std::move(draft).finish());
 }
 

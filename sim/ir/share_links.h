@@ -1,4 +1,4 @@
-// Ranks that share a link to their host's memory.
+// Host links: adjacent ranks can share one link to the host's memory.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace bubblescope {
 
-/// Lets the copies of `ranks_per_link` neighbouring ranks take turns, each direction for itself:
-/// each waits for the one before it. Whoever comes first in a step of equal ops goes first, so the
-/// turns are fixed and do not depend on costs. Copies to another rank's memory share nothing.
+/// Serializes the copies of `ranks_per_link` adjacent ranks, separately for each direction: each
+/// waits for the previous one. The turns are those of a step with equal ops, so they are fixed and
+/// do not depend on costs. Copies to another rank's memory share nothing.
 Program share_host_links(const Program& program, std::int32_t ranks_per_link);
 
 }  // namespace bubblescope

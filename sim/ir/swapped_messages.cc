@@ -1,4 +1,4 @@
-// The messages of every two ranks, side by side as they are sent and received.
+// Compares the order in which the messages between two ranks are sent with that of their receives.
 #include "sim/ir/swapped_messages.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Posted {
   std::int32_t position;
 };
 
-/// The messages from one rank to another, in the order of their ends.
+/// The messages from one rank to another, in the order of their posted sends and receives.
 struct Channel {
   std::vector<Posted> sends;
   std::vector<Posted> receives;

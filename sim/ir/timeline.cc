@@ -1,4 +1,4 @@
-// The ends of a Timeline.
+// The bounds of a Timeline.
 #include "sim/ir/timeline.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace bubblescope {
 
 namespace {
 
-/// The first of all by `is_before`; several are looked for side by side, as each comparison waits
-/// for the one before it.
+/// The first of all times by `is_before`. Four searches run side by side, because each comparison
+/// depends on the previous one.
 template <class Before>
 Nanos first_of(const std::vector<Nanos>& times, const Before& is_before) {
   constexpr std::size_t kWidth = 4;

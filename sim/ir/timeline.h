@@ -1,4 +1,4 @@
-// A Timeline: when every instruction of a Program started and ended, and who says so.
+// A Timeline: when every instruction of a Program started and ended, and the source of these times.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace bubblescope {
 
-/// Parallel to Program::instructions. Times count from the start of the step.
+/// Indexed like Program::instructions. Times count from the start of the step.
 struct Timeline {
   std::string source = "simulated";  ///< "simulated", "cpu", "cuda", "nccl", "kineto", ...
   std::vector<Nanos> start;
   std::vector<Nanos> end;
-  /// Why the step broke down, where every rank then stood and what it waited for; empty where it
-  /// came to its end. What never started then stands at the last end, with no length.
+  /// Why the step was aborted, and what every rank was waiting for; empty if it completed.
+  /// Instructions that never started have zero length at the last end.
   std::string breakdown = {};
-  /// What each takes where no other is in its way; empty: as long as it took here. Messages that
-  /// share a link take longer than that.
+  /// The durations without contention; empty: the same as here. Messages that share a link take
+  /// longer.
   std::vector<Nanos> alone = {};
 
   Nanos least_duration(InstructionId id) const {
@@ -26,14 +26,14 @@ struct Timeline {
   }
 };
 
-/// First start and last end of anything, on any rank.
+/// The first start and the last end of anything, on any rank.
 struct StepBounds {
   Nanos start = 0;
   Nanos end = 0;
 };
 StepBounds step_bounds(const Timeline& timeline);
 
-/// From the first start to the last end.
+/// The time from the first start to the last end.
 Nanos makespan_of(const Timeline& timeline);
 
 }  // namespace bubblescope

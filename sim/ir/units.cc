@@ -1,4 +1,4 @@
-// Exact decimal parsing: no floating point between what is typed and what is computed.
+// Exact decimal parsing, without floating point between the text and the value.
 #include "sim/ir/units.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblescope {
 namespace {
 
 constexpr int kMaxDigits = 26;
-constexpr int kMaxExponent = 999;  // beyond it a number is too large, or 0, anyway
+constexpr int kMaxExponent = 999;  // beyond it the value is too large, or 0
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;
 constexpr Millionths kMaxMillionths = Millionths{1} << 52;
 constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'000;
@@ -29,11 +29,11 @@ struct Decimal {
   int exponent = 0;
 };
 
-/// Takes a decimal number off the front of `text`: digits, an optional fraction and exponent.
+/// Removes a decimal number from the front of `text`: digits, an optional fraction and exponent.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal decimal;
   int count = 0;
-  int zeros = 0;  // at the end of the fraction so far
+  int zeros = 0;  // trailing zeros of the fraction so far
   bool fraction = false;
   std::size_t at = 0;
   for (; at < text.size() && (is_digit(text[at]) || (text[at] == '.' && !fraction)); ++at) {
@@ -42,7 +42,8 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
       continue;
     }
     if (fraction && text[at] == '0') {
-      ++zeros;  // they count only where another digit follows
+      // They count only if another digit follows.
+      ++zeros;
       continue;
     }
     for (; zeros > 0 && count <= kMaxDigits; --zeros) {
@@ -73,7 +74,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return decimal;
 }
 
-/// digits * 10^exponent * unit, rounded to the nearest integer; empty where it exceeds `limit`.
+/// digits * 10^exponent * unit, rounded to the nearest integer; empty if it exceeds `limit`.
 std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit, std::int64_t unit = 1) {
   const auto most = static_cast<Wide>(limit);
   Wide value = decimal.digits * static_cast<Wide>(unit);

@@ -1,5 +1,5 @@
-// How a step ends: what becomes of the gradients once they are made. Options only; lower_update.h
-// says what each of them adds to a Program.
+// The end of a step: options for gradient reduction and the optimizer. lower_update.h says what
+// each of them adds to a Program.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace bubblescope {
 
-/// What an optimizer step waits for, beside its own stage's gradients.
+/// The condition for an optimizer step, besides its own stage's gradients.
 enum class OptimizerMode : std::uint8_t {
   kNone,            ///< the step ends with its gradients
-  kLocal,           ///< for nothing else
-  kBarrier,         ///< for the gradient norm, summed over all ranks
-  kPostValidation,  ///< for the norm as summed so far, by the ranks before its own
+  kLocal,           ///< nothing else
+  kBarrier,         ///< the gradient norm, summed over all ranks
+  kPostValidation,  ///< the partial norm, summed by the ranks before its own
 };
 
 inline constexpr std::array<Named<OptimizerMode>, 4> kOptimizerModes{{
@@ -24,10 +24,10 @@ inline constexpr std::array<Named<OptimizerMode>, 4> kOptimizerModes{{
     {OptimizerMode::kPostValidation, "post-validation"},
 }};
 
-/// When a stage's gradients are reduced over the ranks that hold its weights too: data-parallel
-/// ones beside this pipeline, and those of its own replicas.
+/// When a stage's gradients are reduced over all ranks that hold its weights: data-parallel ranks
+/// and replicas in the same pipeline.
 enum class GradReduction : std::uint8_t {
-  kNone,     ///< never; replicas in this very pipeline still are, where an optimizer step follows
+  kNone,     ///< never, except between replicas in this pipeline if there is an optimizer step
   kOverlap,  ///< as soon as they are complete, beside compute ops
   kSerial,   ///< when the rank has run its last compute op
 };

@@ -1,4 +1,4 @@
-// From a Schedule to a ValidSchedule.
+// Creates ValidSchedules.
 #include "sim/ir/valid_schedule.h"
 
 #include "sim/ir/validate.h"

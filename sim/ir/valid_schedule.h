@@ -1,5 +1,6 @@
-// A schedule that the checks of validate.h have found sound. What indexes tables by the stage, the
-// micro-batch, the slice or the rank of an op takes this type; only validate_schedule() makes it.
+// A ValidSchedule is a Schedule that has passed the checks of validate.h. Code that indexes tables
+// by an op's stage, micro-batch, slice or rank takes this type; only validate_schedule() creates
+// it.
 //
 //   Schedule ─┬─► ValidSchedule    lower, analyze, recompute, offload, draw, export, run
 //             └─► InvalidSchedule  print it with its problems, write it as it is
@@ -14,15 +15,15 @@
 
 namespace bubblescope {
 
-/// A schedule as it was given, and everything that is wrong with it.
+/// A schedule as it was given, with everything that is wrong with it.
 struct InvalidSchedule {
   Schedule schedule;
   Problems problems;  ///< at least one
 };
 
-/// Every op, weight version, message and collective of it is in range, in its place and there once.
-/// Its orders may still wait for each other: that is what lower() finds. Reads as a Schedule; what
-/// changes one takes the Schedule out and validates it again.
+/// Every op, weight version, message and collective is in range, in its place and unique. The
+/// orders may still deadlock; lower() finds that. Converts to a const Schedule; to change one, take
+/// the Schedule out and validate it again.
 class ValidSchedule {
  public:
   const Schedule& get() const { return schedule_; }
@@ -30,9 +31,9 @@ class ValidSchedule {
   const Schedule& operator*() const { return schedule_; }
   operator const Schedule&() const { return schedule_; }
 
-  /// The Schedule, to be changed.
+  /// Moves the Schedule out, to be changed.
   Schedule take() && { return std::move(schedule_); }
-  /// No check reads the name.
+  /// Needs no new validation: no check reads the name.
   void rename(std::string name) { schedule_.name = std::move(name); }
 
  private:
@@ -42,10 +43,10 @@ class ValidSchedule {
   Schedule schedule_;
 };
 
-/// The one way to a ValidSchedule: everything that find_problems() looks for is looked for.
+/// The only way to create a ValidSchedule. Runs find_problems().
 std::variant<ValidSchedule, InvalidSchedule> validate_schedule(Schedule schedule);
 
-/// The same for callers that cannot go on without. Throws Error (Fault::kProblem) with the first
+/// The same for callers that need a valid schedule. Throws Error (Fault::kProblem) with the first
 /// problem.
 ValidSchedule require_valid(Schedule schedule);
 

@@ -1,5 +1,4 @@
-// The checks on the ops themselves: each op alone, then each (stage, micro-batch, slice) as a
-// whole.
+// Checks the ops: first each op alone, then all ops of each (stage, micro-batch, slice).
 #include "sim/ir/validate.h"
 
 #include <algorithm>
@@ -15,8 +14,8 @@ namespace bubblescope {
 
 namespace {
 
-/// Where something is made, in its rank's order; `full` marks a full backward. One word: there is
-/// one for everything that a step makes.
+/// The position at which a value is produced in its rank's order; `full` marks a full backward. It
+/// is one word, because there is one per value of a step.
 struct Place {
   std::uint32_t position : 30 = 0;
   std::uint32_t made : 1 = 0;
@@ -96,7 +95,8 @@ class OpChecks {
     return problems_.empty();
   }
 
-  /// The checks keep a table of all that the shape asks for; a few ops must not ask for millions.
+  /// The tables of the checks grow with the shape, so a schedule with few ops must not claim
+  /// millions.
   void check_size() {
     constexpr std::int64_t kAlwaysFine = 4096;
     constexpr std::int64_t kPerOp = 64;
@@ -165,7 +165,7 @@ class OpChecks {
                  "one after the other");
   }
 
-  /// Forwards that run as one stand side by side, in order.
+  /// Fused forwards must be adjacent and in order.
   void check_joint(std::int32_t rank, std::int32_t at) {
     const RankOrder& ops = schedule_.order[rank];
     const std::int64_t joint = schedule_.joint_forwards;
@@ -181,7 +181,7 @@ class OpChecks {
                  "runs as one (" + std::to_string(joint) + " at a time)");
   }
 
-  /// What can be said of an op without the others; false if it must not be recorded.
+  /// Checks an op without regard to the others; false if it must not be recorded.
   bool check_alone(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.order[rank][at];
     const Shape& shape = schedule_.shape;
@@ -309,7 +309,7 @@ class OpChecks {
              again_text + " runs after its backward, which needs it; move it before");
   }
 
-  /// Out behind the forward, back behind that, used behind that.
+  /// The order must be: forward, EVICT, LOAD, then the op that uses the activations.
   void check_copies(std::int32_t rank, const Op& op, const Place& forward, const Place& gradient) {
     const Place& out = place(Product::kEvicted, op.stage, op.microbatch, op.slice);
     const Place& back = place(Product::kLoaded, op.stage, op.microbatch, op.slice);

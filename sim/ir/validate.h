@@ -1,4 +1,4 @@
-// Is a schedule legal? Every problem is returned, not only the first.
+// Validation: is a schedule legal? Returns every problem, not only the first.
 #pragma once
 
 #include "sim/ir/error.h"
@@ -8,50 +8,53 @@
 
 namespace bubblescope {
 
-/// Looks for: stages without rank; ops out of range, on the wrong rank, duplicate or missing; W
-/// before I, B or I before F; B mixed with I and W; R or copies that are missing, or stand where
-/// they cannot; broken pairs; and, where training is asynchronous, a backward that reads other
-/// weights than its forward. Any Schedule may be given, however wrong its numbers are.
-/// Problems come in rank and position order.
+/// Finds: stages without a rank; ops out of range, on the wrong rank, duplicate or missing; W
+/// before I, B or I before F; B mixed with I and W; R or copies that are missing or misplaced;
+/// broken pairs; and, in asynchronous training, a backward that reads other weights than its
+/// forward. Accepts any Schedule, however wrong its numbers are. Problems come in rank and position
+/// order.
 Problems validate_ops(const Schedule& schedule);
 
-/// The same, and where these are sound the cells of `posted`: other ops than the order has; SEND
-/// and RECV without partner, too early or too late; collectives of stages that are elsewhere.
-/// Empty: validate_schedule() makes a ValidSchedule.
+/// The same and, if there are no such problems, also checks the cells of `posted`: ops that differ
+/// from the order's; SEND and RECV without a partner, too early or too late; collectives of stages
+/// that are on another rank. If the result is empty, validate_schedule() returns a ValidSchedule.
 Problems find_problems(const Schedule& schedule);
 
-/// Orders that wait for each other across ranks, as a problem at the op at which the first stands.
+/// Finds orders that deadlock, reported at the op that blocks the first rank of the cycle.
 std::optional<Problem> find_deadlock(const ValidSchedule& schedule);
 
-/// find_problems(), and where there are none validate_message_order() and find_deadlock(). Empty:
-/// lower() succeeds, and every runtime receives what it expects.
+/// find_problems() and, if there are none, validate_message_order() and find_deadlock(). If the
+/// result is empty, lower() succeeds and every runtime receives what it expects.
 Problems validate(const Schedule& schedule);
 
-/// The cells of `posted` alone, where there are any. Needs sound ops.
+/// Checks the cells of `posted`, if there are any. The ops must have passed validate_ops.
 Problems validate_posted(const Schedule& schedule);
 
-/// The messages of `posted` alone; none posted is no problem. Needs sound ops, which stand in
-/// `posted` as in the order.
+/// Checks the messages of `posted`, if there are any. The ops must have passed validate_ops and
+/// have the same order in `posted`.
 Problems validate_messages(const Schedule& schedule);
 
-/// Messages that are posted in another order than their peer expects. A runtime that knows messages
-/// by name runs such lists, so a ValidSchedule may have them. Needs both ends of every message.
+/// Finds messages that are posted in another order than their peer expects. A runtime that matches
+/// messages by tag runs such lists, so a ValidSchedule may have them. Both ends of every message
+/// must be posted.
 Problems validate_message_order(const Schedule& schedule);
 
-/// The UNSHARD, RESHARD and REDUCE_GRAD of `posted` alone: on a rank that holds their stage; where
-/// a stage is gathered at all, all its ops between UNSHARD and RESHARD. Needs the same.
+/// Checks the UNSHARD, RESHARD and REDUCE_GRAD of `posted`: they must be on a rank that holds their
+/// stage, and if a stage is gathered, all its ops must be between UNSHARD and RESHARD. The ops must
+/// have passed validate_ops.
 Problems validate_collectives(const Schedule& schedule);
 
-/// The WAIT_SEND and WAIT_REDUCE_GRAD of `posted` alone. Lists without any are those of a runtime
-/// that waits by itself (PyTorch before 2.15); with one, every SEND needs one WAIT_SEND behind it
+/// Checks the WAIT_SEND and WAIT_REDUCE_GRAD of `posted`. Lists without any belong to a runtime
+/// that waits implicitly (PyTorch before 2.15). Otherwise every SEND needs one WAIT_SEND after it
 /// on its rank, and every REDUCE_GRAD one WAIT_REDUCE_GRAD before the rank's next REDUCE_GRAD.
 Problems validate_waits(const Schedule& schedule);
 
-/// The weights of an asynchronous schedule alone: a forward reads a version that is there, its
-/// backward the same one, and versions are written one after the other. Needs sound ops.
+/// Checks the weights of an asynchronous schedule: a forward reads an existing version, its
+/// backward reads the same, and versions are written one after the other. The ops must have passed
+/// validate_ops.
 Problems validate_weights(const Schedule& schedule);
 
-/// A deadlock as a problem, at the op at which its first rank stands.
+/// A deadlock as a problem, reported at the op that blocks its first rank.
 Problem deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// The checks on posted collectives, one rank after the other.
+// Checks posted collectives, one rank after the other.
 #include <set>
 #include <string>
 #include <utility>
@@ -63,7 +63,7 @@ class CollectiveChecks {
   const Schedule& schedule_;
   std::int32_t rank_;
   std::set<std::int32_t> sharded_;   ///< stages that are gathered anywhere on this rank
-  std::set<std::int32_t> gathered_;  ///< now
+  std::set<std::int32_t> gathered_;  ///< at the current cell
   Problems problems_;
 };
 

@@ -1,4 +1,4 @@
-// The checks on posted lists: every message has both its ends, in time.
+// Checks posted lists: every message needs both ends, at positions where they can run.
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +12,11 @@ namespace bubblescope {
 
 namespace {
 
-/// Which ends of a message were posted, and where.
+/// The posted ends of a message, by position.
 struct Ends {
   std::optional<std::int32_t> send;
   std::optional<std::int32_t> recv;
-  std::optional<std::int32_t> made;  ///< position of the op that makes the content
+  std::optional<std::int32_t> made;  ///< position of the op that produces the content
 };
 
 class MessageChecks {
@@ -103,7 +103,8 @@ Problems validate_messages(const Schedule& schedule) {
 }
 
 Problems validate_message_order(const Schedule& schedule) {
-  // PyTorch's own deferral swaps messages, so lists with waits may: check warns of it.
+  // PyTorch's own deferral swaps messages, so lists with waits may contain swaps; `check` warns of
+  // them.
   if (!posts_messages(schedule) || posts_waits(schedule)) return {};
   return find_swapped_messages(schedule, schedule.posted);
 }

@@ -1,4 +1,4 @@
-// The cells of posted lists against the order that they were written for.
+// Compares the cells of posted lists with the order that they were written for.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -10,8 +10,8 @@ namespace bubblescope {
 
 namespace {
 
-/// Checks what the other checks of posted cells rely on: a list per rank, in which the ops of the
-/// order stand in that order. What else there is, the others look at.
+/// Checks what the other checks of posted cells rely on: there is one list per rank, and it
+/// contains the ops of the order in the same order. Other cells are ignored.
 class CellChecks {
  public:
   explicit CellChecks(const Schedule& schedule) : schedule_(schedule) {}

@@ -1,4 +1,4 @@
-// The checks on posted waits, one rank after the other.
+// Checks posted waits, one rank after the other.
 #include <map>
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ class WaitChecks {
   }
 
  private:
-  /// Which message of its rank: a SEND and its WAIT_SEND have the same.
+  /// Identifies a message of the rank: a SEND and its WAIT_SEND have the same.
   using Sent = std::tuple<bool, std::int32_t, std::int32_t, std::int16_t>;
 
   static Sent sent_by(const Op& op) {
@@ -72,7 +72,7 @@ class WaitChecks {
   const RankOrder& cells_;
   std::int32_t rank_;
   std::map<Sent, std::int32_t> pending_sends_;  ///< to their position
-  std::optional<std::int32_t> reducing_;        ///< where the reduction under way stands
+  std::optional<std::int32_t> reducing_;        ///< position of the reduction in progress
   Problems problems_;
 };
 

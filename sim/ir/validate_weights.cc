@@ -1,4 +1,4 @@
-// The checks on weight versions, one rank after the other.
+// Checks weight versions, one rank after the other.
 #include <map>
 #include <string>
 #include <unordered_map>

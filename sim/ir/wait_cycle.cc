@@ -1,4 +1,4 @@
-// A rank is named once, at what says most.
+// Names each rank once, at its most informative op.
 #include "sim/ir/wait_cycle.h"
 
 #include <algorithm>

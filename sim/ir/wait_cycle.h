@@ -1,4 +1,4 @@
-// The words for a cycle of instructions that wait for each other.
+// Turns a cycle of waiting instructions into a Deadlock that names ranks and ops.
 #pragma once
 
 #include <utility>
@@ -8,12 +8,13 @@
 
 namespace bubblescope {
 
-/// Instructions at which lanes are stuck, each with the one it waits for, which the next one holds
-/// up; the last one's is held up by the first.
+/// Pairs of a blocked instruction and the one it waits for. The awaited one is behind the next
+/// pair's blocked instruction in its lane, and the last pair's is behind the first's.
 using WaitCycle = std::vector<std::pair<InstructionId, InstructionId>>;
 
-/// What has no lane is told as a link between two that have one. A post that stands behind the very
-/// op at which its own rank is stuck is left out: that op says more. The lowest rank comes first.
+/// Instructions without a lane are reported as a link between two that have one. A post directly
+/// behind the op that blocks its own rank is left out, as the op says more. The lowest rank comes
+/// first.
 Deadlock deadlock_of(const WaitCycle& cycle, const std::vector<Instruction>& instructions);
 
 }  // namespace bubblescope

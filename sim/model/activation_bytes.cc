@@ -1,21 +1,21 @@
-// Two bytes per number, one per dropout mask.
+// Activations take two bytes per number, dropout masks one.
 #include "sim/model/activation_bytes.h"
 
 namespace bubblescope {
 
 namespace {
 
-/// Sizes of one layer in bytes: per token of the micro-batch, split as its tensor is.
+/// Bytes of one layer's tensors, for the tokens of a micro-batch, split like each tensor.
 class Sizes {
  public:
   Sizes(const Transformer& model, const Parallelism& parallel)
       : model_(model), parallel_(parallel) {}
 
-  /// 16-bit numbers of a tensor that every tensor rank holds whole, or its part of the sequence.
+  /// A 16-bit tensor that every tensor rank holds whole, or its part of the sequence.
   Bytes around_norms(std::int64_t width) const {
     return 2 * width * parallel_.tokens() / parallel_.norm_split();
   }
-  /// 16-bit numbers of a tensor whose columns are split over the tensor ranks.
+  /// A 16-bit tensor whose columns are split over the tensor ranks.
   Bytes split(std::int64_t width) const {
     return 2 * width * parallel_.tokens() / parallel_.tensor;
   }
@@ -45,7 +45,7 @@ class Sizes {
   const Parallelism& parallel_;
 };
 
-/// The feed-forward networks of a layer, as one: their inner width per token, and how many copies
+/// The feed-forward networks of a layer, combined: their inner width per token, and how many copies
 /// of the token's vector enter them.
 struct Network {
   std::int64_t inner = 0;
@@ -79,7 +79,7 @@ void add_network(std::vector<KeptTensor>& kept, const Transformer& model, const 
   kept.push_back({"activation of the network", sizes.split(network.inner)});
 }
 
-/// Inputs of the matrix products and gradients of their outputs: what W needs.
+/// Inputs of the GEMMs and gradients of their outputs: what W needs.
 Bytes held_for_weight_gradient(const Transformer& model, const Parallelism& parallel,
                                std::int64_t layer) {
   const Sizes sizes(model, parallel);
@@ -135,7 +135,8 @@ MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel,
 
 MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel) {
   const Bytes logits = parallel.tokens() * model.vocabulary / parallel.tensor;
-  const Bytes input = 2 * Sizes(model, parallel).around_norms(model.hidden);  // and of its norm
+  // The head's input and the input of its norm.
+  const Bytes input = 2 * Sizes(model, parallel).around_norms(model.hidden);
   const Bytes held = 2 * logits + input / 2;
   return {4 * logits + input, held - 4 * logits - input, -held};
 }

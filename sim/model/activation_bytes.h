@@ -1,4 +1,4 @@
-// What a layer keeps for its backward, tensor by tensor.
+// Activation memory: the tensors that a layer saves for its backward.
 #pragma once
 
 #include <string>
@@ -11,28 +11,29 @@
 
 namespace bubblescope {
 
-/// One tensor that the forward of a layer leaves behind, per rank and micro-batch.
+/// One tensor that the forward of a layer saves, per rank and micro-batch.
 struct KeptTensor {
   std::string name;
   Bytes bytes = 0;
 };
 
-/// Without recomputation, in 16 bits. For GPT-style layers the sum is that of arXiv 2205.05198,
-/// table 2: s b h (10 + 24/t + 5 a s / (h t)), everything over t with sequence parallelism, and
-/// without the last term where the core of attention is recomputed or flash attention is used
-/// (which keeps one number per row of scores instead: 4 a s b / t bytes).
+/// The tensors saved without recomputation, in 16 bits. For GPT-style layers the sum is that of
+/// arXiv 2205.05198, table 2: s b h (10 + 24/t + 5 a s / (h t)); with sequence parallelism
+/// everything is over t. The last term vanishes if the core of attention is recomputed or flash
+/// attention is used, which keeps one number per row of scores instead: 4 a s b / t bytes.
 std::vector<KeptTensor> kept_tensors(const Transformer& model, const Parallelism& parallel,
                                      std::int64_t layer);
 
-/// What F takes and I and W change: after I the inputs of the matrix products and the gradients of
-/// their outputs stay until W (arXiv 2401.10241, section 2: 32 s b h for GPT-style layers).
+/// The bytes that F takes and that I and W change: after I the inputs of the GEMMs and the
+/// gradients of their outputs remain until W (arXiv 2401.10241, section 2: 32 s b h for GPT-style
+/// layers).
 MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel, std::int64_t layer);
 
-/// Logits in 32 bits and their gradient in 16, and the head's input.
+/// Logits in 32 bits, their gradient in 16, and the head's input.
 MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel);
-/// Of all multi-token prediction modules: a layer, the head again, the projection's input.
+/// All multi-token prediction modules: a layer, the head again and the projection's input.
 MemoryDelta prediction_memory(const Transformer& model, const Parallelism& parallel);
-/// Token ids, and the dropout mask where there is one.
+/// Token ids, and the dropout mask if there is one.
 MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel);
 
 }  // namespace bubblescope

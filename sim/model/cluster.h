@@ -1,5 +1,5 @@
-// The cluster: which rank is on which node, how fast a message is between two ranks, and which
-// devices messages of several ranks share.
+// The cluster: which rank is on which node, the speed of every link, and the devices that messages
+// of several ranks share.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,19 @@
 
 namespace bubblescope {
 
-/// Bandwidth in whole units of 1/720720 byte per nanosecond, and bytes in the same units. 720720 is
-/// a multiple of 1..16, and 0.1 Gb/s is 9009: usual bandwidths and equal shares of them are exact.
+/// Bandwidth in units of 1/720720 byte per nanosecond, and bytes in the same units. 720720 is a
+/// multiple of 1..16, and 0.1 Gb/s is 9009 units: usual bandwidths and equal shares of them are
+/// exact.
 using Rate = std::int64_t;
 using Load = std::int64_t;
 inline constexpr Load kLoadPerByte = 720'720;
-inline constexpr Bytes kMostMessageBytes = 10'000'000'000'000;  ///< whose Load still fits
+/// The largest message whose Load fits.
+inline constexpr Bytes kMostMessageBytes = 10'000'000'000'000;
 
 /// The nearest Rate. Throws Error outside 0.001 to 1 000 000 Gb/s.
 Rate rate_of(double bandwidth_gbps);
 
-/// A measured point of a link: messages of this size get this bandwidth.
+/// A measured point of a link: the bandwidth of messages of this size.
 struct SpeedPoint {
   Bytes bytes = 0;
   double bandwidth_gbps = 0;
@@ -29,17 +31,17 @@ struct SpeedPoint {
 /// A link between two ranks, in one direction.
 struct LinkSpeed {
   Nanos latency = 0;
-  std::vector<SpeedPoint> points;  ///< ascending in bytes; none: bytes take no time
+  std::vector<SpeedPoint> points;  ///< ascending in bytes; empty: bytes take no time
 
-  /// The bandwidth of messages of a size: linear between points, the nearest one's outside. There
-  /// are points.
+  /// The bandwidth for a message size: interpolated between points, constant outside them. There
+  /// must be points.
   double bandwidth_gbps(Bytes message) const;
   Rate rate(Bytes message) const { return rate_of(bandwidth_gbps(message)); }
-  /// The most that all messages on the link get together.
+  /// The bandwidth that all messages on the link share.
   Rate capacity() const;
 };
 
-/// Which messages a shared device carries.
+/// The scope of a shared device: the messages that pass it.
 enum class Carries : std::uint8_t { kAll, kWithinNode, kBetweenNodes };
 
 /// A NIC, a PCIe switch, a port: the messages of its ranks share its bandwidth.
@@ -48,15 +50,15 @@ struct SharedDevice {
   std::vector<std::int32_t> ranks;
   Rate capacity = 0;
   Carries carries = Carries::kAll;
-  bool half_duplex = false;  ///< both directions share one bandwidth; else each has its own
+  bool half_duplex = false;  ///< one bandwidth for both directions together; else one for each
 };
 
-/// A link that differs from its node's.
+/// A link whose speed differs from its node's.
 struct OwnLink {
   std::int32_t from = 0;
   std::int32_t to = 0;
   LinkSpeed speed;
-  Bytes bytes = 0;  ///< of a message on it
+  Bytes bytes = 0;  ///< size of a message on it
 };
 
 struct Cluster {

@@ -1,4 +1,4 @@
-// From slowdowns to paces.
+// Converts slowdowns to progress rates.
 #include "sim/model/contention.h"
 
 #include <algorithm>
@@ -14,13 +14,14 @@ namespace bubblescope {
 
 namespace {
 
-/// The nearest whole number of parts that an op so much slower does in a nanosecond.
+/// The progress rate of an op with this slowdown, rounded to a whole number of parts per
+/// nanosecond.
 Rate pace_of(double slowdown) {
   const double pace = std::round(static_cast<double>(kWholePace) / std::max(1.0, slowdown));
   return std::max<Rate>(1, static_cast<Rate>(pace));
 }
 
-/// By the number of busy ranks, from 1 on.
+/// Progress rates by the number of busy ranks, from 1.
 std::vector<Rate> paces_of(const Slowdown& slowdown, std::int32_t ranks_per_device) {
   std::vector<Rate> paces{kWholePace};
   for (std::int32_t busy = 2; busy <= ranks_per_device; ++busy) {
@@ -30,7 +31,8 @@ std::vector<Rate> paces_of(const Slowdown& slowdown, std::int32_t ranks_per_devi
   return paces;
 }
 
-/// By the number of busy ranks, from 0 on: a message or a copy is none of them.
+/// Progress rates by the number of busy ranks, from 0, for messages and copies, which make no rank
+/// busy.
 std::vector<Rate> paces_beside(const Slowdown& slowdown) {
   std::vector<Rate> paces{kWholePace};
   for (const double times : slowdown) paces.push_back(pace_of(times));
@@ -45,7 +47,7 @@ const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
   return contention.stages[stage][static_cast<std::size_t>(op.kind)];
 }
 
-/// Adds ops and messages to a Traffic.
+/// Adds contended ops and messages to a Traffic.
 class Gathering {
  public:
   Gathering(Traffic traffic, const Contention& contention)
@@ -69,7 +71,7 @@ class Gathering {
   Traffic finish() && { return std::move(traffic_); }
 
  private:
-  /// The row of an op's paces; of all messages the same, and of all copies.
+  /// The row of an op's progress rates; all messages share one row, and so do all copies.
   std::uint32_t paces_at(const Op& op) {
     const bool computes = is_compute(op.kind);
     const auto [at, is_new] =

@@ -1,5 +1,8 @@
-// Ranks that share a device: their ops get slower while others compute there too, and so do their
-// messages and copies.
+// Contention on devices: ops slow down while other ranks of the same device compute, and so do
+// their messages and copies.
+//
+// Example: two ranks share a GPU and {1.8} is the slowdown of a forward. Alone it takes 10 ms;
+// while the other rank computes too, 18 ms.
 #pragma once
 
 #include <array>
@@ -11,23 +14,24 @@
 
 namespace bubblescope {
 
-/// How many times longer an op takes with 2, 3, ... ranks of its device at work, its own among
-/// them; with more, as with the last. 1 or more; empty: others do not slow it.
+/// The factor by which an op is longer with 2, 3, ... busy ranks on its device, including its own;
+/// with more ranks than entries, the last one. At least 1 each; empty: no slowdown.
 using Slowdown = std::vector<double>;
 
 struct Contention {
-  std::int32_t ranks_per_device = 1;                        ///< neighbouring ranks share one
+  std::int32_t ranks_per_device = 1;  ///< that many adjacent ranks share a device
   std::vector<std::array<Slowdown, kComputeKinds>> stages;  ///< [stage][kind]
-  Slowdown message = {};  ///< of messages, by 1, 2, ... ranks at work on the sender's device
-  Slowdown copy = {};     ///< of EVICT and LOAD, by 1, 2, ... ranks at work on their rank's device
+  Slowdown message = {};  ///< for messages, by 1, 2, ... busy ranks on the sender's device
+  Slowdown copy = {};     ///< for EVICT and LOAD, by 1, 2, ... busy ranks on their rank's device
 };
 
-/// The longest op that may be slowed: its progress is counted in parts of nanoseconds.
+/// The longest op that can be contended, because its progress is counted in fractions of a
+/// nanosecond.
 inline constexpr Nanos kLongestInCompany = 3'600'000'000'000;
 
-/// Lets a Program's compute ops slow each other, its messages and its copies, but for messages that
-/// flow through what they share. Their fixed times are what they take alone. Throws Error for an op
-/// that is too long, or of a stage that the contention does not cover.
+/// Adds contention to the compute ops, copies and messages of a Program, except messages that flow
+/// through shared resources. Their fixed times become their durations alone. Throws Error for an op
+/// that is too long or whose stage the contention does not cover.
 Traffic with_company(Traffic traffic, const Program& program, const Contention& contention);
 
 }  // namespace bubblescope

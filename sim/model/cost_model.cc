@@ -1,4 +1,4 @@
-// From costs to the duration of every instruction.
+// Computes the duration of every instruction from the costs.
 #include "sim/model/cost_model.h"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ void expect_links(const Program& program, const CostModel& costs) {
               std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
 
-/// The time of a stage that several ranks share, counted as if one ran it all.
+/// The time of a stage that several ranks share, as if one rank ran all of it.
 Nanos of_all(std::int64_t shares, Nanos cost) {
   return multiply(cost, shares, "a stage that ranks share");
 }
@@ -108,7 +108,7 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
 
 namespace {
 
-/// What most instructions take, looked up: a program has many of each kind on each stage.
+/// A lookup table for the usual instructions: a Program has many of each kind on each stage.
 class PriceList {
  public:
   PriceList(const CostModel& costs, std::int32_t ranks)
@@ -129,7 +129,7 @@ class PriceList {
   }
 
  private:
-  static constexpr std::int64_t kListed = 9;  ///< the kinds up to the last message
+  static constexpr std::int64_t kListed = 9;  ///< compute ops and messages
 
   const CostModel& costs_;
   std::int32_t ranks_;

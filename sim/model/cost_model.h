@@ -1,4 +1,4 @@
-// The cost model: how long every op and every message takes.
+// The cost model: the duration of every op and every message.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace bubblescope {
 
-/// Durations of the ops of one stage (one slice of it, where sequences are cut).
+/// Durations of one stage's ops, or of one slice if sequences are sliced.
 struct StageCost {
   Nanos forward = 0;
   Nanos backward = 0;  ///< the full backward
   Nanos input_grad = 0;
   Nanos weight_grad = 0;
-  Nanos recompute = 0;  ///< of what the stage recomputes, the whole forward or part of it
-  Nanos evict = 0;      ///< the copy of what a forward keeps into another memory
+  Nanos recompute = 0;  ///< for what the stage recomputes: the whole forward or part of it
+  Nanos evict = 0;      ///< copy of a forward's saved activations to another memory
   Nanos load = 0;       ///< and back
-  /// An overlapped pair whose forward is on this stage; forward + the other's backward unless set.
+  /// An overlapped pair whose forward is on this stage; unless set, the sum of its two ops.
   std::optional<Nanos> overlapped_pair = {};
 };
 
-/// Durations of what a stage does once per update, with all its weights or all their gradients.
+/// Durations of the ops that a stage runs once per update, on all its weights or gradients.
 struct UpdateCost {
   Nanos optimizer = 0;
   Nanos reduce_grad = 0;
@@ -34,12 +34,12 @@ struct CostModel {
   std::int32_t slices = 1;
   std::vector<StageCost> stages;  ///< [stage * slices + slice]
   Nanos message = 0;              ///< one message between two ranks
-  Nanos byte_time = 0;            ///< of it, what its bytes take and not latency
-  /// [from * ranks + to]; where given, it replaces `message`.
+  Nanos byte_time = 0;            ///< the part of `message` that its bytes take, without latency
+  /// [from * ranks + to]; if present, replaces `message`.
   std::vector<Nanos> message_between;
-  /// Where given, it replaces `byte_time`.
+  /// If present, replaces `byte_time`.
   std::vector<Nanos> byte_time_between;
-  std::vector<UpdateCost> updates;  ///< [stage]; empty: they take no time
+  std::vector<UpdateCost> updates;  ///< [stage]; empty: updates take no time
   Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
 
   const StageCost& stage_cost(const Op& op) const {
@@ -47,9 +47,9 @@ struct CostModel {
   }
 };
 
-/// The cost flags of the command line: one micro-batch through one rank's whole share, or through
-/// one chunk, or through one slice of a chunk. Ranks that share a stage put their shares together:
-/// a micro-batch takes as many times longer there, and each of them runs as many times fewer.
+/// Uniform costs, as the command line gives them: the time of one micro-batch for one rank's whole
+/// share of the model, for one chunk, or for one slice of a chunk. Ranks that share a stage combine
+/// their shares: a micro-batch takes as many times longer, and each rank runs as many times fewer.
 struct UniformCost {
   enum class Per : std::uint8_t { kRank, kChunk, kSlice };
 
@@ -57,17 +57,17 @@ struct UniformCost {
   Nanos input_grad = 1'000'000;
   Nanos weight_grad = 1'000'000;
   std::optional<Nanos> backward;             ///< input_grad + weight_grad unless set
-  std::optional<Nanos> recompute;            ///< of a whole stage; forward unless set
+  std::optional<Nanos> recompute;            ///< of a whole stage; `forward` unless set
   std::optional<Nanos> selective_recompute;  ///< of the core of attention
-  Nanos copy = 0;  ///< what a forward keeps, from one memory to another, one way
+  Nanos copy = 0;                            ///< copies what one forward saves, one way
   Nanos message = 0;
   UpdateCost update;  ///< of a rank's whole share, or of a chunk
   Nanos norm = 0;
   Per per = Per::kRank;
 
   Nanos full_backward() const { return backward.value_or(input_grad + weight_grad); }
-  /// Unless set, the core of attention is as large a part of a forward as in GPT-3:
-  /// s / (6 h + s) with s = 2048, h = 12288 (Korthikanti et al. 2022).
+  /// Unless set, the core of attention is the same fraction of a forward as in GPT-3: s / (6 h + s)
+  /// with s = 2048, h = 12288 (Korthikanti et al. 2022).
   Nanos recompute_of(Recompute kind) const {
     if (kind == Recompute::kNone) return 0;
     if (kind == Recompute::kFull) return recompute.value_or(forward);
@@ -75,16 +75,16 @@ struct UniformCost {
   }
 };
 
-/// Spreads uniform costs over a schedule's stages: a share is cut into chunks (and slices), the
-/// first `share mod parts` of which are one nanosecond longer, so that nothing is lost.
+/// Divides uniform costs over a schedule's stages: a share is split into chunks (and slices), the
+/// first `share mod parts` of which are one nanosecond longer, so that the parts add up.
 CostModel spread(const UniformCost& cost, const Schedule& schedule);
 
-/// Duration of every instruction of a Program, in its order.
-/// Throws Error when the model does not cover the Program's stages.
+/// The duration of every instruction of a Program, in its order. Throws Error if the model does not
+/// cover the Program's stages.
 std::vector<Nanos> price(const Program& program, const CostModel& costs);
 
-/// What of the duration of every message and copy its bytes take: that is as long as its
-/// micro-batch. A copy is all bytes.
+/// The part of each message's and copy's duration that scales with its bytes, and so with the
+/// length of its micro-batch. For a copy that is all of it.
 std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// The assumptions of a model's costs, in words.
+// Describes the assumptions behind a model's costs.
 #include <array>
 #include <charconv>
 #include <string>

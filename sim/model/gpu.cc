@@ -17,7 +17,7 @@ Nanos all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {
 Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link) {
   if (ranks <= 1) return 0;
   const double sent = bytes * (ranks - 1) / ranks;
-  // A ring of many nodes runs its messages in a pipeline: its latency is that of a tree.
+  // A ring over many nodes pipelines its messages, so its latency is that of a tree.
   const auto steps =
       std::min<Nanos>(ranks - 1, 2 * std::bit_width(static_cast<std::uint32_t>(ranks)));
   return steps * link.latency + link.time(sent) - link.latency;

@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-/// A message of n bytes takes latency + n / bandwidth, one way: small ones are all latency.
+/// A message of n bytes takes latency + n / bandwidth, one way.
 struct Link {
   Nanos latency = 0;
   double bytes_per_second = 1;
@@ -23,12 +23,12 @@ struct Link {
 };
 
 struct Gpu {
-  double peak_flops = 1;       ///< dense, 16-bit, per second, as the maker states it
-  double reachable_flops = 1;  ///< the best that large matrix products were measured to reach
-  Bytes memory = 0;            ///< what a program gets of it
-  double memory_bytes_per_second = 1;  ///< as the maker states it
+  double peak_flops = 1;               ///< dense, 16-bit, per second, as the vendor states it
+  double reachable_flops = 1;          ///< the highest rate measured for large GEMMs
+  Bytes memory = 0;                    ///< available to a program
+  double memory_bytes_per_second = 1;  ///< as the vendor states it
   std::int32_t per_node = 8;
-  Link inside;   ///< between two of a node, one way, as measured where the source says so
+  Link inside;   ///< between two devices of a node, one way; measured if the source says so
   Link outside;  ///< between nodes, one way, per device
   Link host;     ///< to the host's memory, one way
 };
@@ -38,19 +38,19 @@ struct GpuDef {
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
-  std::string source;  ///< where most of the numbers stand
+  std::string source;  ///< where most of the numbers come from
   Gpu gpu;
-  std::vector<std::string> sources = {};  ///< number by number, one source each
+  std::vector<std::string> sources = {};  ///< one source per number
 };
 
 using GpuRegistrar = Registrar<GpuDef>;
 
-/// Collectives of `ranks` ranks on `bytes` each, by whichever of ring and tree is faster.
-/// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and
-/// 2 log2(n) latencies. Reduce-scatter and all-gather are half a ring.
+/// The time of a collective over `ranks` ranks with `bytes` each, for the faster of ring and tree.
+/// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and 2
+/// log2(n) latencies. Reduce-scatter and all-gather take half a ring.
 Nanos all_reduce_time(double bytes, std::int32_t ranks, const Link& link);
 Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link);
-/// Every rank keeps 1/n of its bytes and sends the rest, pair by pair.
+/// Every rank keeps 1/n of its bytes and sends the rest pairwise.
 Nanos all_to_all_time(double bytes, std::int32_t ranks, const Link& link);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Every row is a count over published runs; docs/accuracy_published.md says which.
+// Every row summarizes published runs; docs/accuracy_published.md lists them.
 #include "sim/model/known_errors.h"
 
 #include <algorithm>

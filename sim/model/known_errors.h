@@ -1,9 +1,9 @@
-// How far predictions without any calibration were from published runs.
+// Known errors: how far uncalibrated predictions were from published runs.
 //
-// The error of a run is predicted over measured step time, less 1: -0.2 where the prediction is a
-// fifth too short. A prediction is as good as those of the nearest runs: the same device, and a
-// model with experts or without. What was measured lies between step / (1 + highest) and
-// step / (1 + lowest), as far as those runs tell.
+// The error of a run is predicted over measured step time, minus 1: -0.2 means that the prediction
+// is a fifth too short. A prediction is assumed to be as good as those of the nearest runs: the
+// same device, and a model with or without experts. The measured time is then expected between step
+// / (1 + highest) and step / (1 + lowest).
 #pragma once
 
 #include <optional>
@@ -21,21 +21,21 @@ struct KnownErrors {
   int runs = 0;
   double lowest = 0;
   double middle = 0;  ///< the median
-  double spread = 0;  ///< the median distance from the middle: plans this close are ties
+  double spread = 0;  ///< the median distance from the median: plans this close are ties
   double highest = 0;
   std::string_view source;
 
-  /// "h100/megatron/bf16".
+  /// The class of runs: "h100/megatron/bf16".
   std::string from() const;
 };
 
-/// Where the step may lie, by the errors of the nearest published runs.
+/// The range of the measured step time, by the errors of the nearest published runs.
 struct StepInterval {
   Nanos low = 0;
   Nanos high = 0;
 };
 
-/// Those of the device; nothing where no run on it has been compared, or where a slowdown says that
+/// The errors for the device; null if no run on it has been compared, or if a slowdown says that
 /// the prediction is calibrated.
 const KnownErrors* nearest_errors(const ModelOnDevices& on);
 

@@ -1,4 +1,4 @@
-// Roofs: a product takes as long as its FLOPs or its bytes, whichever is longer.
+// A roofline model: a GEMM takes the longer of the times for its FLOPs and for its bytes.
 #include "sim/model/layer_cost.h"
 
 #include <algorithm>
@@ -11,16 +11,16 @@ bool has_experts(const Transformer& model, std::int64_t layer) {
   return model.experts && layer >= model.experts->dense_layers;
 }
 
-/// 16-bit numbers that the kernels between the products of a layer read and write per token: those
-/// around the norms, which sequence parallelism splits, and those between split products.
+/// 16-bit numbers that the kernels between a layer's GEMMs read and write per token: those around
+/// the norms, which sequence parallelism splits, and those between split GEMMs.
 struct NumbersMoved {
   double around = 0;
   double split = 0;
 };
 
-/// Masks and softmax, 2 bytes read and 2 written; dropout, as much and a mask.
+/// Mask and softmax read 2 bytes and write 2; dropout does the same and writes a mask.
 double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 : 4; }
-/// Softmax takes two tensors to one; dropout as before.
+/// The gradient of softmax reads two tensors and writes one; dropout as in the forward.
 double score_bytes_backward(const Transformer& model) { return model.dropout ? 11 : 6; }
 
 /// Times of one layer's parts.
@@ -32,8 +32,8 @@ class LayerClock {
   double per_tensor_rank(double amount) const { return amount / on_.parallel.tensor; }
   double per_norm_rank(double amount) const { return amount / on_.parallel.norm_split(); }
 
-  /// `rows` tokens times a matrix. F, I and W of one differ in which side is summed over, not in
-  /// the sides: they take the same time.
+  /// A GEMM of `rows` tokens with a matrix. Its F, I and W sum over different sides but have the
+  /// same sides, so they take the same time.
   double product(double rows, double inputs, double outputs) const {
     double rate = on_.gpu.reachable_flops * on_.assumptions.product_rate;
     for (const double side : {rows, inputs, outputs})
@@ -47,13 +47,13 @@ class LayerClock {
     return bytes / (on_.gpu.memory_bytes_per_second * on_.assumptions.memory_rate) * 1e9;
   }
 
-  /// Of kernels that compute next to nothing.
+  /// The time of kernels that are limited by memory bandwidth.
   double moved(double bytes) const {
     return memory(bytes) * on_.assumptions.memory_rate / on_.assumptions.elementwise_rate;
   }
 
-  /// Attention's core in F: scores and weighted values, 2 products of s^2 a d each. Where scores
-  /// are kept they are all computed, written and read (2 bytes each), and then masked.
+  /// The core of attention in F: scores and weighted values, 2 GEMMs of s^2 a d each. If scores are
+  /// saved, all of them are computed, written and read (2 bytes each), and then masked.
   double core() const {
     const Transformer& model = on_.model;
     const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
@@ -66,7 +66,8 @@ class LayerClock {
     return std::max(flops / rate * 1e9 * on_.assumptions.slowdown, scores(4));
   }
 
-  /// What the kernels that pass over scores take, by their bytes per score; 0 without scores.
+  /// The time of the kernels that pass over scores, by their bytes per score; 0 for flash
+  /// attention.
   double scores(double bytes) const {
     if (on_.parallel.flash_attention) return 0;
     const auto heads = static_cast<double>(on_.model.heads);
@@ -82,8 +83,8 @@ class LayerClock {
     return share * on_.assumptions.forward_kernels * static_cast<double>(on_.assumptions.launch);
   }
 
-  /// Two collectives around attention and network, in F and again in I; one where every expert is
-  /// whole on its rank, which then works on its own part of the sequence.
+  /// Two collectives, around attention and around the network, in F and again in I. There is only
+  /// one if every expert is whole on its rank, which then processes its own part of the sequence.
   double tensor_collectives(bool around_network) const {
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
     const Link link = group_link(on_.gpu, on_.parallel.tensor, 1);
@@ -95,7 +96,7 @@ class LayerClock {
     return waited(static_cast<Nanos>(expert_exchange()), on_.assumptions.expert_exposed);
   }
 
-  /// With sequence parallelism inputs are kept in parts, and gathered again in I, beside a product.
+  /// With sequence parallelism, inputs are saved in parts and gathered again in I, beside a GEMM.
   double regathered() const {
     if (!on_.parallel.sequence_parallel) return 0;
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
@@ -103,7 +104,7 @@ class LayerClock {
     return waited(2 * all_gather_time(bytes, on_.parallel.tensor, link), 0);
   }
 
-  /// All keys and values of the sequence, gathered in F; their gradients are scattered in I.
+  /// All keys and values of the sequence are gathered in F; their gradients are scattered in I.
   double context_collectives() const {
     const Parallelism& parallel = on_.parallel;
     const double width = 2 * static_cast<double>(on_.model.key_value_heads * on_.model.head_size);
@@ -112,7 +113,7 @@ class LayerClock {
     return waited(all_gather_time(bytes, parallel.context, link), on_.assumptions.context_exposed);
   }
 
-  /// Tokens to their experts and back, before any of it is hidden.
+  /// The time to send tokens to their experts and back, before any of it is hidden.
   double expert_exchange() const {
     const Parallelism& parallel = on_.parallel;
     const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden) *
@@ -123,7 +124,8 @@ class LayerClock {
   }
 
  private:
-  /// What a collective adds to a layer: the exposed part, and what the hidden part slows down.
+  /// The time that a collective adds to a layer: its exposed part, and the slowdown by its hidden
+  /// part.
   double waited(Nanos collective, double exposed) const {
     return static_cast<double>(collective) *
            (exposed + (1 - exposed) * on_.assumptions.collective_sms);
@@ -132,7 +134,7 @@ class LayerClock {
   const ModelOnDevices& on_;
 };
 
-/// The products around attention's core in F.
+/// The GEMMs around the core of attention in F.
 double attention_products(const ModelOnDevices& on, const LayerClock& clock) {
   const Transformer& model = on.model;
   const auto hidden = static_cast<double>(model.hidden);
@@ -158,7 +160,7 @@ double attention_products(const ModelOnDevices& on, const LayerClock& clock) {
          clock.product(rows, split(model.heads * latent.value_size), hidden);
 }
 
-/// The products of a feed-forward network, of an inner width, in F.
+/// The GEMMs of a feed-forward network with an inner width, in F.
 double network_products(const ModelOnDevices& on, const LayerClock& clock, double rows,
                         double width) {
   if (width == 0) return 0;
@@ -167,7 +169,7 @@ double network_products(const ModelOnDevices& on, const LayerClock& clock, doubl
          clock.product(rows, width, hidden);
 }
 
-/// All products of a layer in F.
+/// All GEMMs of a layer in F.
 double products_of(const ModelOnDevices& on, const LayerClock& clock, std::int64_t layer) {
   const double attention = attention_products(on, clock);
   const auto split = [&](std::int64_t width) {
@@ -195,7 +197,7 @@ double inner_width(const Transformer& model, std::int64_t layer) {
                              model.experts->feed_forward);
 }
 
-/// Queries, keys and values of a token.
+/// Widths of a token's queries, keys and values.
 struct HeadWidths {
   double queries = 0;
   double keys = 0;
@@ -210,15 +212,16 @@ HeadWidths widths_of(const Transformer& model) {
           static_cast<double>(queries + 2 * keys)};
 }
 
-/// Tokens are put in order of their experts, and back: each copy is read and written twice.
+/// Tokens are permuted into the order of their experts and back: each copy is read and written
+/// twice.
 double numbers_dealt(const Transformer& model, std::int64_t layer) {
   if (!has_experts(model, layer)) return 0;
   return 4 * static_cast<double>(model.experts->per_token * model.hidden);
 }
 
-/// Two norms (read, written), two residuals; heads are taken apart and put together. GPT style also
-/// has biases beside the products, and dropout with a mask of a byte in one kernel with the
-/// residual; with gates there are positions to turn, and three tensors pass one fused kernel.
+/// Numbers moved by two norms (read and written), two residuals, and splitting and merging heads.
+/// GPT style adds biases beside the GEMMs, and dropout with a one-byte mask in the residual's
+/// kernel. Gated models add rotary positions and a fused kernel over three tensors.
 NumbersMoved moved_forward(const Transformer& model, std::int64_t layer) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
@@ -229,8 +232,8 @@ NumbersMoved moved_forward(const Transformer& model, std::int64_t layer) {
   return {around, 4 * heads.all + 2 * heads.queries + 4 * inner};
 }
 
-/// A norm's gradient takes two tensors to one, a residual's adds two, an activation's takes two to
-/// one, a bias's is a sum.
+/// The gradient of a norm reads two tensors and writes one, that of a residual adds two, that of an
+/// activation reads two and writes one, and that of a bias is a sum.
 NumbersMoved moved_backward(const Transformer& model, std::int64_t layer) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);

@@ -1,4 +1,4 @@
-// A model as its layers: what each costs and whose outputs it takes.
+// A model as a graph of layers: the cost of each and the layers whose outputs it takes.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@ namespace bubblescope {
 
 /// One layer, for one micro-batch.
 struct Layer {
-  std::string name = {};  ///< as its source calls it: "node11"
-  std::string kind = {};  ///< what it does: "ReLU(inplace)"; may be empty
+  std::string name = {};  ///< the source's name: "node11"
+  std::string kind = {};  ///< the operator: "ReLU(inplace)"; may be empty
   Nanos forward = 0;
   Nanos backward = 0;
-  Bytes activations = 0;  ///< what it puts out, which its backward needs
+  Bytes activations = 0;  ///< its output, which its backward needs
   Bytes parameters = 0;
-  std::optional<Bytes> sent = {};  ///< what the next layer takes, where that is something else
+  /// Its input to the next layer, if that differs from its activations.
+  std::optional<Bytes> sent = {};
 
   Nanos time() const { return forward + backward; }
   Bytes output() const { return sent.value_or(activations); }
 };
 
-/// Layers in an order in which they can run.
+/// Layers in topological order.
 struct LayerGraph {
   std::string source;  ///< the file, for messages
   std::vector<Layer> layers;

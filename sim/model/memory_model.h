@@ -1,4 +1,4 @@
-// The memory model: what every op adds to its rank's memory and when it is given back.
+// The memory model: what every op adds to its rank's memory, and when it is released.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace bubblescope {
 
-/// When a chunk's activations are released; the full backward always releases them all.
+/// When a chunk's activations are released; a full backward always releases them all.
 enum class Release : std::uint8_t {
   kWeightGrad,  ///< at W's end
   kInputGrad,   ///< at I's end
-  kHalf,        ///< half at I's end, half at W's
+  kHalf,        ///< half at I's end, half at W's end
 };
 
-/// What an op of each kind adds, in exact integers of some unit; over F, I and W it sums to 0.
+/// The amounts that ops of each kind add, in exact integers of some unit; F, I and W sum to 0.
 struct MemoryDelta {
   std::int64_t forward = 1;
   std::int64_t input_grad = 0;
@@ -36,11 +36,11 @@ struct MemoryDelta {
 /// A chunk's activations in millionths, so that every release rule is an integer.
 MemoryDelta chunk_millionths(Release release);
 
-/// How much of its activations a forward keeps where the rest is made again.
+/// The fraction of its activations that a forward saves if the rest is recomputed.
 struct KeptShares {
   Millionths full = 0;  ///< the stage's input
-  /// As in GPT-3: 34 of the 34 + 5 a s / h bytes per position and feature, with a = 96, s = 2048,
-  /// h = 12288 (Korthikanti et al. 2022).
+  /// As in GPT-3: 34 of the 34 + 5 a s / h bytes per position and feature, with a = 96, s = 2048, h
+  /// = 12288 (Korthikanti et al. 2022).
   Millionths selective = 298'246;
 
   Millionths of(Recompute recompute) const {
@@ -51,17 +51,17 @@ struct KeptShares {
 
 struct MemoryModel {
   Release release = Release::kWeightGrad;
-  /// In the user's own unit, in millionths of it, per chunk times `unit_parts`.
+  /// In millionths of the user's own unit, per chunk and times `unit_parts`.
   MemoryDelta unit{kWhole, 0, -kWhole};
   std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
-  KeptShares kept;                            ///< where a forward's activations are made again
-  std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty where no cost file gives bytes
+  KeptShares kept;                            ///< for stages that recompute
+  std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty if no cost file gives bytes
   std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty
-  /// [stage]: what a forward keeps where the rest is made again; empty: `kept` says.
+  /// [stage]: what a forward saves if the rest is recomputed; empty: `kept` decides.
   std::vector<Bytes> checkpoint_bytes;
   std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer
   std::vector<std::int64_t> cap;    ///< [rank], in millionths of the unit; empty: none
-  std::vector<Bytes> cap_bytes;     ///< [rank], with what is static; empty: none
+  std::vector<Bytes> cap_bytes;     ///< [rank], including static memory; empty: none
 };
 
 }  // namespace bubblescope

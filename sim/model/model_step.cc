@@ -1,4 +1,4 @@
-// Stages from layers, ranks from stages.
+// Computes stages from layers, and ranks from stages.
 #include "sim/model/model_step.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The largest divisor of `number` that is no more than `most`.
+/// The largest divisor of `number` that is at most `most`.
 std::int64_t divisor_below(std::int64_t number, std::int64_t most) {
   while (most > 1 && number % most != 0) --most;
   return std::max<std::int64_t>(most, 1);
@@ -74,14 +74,14 @@ std::vector<RankLoad> loads_of(const Schedule& schedule, const std::vector<Stage
   return loads;
 }
 
-/// Of a micro-batch's slice, as one tensor rank sends it.
+/// Bytes of a micro-batch's slice, as one tensor rank sends it.
 double message_bytes(const ModelOnDevices& on, std::int32_t slices) {
   return 2.0 * static_cast<double>(on.parallel.tokens() * on.model.hidden) /
          on.parallel.norm_split() / slices;
 }
 
-/// Every tensor rank sends its part; where the receiver's tensor ranks each need the whole, they
-/// put it together in their node (the scatter and gather of arXiv 2104.04473, section 4.1).
+/// Every tensor rank sends its part. If the receiver's tensor ranks each need the whole, they
+/// gather it in their node (scatter-gather, arXiv 2104.04473, section 4.1).
 Nanos message_time(const ModelOnDevices& on, const Link& link, double bytes) {
   const Parallelism& parallel = on.parallel;
   if (parallel.sequence_parallel) return link.time(bytes);
@@ -89,7 +89,7 @@ Nanos message_time(const ModelOnDevices& on, const Link& link, double bytes) {
          all_gather_time(bytes, parallel.tensor, group_link(on.gpu, parallel.tensor, 1));
 }
 
-/// Between every pair of ranks, by the nodes on which they are.
+/// Sets the message times between all pairs of ranks, by their nodes.
 void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape) {
   for (std::int32_t from = 0; from < shape.ranks; ++from)
     for (std::int32_t to = 0; to < shape.ranks; ++to) {
@@ -100,8 +100,7 @@ void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape
     }
 }
 
-/// What of a message its sender waits for is a part of the op that made it, and no longer of the
-/// message.
+/// Moves the exposed part of a message from the message to the op that sends it.
 void expose_messages(CostModel& costs, const Schedule& schedule, double exposed) {
   if (exposed == 0) return;
   const auto slices = static_cast<std::size_t>(costs.slices);
@@ -128,7 +127,7 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
     for (Nanos& time : *times) time = std::llround((1 - exposed) * static_cast<double>(time));
 }
 
-/// Buffers of a rank: two messages each way; a layer that is computed again; gathered weights.
+/// Buffers of a rank: two messages each way, a layer that is being recomputed, gathered weights.
 Bytes buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
   Bytes buffers = ranks > 1 ? round_bytes(4 * message_bytes(on, 1), "a message") : 0;
   if (on.parallel.recompute == Recompute::kFull) {
@@ -151,8 +150,9 @@ StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
   return cost;
 }
 
-/// An overlapped pair, of which each half's all-to-all runs beside the other half's compute, which
-/// it slows down as any hidden collective does. The backward is taken to be of the same stage.
+/// The time of an overlapped pair. The all-to-all of each half runs beside the other half's
+/// compute, which it slows down like any hidden collective. Assumes that the backward is of the
+/// same stage.
 Nanos pair_time(const StageCost& cost, const ModelOnDevices& on, double exchange) {
   const bool again = on.parallel.recompute == Recompute::kFull;
   const double waits = (again ? 3 : 2) * exchange;

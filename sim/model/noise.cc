@@ -1,4 +1,4 @@
-// Drawing factors.
+// Draws factors.
 #include "sim/model/noise.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kQuantiles = 256;
 
-/// What a draw is for. Two streams of one seed have nothing to do with each other.
+/// The purpose of a draw. Different streams of one seed are independent.
 enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kSlowStep };
 
 /// Turns the key of an op's jitter into that of its straggling.
@@ -27,7 +27,7 @@ std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t what) {
   return mix(mix(seed ^ static_cast<std::uint64_t>(stream) << 56) + what);
 }
 
-/// The same for a full backward and for an input gradient: they make the same thing.
+/// Identical for a full backward and an input gradient, because they produce the same value.
 std::uint64_t identity_of(const Op& op) {
   const auto kind = is_compute(op.kind) ? static_cast<std::uint64_t>(product_of(op.kind))
                                         : kProducts + static_cast<std::uint64_t>(op.kind);
@@ -59,7 +59,7 @@ std::vector<double> normal_quantiles() {
   return quantiles;
 }
 
-/// Off the last digits, in which one machine's exp() may differ from another's.
+/// Drops the last digits, in which exp() may differ between machines.
 double rounded(double factor) {
   constexpr double kParts = 1 << 30;
   return std::round(factor * kParts) / kParts;
@@ -183,8 +183,8 @@ NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(mode
   }
 }
 
-/// What is drawn is how far away the next scenario is that straggles: where none does, as mostly,
-/// one draw says so for the whole batch.
+/// Draws the distance to the next scenario that straggles, so that a batch without stragglers, the
+/// usual case, needs one draw.
 Batch NoisyBatch::let_straggle(Batch durations, std::uint64_t key) const {
   const std::vector<std::uint64_t>& within = model_.straggles_within_;
   std::uint64_t number = block_ * kBatchWidth;
@@ -205,14 +205,14 @@ const Batch& NoisyBatch::length(InstructionId id) const {
   return of_microbatch_[static_cast<std::size_t>(op.microbatch)];
 }
 
-/// Whether let_straggle() changes anything: mostly it does not.
+/// Whether let_straggle() would change anything; usually not.
 inline bool NoisyBatch::has_straggler(std::uint64_t key) const {
   return draw(key, block_ * kBatchWidth) >> 32 < model_.straggles_within_[kBatchWidth];
 }
 
-/// All factors in one loop, a factor of 1 where there is none: what is written down between loops
-/// costs more than a multiplication. An op's time scales with its micro-batch's length, of a
-/// message's only the bytes' part.
+/// Applies all factors in one loop, with 1 for missing ones, because storing intermediate batches
+/// costs more than a multiplication. A compute op's time scales with its micro-batch's length; of a
+/// message, only the bytes' part does.
 Batch NoisyBatch::operator()(InstructionId id) const {
   const auto alone = static_cast<double>(model_.durations_[id]);
   if (alone == 0) return Batch{};

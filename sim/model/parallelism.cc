@@ -1,4 +1,4 @@
-// Layers to stages, for layers that are all alike.
+// Assigns identical layers to stages.
 #include "sim/model/parallelism.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
   load[0] += tables.embedding_layers;
   load[last] += tables.head_layers;
   std::vector<std::int64_t> count(last + 1, 0);
-  // One layer at a time to the least loaded stage; of equals to the middle, because the ends also
-  // hold the tables. No other split has a smaller largest load.
+  // Adds one layer at a time to the least loaded stage. Ties go to the middle, because the ends
+  // also hold the tables. No other split has a smaller maximum load.
   const auto rank_of = [&](std::size_t stage) {
     return load[stage] + (stage == 0 || stage == last ? 1e-6 : 0);
   };

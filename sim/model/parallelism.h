@@ -1,4 +1,4 @@
-// How a model is spread over devices, inside a stage and around the pipeline.
+// Parallelism: how a model is distributed over devices, inside a stage and around the pipeline.
 #pragma once
 
 #include <array>
@@ -12,11 +12,13 @@
 
 namespace bubblescope {
 
-/// The states that training holds of a parameter beside its 16-bit weight.
+/// Bytes of training state per parameter, besides its 16-bit weight.
 enum class Gradients : std::uint8_t {
-  kFp32,  ///< gradients of 4 bytes, Adam's of 12 (two moments and the master weight)
-  kBf16,  ///< gradients of 2 bytes, Adam's of 12
-  kLean,  ///< gradients of 2 bytes, Adam's of 10: of the master weight what the weight lacks
+  kFp32,  ///< gradients of 4 bytes, Adam of 12 (two moments and the master weight)
+  kBf16,  ///< gradients of 2 bytes, Adam of 12
+  /// Gradients of 2 bytes, Adam of 10: the master weight stores only the bits that the weight
+  /// lacks.
+  kLean,
 };
 
 /// From the largest to the smallest.
@@ -30,40 +32,42 @@ struct Parallelism {
   std::int32_t tensor = 1;
   std::int32_t context = 1;
   std::int32_t expert = 1;  ///< ranks that share the experts, out of all ranks of a stage
-  /// Ranks that share each expert. Empty: the tensor ranks, where then the experts' ranks divide
-  /// the data and context ranks, else 1, and the experts' ranks reach over tensor ranks too.
+  /// Ranks that share each expert. Empty: the tensor ranks, if the expert ranks divide the data and
+  /// context ranks; else 1, and the expert ranks extend over tensor ranks too.
   std::optional<std::int32_t> expert_tensor = {};
   std::int32_t data = 1;
   std::int32_t micro_batch_size = 1;
   std::int64_t sequence = 2048;
   bool sequence_parallel = true;  ///< norms and residuals are split over the tensor ranks too
   bool flash_attention = true;    ///< scores are never stored
-  Recompute recompute = Recompute::kNone;  ///< of a layer, arXiv 2205.05198; within its backward
+  Recompute recompute = Recompute::kNone;  ///< per layer, inside its backward (arXiv 2205.05198)
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
 
   Gradients gradients = Gradients::kFp32;
 
-  /// How many layers the tables count as when layers are split; what they cost unless given.
+  /// How many layers the embedding and the head count as when layers are split; unless given, by
+  /// their cost.
   std::optional<double> embedding_layers = {};
   std::optional<double> head_layers = {};
-  /// Layers of every stage of a pipeline; empty: split so that no stage has more than need be.
+  /// Layers of every stage of a pipeline; empty: split so that the slowest stage is as fast as
+  /// possible.
   std::vector<std::int64_t> layers_of_stage = {};
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
-  /// All that hold parts or copies of one stage.
+  /// All ranks that hold parts or copies of one stage.
   std::int64_t ranks_of_stage() const { return std::int64_t{tensor} * context * data; }
   std::int32_t expert_split() const {
     if (expert_tensor) return *expert_tensor;
     return std::int64_t{data} * context % expert == 0 ? tensor : 1;
   }
-  /// Over how many ranks the tensors around the norms are split.
+  /// The number of ranks over which the tensors around the norms are split.
   std::int32_t norm_split() const { return sequence_parallel ? tensor : 1; }
 };
 
-/// The layers that every stage holds, by index: stage s holds first_layer[s] .. first_layer[s+1]-1.
-/// The embedding is on the first stage, the head on the last; each counts as much as the given
-/// fraction of a layer, so that no stage has more work than need be.
+/// The layers of every stage: stage s holds first_layer[s] .. first_layer[s+1]-1. The embedding is
+/// on the first stage, the head on the last; each counts as the given fraction of a layer. The
+/// slowest stage is as fast as possible.
 struct TableLayers {
   double embedding_layers = 0;
   double head_layers = 0;

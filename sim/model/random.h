@@ -1,5 +1,5 @@
-// Random numbers that are functions, not sequences: a draw depends on its key and its number alone,
-// so it is the same in any order of drawing, on any number of threads, on any machine.
+// Random numbers as functions: a draw depends only on its key and its number, so it is the same in
+// any order, on any number of threads and on any machine.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace bubblescope {
 
 /// The output function of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
-/// Generators", 2014): every bit of the input changes every bit of the output by chance.
+/// Generators", 2014): every input bit affects every output bit.
 constexpr std::uint64_t mix(std::uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;

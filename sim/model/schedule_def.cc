@@ -1,4 +1,4 @@
-// Finding and building registered schedules.
+// Finds and builds registered schedules.
 #include "sim/model/schedule_def.h"
 
 #include <algorithm>

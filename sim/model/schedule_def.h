@@ -1,5 +1,5 @@
-// What one schedule file registers: its name, its rules, its builder and the closed forms that it
-// claims. The claims are tested for every registered schedule over all small shapes.
+// A schedule's definition: its name, rules, builder and the closed forms that it claims. The claims
+// are tested for every registered schedule over all small shapes.
 #pragma once
 
 #include <array>
@@ -20,7 +20,8 @@
 
 namespace bubblescope {
 
-/// Whose legality rules and details of the order hold; without one, the widest correct ones.
+/// The framework whose legality rules and order a schedule follows; kNone: the most general correct
+/// ones.
 enum class Profile : std::uint8_t {
   kNone,
   kPytorch,     ///< releases 2.6 to 2.14
@@ -41,29 +42,28 @@ inline constexpr std::array<Named<Profile>, 6> kProfiles{{
     {Profile::kDeepseek, "deepseek"},
 }};
 
-/// What a builder is given. Schedules that look for a good order also read the costs.
+/// The input of a builder. Schedules that search for an order also read the costs.
 struct ScheduleRequest {
   Shape shape;
   Profile profile = Profile::kNone;
   UniformCost cost;
-  std::optional<CostModel> stage_costs = {};  ///< where given, instead of `cost`
-  MemoryModel memory = {};  ///< its unit and caps bind the schedules that look for an order
-  /// One forward more before the first backward, so that the two of a turn are independent and the
-  /// experts' messages of one hide behind the other (Megatron-LM's combined 1F1B).
+  std::optional<CostModel> stage_costs = {};  ///< if present, replaces `cost`
+  MemoryModel memory = {};  ///< its unit and caps bind schedules that search for an order
+  /// One more forward before the first backward, so that the two ops of a turn are independent and
+  /// the expert exchange of one hides behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;
   /// Ranks that share each stage; empty: one rank for every stage.
   std::vector<std::int32_t> replicas = {};
-  /// Micro-batches that each rank of the first stage has on their way at most; empty: NOAM, as many
-  /// as keep the pipeline full.
+  /// Maximum micro-batches in flight per rank of the first stage; empty: NOAM, which just fills the
+  /// pipeline.
   std::optional<std::int32_t> in_flight = {};
 };
 
-/// Exact values that a schedule claims for uniform costs; what it does not claim is empty.
+/// Exact values that a schedule claims for uniform costs; unclaimed values are empty.
 struct Claims {
   std::optional<Nanos> makespan;
   std::optional<Nanos> max_span;
-  /// Per rank, in stage chunks (in slices of them, where sequences are cut) held until W (or the
-  /// full backward) ends.
+  /// Per rank, in stage chunks (or slices of them) held until W or the full backward ends.
   std::vector<std::int64_t> peak_chunks;
 };
 
@@ -72,22 +72,22 @@ struct ScheduleDef {
   std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
-  /// Chunks per rank where the schedule implies them; else --vpp says, `usual_chunks` unless given.
+  /// Chunks per rank if the schedule fixes them; else --vpp decides, by default `usual_chunks`.
   std::optional<std::int32_t> implied_chunks = {};
-  std::int32_t usual_chunks = 1;     ///< 2 where it is another schedule with 1
-  std::int32_t usual_slices = 1;     ///< as many cuts where --slices gives none
-  std::int32_t implied_slices = 1;   ///< cuts that the schedule makes by itself
+  std::int32_t usual_chunks = 1;     ///< 2 if the schedule with 1 has another name
+  std::int32_t usual_slices = 1;     ///< the default of --slices
+  std::int32_t implied_slices = 1;   ///< slices that the schedule creates itself
   bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
-  bool groups_microbatches = false;  ///< whether --microbatch-group-size means something to it
-  bool cuts_sequences = false;       ///< whether --slices above 1 means something to it
-  bool overlaps_experts = false;     ///< whether --moe-overlap means something to it
+  bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size
+  bool cuts_sequences = false;       ///< whether it takes --slices above 1
+  bool overlaps_experts = false;     ///< whether it takes --moe-overlap
   bool reads_costs = false;          ///< whether the order depends on costs and memory
-  bool replicates_stages = false;    ///< whether --replicas means something to it
-  bool limits_in_flight = false;     ///< whether --in-flight means something to it
-  /// The frameworks that have it; --profile refuses the others.
+  bool replicates_stages = false;    ///< whether it takes --replicas
+  bool limits_in_flight = false;     ///< whether it takes --in-flight
+  /// The frameworks that have this schedule; --profile refuses the others.
   std::vector<Profile> profiles = {};
-  /// What is wrong with a request, each in one sentence with the remedy; empty: it can be built.
-  /// May be left out: then every shape can be built.
+  /// Returns the problems of a request, each in one sentence with the remedy; empty: it can be
+  /// built. If not set, every shape can be built.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};
   /// Only called for requests that are not refused.
   std::function<Schedule(const ScheduleRequest&)> build;
@@ -99,14 +99,14 @@ using ScheduleRegistrar = Registrar<ScheduleDef>;
 /// The schedule of this name or alias. Throws Error with the nearest known name.
 const ScheduleDef& find_schedule(const std::string& name);
 
-/// Fills in the implied chunks, refuses what cannot be (Error, Fault::kProblem, with every reason)
-/// builds the rest and validates it.
+/// Fills in the implied chunks, then builds and validates the schedule. Throws Error
+/// (Fault::kProblem) with every reason if the request is refused.
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
 
-/// The profile whose rules of orders and shapes hold: that of the framework's first release.
+/// The profile that defines orders and shapes: that of the framework's first release.
 Profile rules_of(Profile profile);
 
-/// "pytorch" and so on; empty for none.
+/// "pytorch" and so on; empty for kNone.
 std::string to_string(Profile profile);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Why a schedule cannot be built, for those who would rather try another than be told by an Error.
+// The reasons for which a schedule cannot be built, as data instead of an Error.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bubblescope {
 
-/// Each reason in one sentence with the remedy; empty: build_schedule() succeeds. The request's
-/// chunks must be those that the schedule implies, where it implies some.
+/// Each reason in one sentence with the remedy; empty: build_schedule() succeeds. The request must
+/// already have the schedule's implied chunks.
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Layers to stages; what the first and the last stage hold beside them.
+// Assigns layers to stages, and adds the parts that only the first and the last stage hold.
 #include "sim/model/stage_loads.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::vector<std::int64_t> split_as_given(const ModelOnDevices& on, std::int32_t 
   return first_layer;
 }
 
-/// The embedding and the head count as the part of a layer that they take, unless told otherwise.
+/// The embedding and the head count by their time relative to a layer, unless given.
 std::vector<std::int64_t> split_evenly(const ModelOnDevices& on, std::int32_t stages,
                                        double layer_time) {
   const Parallelism& parallel = on.parallel;
@@ -116,8 +116,8 @@ void StageLoads::add_head(StageLoad& sum) const {
   if (!on_.model.tied_embeddings || stages_ > 1) sum.parameters.dense += table;
 }
 
-/// Each is a layer behind the last, which shares the head, and the embedding where it is on the
-/// same stage.
+/// Each module is a layer after the last one. It shares the head, and the embedding if that is on
+/// the same stage.
 void StageLoads::add_predictions(StageLoad& sum) const {
   const std::int64_t count = on_.model.predictions;
   if (count == 0) return;

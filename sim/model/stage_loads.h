@@ -1,4 +1,4 @@
-// A model's layers, dealt to the stages of one pipeline.
+// Assignment of a model's layers to the stages of one pipeline.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace bubblescope {
 
-/// Layers that are all alike.
+/// A run of identical layers.
 struct LayerKind {
-  std::int64_t end = 0;  ///< the first layer that is of another kind
+  std::int64_t end = 0;  ///< the first layer of the next kind
   PhaseTimes times;
   MemoryDelta memory;
   StageParameters parameters;
-  double exchange = 0;  ///< of F, and again of I: what is waited for the experts' all-to-all
+  double exchange = 0;  ///< the time that F, and again I, waits for the experts' all-to-all
 };
 
-/// What a stage takes and holds.
+/// The sum over a stage's layers.
 struct StageLoad {
   std::int64_t layers = 0;
   PhaseTimes times;
@@ -30,18 +30,18 @@ struct StageLoad {
   void add(const LayerKind& kind, std::int64_t count);
 };
 
-/// Which layers are on which stage, and what they make of it. Refers to the ModelOnDevices.
+/// Which layers each stage holds, and their total cost and memory. Refers to the ModelOnDevices.
 class StageLoads {
  public:
-  /// Layers are split so that no stage has more work than need be, or as
-  /// Parallelism::layers_of_stage says. Throws Error where that is not one entry per stage, or not
-  /// the model's layers together.
+  /// Layers are split so that the slowest stage is as fast as possible, or as
+  /// Parallelism::layers_of_stage says. Throws Error if that does not have one entry per stage, or
+  /// does not add up to the model's layers.
   StageLoads(const ModelOnDevices& on, std::int32_t stages);
 
   /// [stage]: its first layer; and the end.
   const std::vector<std::int64_t>& first_layer() const { return first_layer_; }
   StageLoad load(std::int32_t stage) const;
-  /// The same if it held the layers from `first` to before `end`.
+  /// The load of a stage that would hold the layers from `first` to before `end`.
   StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const;
 
  private:
@@ -55,7 +55,7 @@ class StageLoads {
   std::vector<std::int64_t> first_layer_;
 };
 
-/// The most stages of a model: the embedding and the head may have a stage of their own each.
+/// The maximum number of stages: the embedding and the head may each have a stage of their own.
 inline std::int64_t most_stages(const Transformer& model) { return model.layers + 2; }
 
 }  // namespace bubblescope

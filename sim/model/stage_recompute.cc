@@ -1,4 +1,4 @@
-// Layer by layer: what recomputation adds to a backward in one piece is R's time.
+// Computed layer by layer: the time of R is what recomputation adds to the backward.
 #include "sim/model/stage_recompute.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What a stage of a model makes again before its backward, as an op of its own.
+// Recomputation of a model's stage as an op of its own.
 #pragma once
 
 #include "sim/model/model_step.h"
@@ -7,11 +7,11 @@ namespace bubblescope {
 
 /// One micro-batch's recomputation on one stage.
 struct StageRecompute {
-  Nanos time = 0;    ///< of a slice
-  Bytes spared = 0;  ///< of a slice: what its forward need not keep
+  Nanos time = 0;    ///< per slice
+  Bytes spared = 0;  ///< per slice: bytes that its forward need not save
 };
 
-/// Of the layers that the step puts on a stage; the embedding and the head are not made again.
+/// Covers the layers that the step assigns to a stage; embedding and head are not recomputed.
 StageRecompute stage_recompute(const ModelOnDevices& on, const ModelStep& step,
                                const Schedule& schedule, std::int32_t stage);
 

@@ -1,4 +1,4 @@
-// Bytes per parameter, and collectives over their copies.
+// Bytes per parameter, and collectives over the copies of parameters.
 #include "sim/model/stage_states.h"
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace bubblescope {
 
 namespace {
 
-constexpr Bytes kContext = Bytes{2} << 30;  ///< CUDA's and NCCL's own; assumed
+constexpr Bytes kContext = Bytes{2} << 30;  ///< for CUDA and NCCL; assumed
 constexpr double kWeightBytes = 2;
-/// Of a parameter's update: Adam reads 16 and writes 14; its gradient is also read for the norm,
-/// scaled to clip it (8), and cleared.
+/// Bytes moved per parameter of an update: Adam reads 16 and writes 14; the gradient is also read
+/// for the norm, scaled for clipping (8), and cleared.
 constexpr double kUpdateBytes = 46;
-constexpr Nanos kLastBucket = 16;  ///< the part of a collective that nothing can hide
+constexpr Nanos kLastBucket = 16;  ///< a sixteenth of a collective cannot be hidden
 
 double gradient_bytes(const Parallelism& parallel) {
   return parallel.gradients == Gradients::kFp32 ? 4 : 2;
@@ -53,7 +53,7 @@ StateBytes shard(double parameters, std::int32_t copies, const Parallelism& para
   return states;
 }
 
-/// Collectives of one kind of parameters.
+/// Collectives for one kind of parameters.
 struct UpdateTimes {
   Nanos reduce = 0;
   Nanos gather = 0;
@@ -75,7 +75,7 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
   return times;
 }
 
-/// Of all parameters of a stage.
+/// For all parameters of a stage.
 UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters,
                      std::int32_t holders) {
   const UpdateTimes dense = times_of(on, parameters.dense, dense_copies(on.parallel), holders);
@@ -84,7 +84,7 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
           dense.updated + experts.updated};
 }
 
-/// What of a collective is waited for beside so much compute, which it slows down meanwhile.
+/// The exposed part of a collective beside so much compute, including the slowdown of that compute.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions) {
   const Nanos waited =
       std::max(collective / kLastBucket, collective - round_nanos(compute, "a stage's compute"));

@@ -1,4 +1,4 @@
-// Routes: the link between two ranks, and the devices at its ends.
+// Routes consist of the link between two ranks and the devices at its ends.
 #include "sim/model/traffic.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class Router {
         devices_of_rank_[rank].push_back(at);
   }
 
-  /// What messages between two ranks have in common.
+  /// The common properties of all messages between two ranks.
   struct Route {
     Nanos latency = 0;
     Load load = 0;
@@ -146,7 +146,8 @@ CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Sch
         set(from, to);
         set(to, from);
       }
-  costs.byte_time = 0;  // bytes are flows
+  // Bytes are flows.
+  costs.byte_time = 0;
   costs.byte_time_between.clear();
   return costs;
 }

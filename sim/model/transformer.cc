@@ -1,4 +1,4 @@
-// Counting parameters.
+// Counts parameters.
 #include "sim/model/transformer.h"
 
 namespace bubblescope {
@@ -32,14 +32,16 @@ std::int64_t network_parameters(const Transformer& model, std::int64_t inner) {
 LayerParameters parameters_of_layer(const Transformer& model, std::int64_t layer) {
   LayerParameters parameters;
   parameters.attention = attention_parameters(model);
-  parameters.norms = (model.dropout ? 4 : 2) * model.hidden;  // with and without a bias
+  // With and without a bias.
+  parameters.norms = (model.dropout ? 4 : 2) * model.hidden;
   if (!model.experts || layer < model.experts->dense_layers) {
     parameters.network = network_parameters(model, model.feed_forward);
     return parameters;
   }
   const Experts& experts = *model.experts;
   const std::int64_t one = network_parameters(model, experts.feed_forward);
-  parameters.network = experts.shared * one + experts.count * model.hidden;  // and the router
+  // Includes the router.
+  parameters.network = experts.shared * one + experts.count * model.hidden;
   parameters.experts = experts.count * one;
   parameters.active_experts = experts.per_token * one;
   return parameters;

@@ -1,4 +1,4 @@
-// Cutting sums at the running sums of the weights.
+// Splits totals at the prefix sums of the weights.
 #include "sim/model/uneven_spread.h"
 
 #include <numeric>
@@ -8,7 +8,7 @@ namespace bubblescope {
 
 namespace {
 
-__extension__ typedef __int128 Wide;  // for products that need more than 64 bits
+__extension__ typedef __int128 Wide;  // products need more than 64 bits
 
 /// floor(total * part / whole).
 Nanos share_of(Nanos total, std::int64_t part, std::int64_t whole) {
@@ -22,7 +22,7 @@ class Cutting {
     std::partial_sum(weights.begin(), weights.end(), until_.begin() + 1);
   }
 
-  /// What a stage's slice gets of a total that all stages and slices share.
+  /// The part of a total that a stage's slice gets.
   Nanos part(Nanos total, std::int32_t stage, std::int32_t slice) const {
     const Nanos of_stage = share_of(total, until_[stage + 1], until_.back()) -
                            share_of(total, until_[stage], until_.back());

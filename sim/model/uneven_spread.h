@@ -1,4 +1,4 @@
-// Uniform costs over stages that are not alike: those with more layers take longer.
+// Uniform costs over stages of different sizes: stages with more layers take longer.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace bubblescope {
 
-/// Spreads the work of all stages together, which is what spread() gives them, over the stages in
-/// proportion to their weights, to the nanosecond: nothing is lost. `weights` has one entry per
-/// stage of a pipeline, none negative, not all 0.
+/// Distributes the total work of spread() over the stages in proportion to their weights; the
+/// nanoseconds add up exactly. `weights` has one entry per stage of a pipeline, none negative, not
+/// all 0.
 CostModel spread_unevenly(const UniformCost& cost, const Schedule& schedule,
                           std::span<const std::int64_t> weights);
 

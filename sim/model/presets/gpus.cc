@@ -1,12 +1,12 @@
-// NVIDIA and AMD devices; every number names its source in GpuDef::sources.
+// NVIDIA and AMD devices; GpuDef::sources names the source of every number.
 //
-// Peak, memory and link rates, and the best measured matrix products (MAMF): S. Bekman, "Machine
-// Learning Engineering Open Book" (stas00/ml-engineering, 744d01e), compute/accelerator and
-// network. Point-to-point rates between two devices: of the 450 GB/s of an H100's NVLink 376 are
-// reached (NVIDIA/nccl issue 1264); the others are given the same share. Latencies: 9.8 us inside
-// a node (NVIDIA/nccl-tests issue 331), 20 us and 90 % of the rate between nodes (calculon's
+// Peak, memory and link rates, and the best measured GEMMs (MAMF): S. Bekman, "Machine Learning
+// Engineering Open Book" (stas00/ml-engineering, 744d01e), compute/accelerator and network.
+// Point-to-point rates between two devices: an H100's NVLink reaches 376 of its 450 GB/s
+// (NVIDIA/nccl issue 1264); the same fraction is assumed for the others. Latencies: 9.8 us inside a
+// node (NVIDIA/nccl-tests issue 331), 20 us and 90 % of the rate between nodes (calculon's
 // InfiniBand, caa4b11). To the host: the rate of the PCI Express slot, or of NVLink-C2C, by the
-// makers' data sheets, of which the same share is reached.
+// vendors' data sheets, of which the same fraction is assumed.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -29,12 +29,12 @@ struct Rates {
   double network_gigabytes_per_second;
   double host_gigabytes_per_second;  ///< one way, as stated
   std::int32_t per_node = 8;
-  /// What a program gets of the memory, in GiB, as PyTorch's out-of-memory messages call the total
-  /// capacity; 0: all that is stated.
+  /// The memory available to a program, in GiB: the total capacity in PyTorch's out-of-memory
+  /// messages; 0: all that is stated.
   double program_gibibytes = 0;
 };
 
-/// Of the numbers that do not all stand in one place.
+/// The sources of those numbers that differ between devices.
 struct Sources {
   std::string base = std::string(kBook) + ", compute/accelerator";
   std::string reachable = std::string(kBook) + ", compute/accelerator/benchmarks (MAMF)";
@@ -58,7 +58,7 @@ Gpu gpu_of(const Rates& rates) {
   return gpu;
 }
 
-/// A number as people write it: at most one digit behind the point.
+/// A number with at most one decimal.
 std::string text(double value) {
   std::string digits = std::to_string(std::llround(value * 10));
   const char last = digits.back();

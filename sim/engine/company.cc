@@ -1,4 +1,4 @@
-// Counting busy ranks.
+// Counts the busy ranks of each device.
 #include "sim/engine/company.h"
 
 #include <algorithm>

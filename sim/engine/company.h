@@ -1,4 +1,8 @@
-// Ops in company: how fast each one of a device's ops and messages goes on, at one moment.
+// Contention: the progress rate of every op that shares a device.
+//
+// A compute op slows down while other ranks of its device compute too; messages and copies may slow
+// down with it. An op's work is its duration alone, in parts of kWholePace per nanosecond; its
+// progress rate is the number of parts that it completes per nanosecond.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +16,32 @@ namespace bubblescope {
 /// Index into Traffic::company.
 using CompanyId = std::uint32_t;
 
-/// Parts of an op's work, kWholePace to a nanosecond. Noise stretches ops beyond what
-/// kLongestInCompany lets through: of hours, 64 bits cannot count the parts.
+/// Work, in parts: kWholePace parts are one nanosecond alone. It needs more than 64 bits, because
+/// noise can stretch an op beyond kLongestInCompany.
 __extension__ typedef __int128 Parts;
 
-/// The first whole nanosecond at which so much is done. Divided in 64 bits wherever it fits.
+/// The time to complete the work, rounded up to whole nanoseconds. Uses 64 bits whenever they
+/// suffice.
 inline Nanos time_for(Parts left, Rate pace) {
   constexpr Parts kNarrow = std::numeric_limits<Load>::max() - kWholePace;
   if (left <= kNarrow) return time_alone(static_cast<Load>(left), pace);
   return static_cast<Nanos>((left + pace - 1) / pace);
 }
 
-/// Ops begin and end; settle() says which of them go on at another pace from now on. Refers to the
-/// Traffic. An op ends at the first whole nanosecond at which all of it is done.
+/// Tracks running ops; settle() returns those whose progress rate has changed. Refers to the
+/// Traffic. An op ends at the first whole nanosecond at which all of its work is done.
 class Company {
  public:
   explicit Company(const Traffic& traffic);
 
-  /// `alone` is what it takes while no other rank of its device is busy.
+  /// `alone` is its duration while no other rank of its device is busy.
   void begin(CompanyId op, Nanos alone, Nanos now);
   void end(CompanyId op);
 
   /// The ops whose end has changed; valid until the next call.
   const std::vector<CompanyId>& settle(Nanos now);
 
-  /// When an op will have ended if nothing changes any more.
+  /// When an op will end if nothing changes.
   Nanos end_of(CompanyId op) const {
     const State& state = states_[op];
     return state.since + time_for(state.left, state.pace);
@@ -53,7 +58,7 @@ class Company {
 
   const Traffic& traffic_;
   std::vector<State> states_;               ///< per op
-  std::vector<std::vector<CompanyId>> on_;  ///< per device: one op per busy rank, and messages
+  std::vector<std::vector<CompanyId>> on_;  ///< per device: its messages and one op per busy rank
   std::vector<std::uint32_t> dirty_;        ///< devices on which anything began or ended
   std::vector<CompanyId> changed_;
 };

@@ -1,4 +1,4 @@
-// Progressive filling, over the resources that a change can reach.
+// Progressive filling, restricted to the resources that a change can affect.
 #include "sim/engine/fair_share.h"
 
 #include <algorithm>
@@ -65,7 +65,8 @@ void FairShare::visit(std::uint32_t resource) {
   resources_.push_back(resource);
 }
 
-/// A change reaches whatever shares a resource with what it changes, and so on.
+/// Collects the resources that a change affects: those that share a flow with a changed one, and so
+/// on.
 void FairShare::find_concerned() {
   ++visit_;
   resources_.clear();
@@ -85,9 +86,9 @@ void FairShare::find_concerned() {
   }
 }
 
-/// No share is 0, so that nothing stands still on a resource with more flows than units to give.
-/// Every round fixes the flows that can take no more than the smallest share that any resource has
-/// to give, or else those on that resource.
+/// Every round fixes the flows whose maximum is no more than the smallest share of any resource, or
+/// else all flows on that resource. No share is 0, so that no flow stalls on a resource with more
+/// flows than units of capacity.
 void FairShare::deal() {
   for (const FlowId flow : flows_) states_[flow].share = 0;
   while (!flows_.empty()) {

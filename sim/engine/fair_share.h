@@ -1,12 +1,13 @@
-// Fair sharing: what every flow gets of the resources that it passes, at one moment.
+// Fair sharing: the rate that every flow gets from the resources on its path, at one moment.
 //
-// Shares are max-min fair: they grow together until a resource is full or a flow has all that it
-// can take; those are fixed, and the others grow on. No flow could get more without another, that
-// has no more than it, getting less.
+// Rates are max-min fair: all grow together until a resource is full or a flow reaches its maximum;
+// these flows are fixed, and the others continue to grow. No flow could get more without taking
+// from one that has no more than it.
 //
-// The one place where anything is rounded: a share is a whole Rate, rounded down, so that never
-// more than its capacity passes a resource; and a flow ends at the first whole nanosecond at which
-// all of it is through.
+// Example: three flows over a link of capacity 9, one of them limited to 1, get 1, 4 and 4.
+//
+// A rate is a whole number, rounded down, so that a resource never carries more than its capacity.
+// A flow ends at the first whole nanosecond at which all of it has passed.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,14 @@ namespace bubblescope {
 /// Index into Traffic::flows.
 using FlowId = std::uint32_t;
 
-/// What passed one resource.
+/// The use of one resource.
 struct ResourceUse {
   Load load = 0;
-  Nanos busy = 0;    ///< time with anything on it
-  Nanos shared = 0;  ///< time with two flows or more on it
+  Nanos busy = 0;    ///< time with at least one flow
+  Nanos shared = 0;  ///< time with at least two flows
 };
 
-/// Flows begin and end; settle() says from when on they have which share. Refers to the Traffic.
+/// Tracks running flows; settle() recomputes their rates. Refers to the Traffic.
 class FairShare {
  public:
   explicit FairShare(const Traffic& traffic);
@@ -35,13 +36,13 @@ class FairShare {
   void begin(FlowId flow, Nanos now);
   void end(FlowId flow, Nanos now);
 
-  /// Deals out the resources that anything began or ended on. Returns the flows whose share
-  /// changed; valid until the next call.
+  /// Reassigns the capacity of all resources on which a flow began or ended. Returns the flows
+  /// whose rate changed; valid until the next call.
   const std::vector<FlowId>& settle(Nanos now);
 
   Rate rate(FlowId flow) const { return states_[flow].rate; }
 
-  /// When a flow will be through if nothing changes any more.
+  /// When a flow will end if nothing changes.
   Nanos end_of(FlowId flow) const {
     const State& state = states_[flow];
     return state.since + time_alone(state.left, state.rate);
@@ -54,8 +55,8 @@ class FairShare {
     Load left = 0;  ///< at `since`
     Nanos since = 0;
     Rate rate = 0;
-    Rate share = 0;           ///< what settle() is about to give it
-    std::uint32_t visit = 0;  ///< the last settle() that saw it
+    Rate share = 0;           ///< the rate that settle() is about to set
+    std::uint32_t visit = 0;  ///< the last settle() that reached it
   };
 
   void touch(std::uint32_t resource, Nanos now);
@@ -70,15 +71,15 @@ class FairShare {
   std::vector<State> states_;             ///< per flow
   std::vector<std::vector<FlowId>> on_;   ///< per resource: the flows on it
   std::vector<ResourceUse> uses_;         ///< per resource
-  std::vector<Nanos> used_since_;         ///< per resource: until when its use is counted
+  std::vector<Nanos> used_since_;         ///< per resource: the time up to which its use is counted
   std::vector<std::uint32_t> dirty_;      ///< resources on which anything began or ended
   std::uint32_t visit_ = 0;               ///< number of this settle()
-  std::vector<std::uint32_t> visited_;    ///< per resource: the last settle() that saw it
-  std::vector<std::uint32_t> resources_;  ///< those of this settle()
-  std::vector<FlowId> flows_;             ///< those of this settle() that have no share yet
+  std::vector<std::uint32_t> visited_;    ///< per resource: the last settle() that reached it
+  std::vector<std::uint32_t> resources_;  ///< those that this settle() reached
+  std::vector<FlowId> flows_;  ///< those that this settle() reached and that have no rate yet
   std::vector<FlowId> changed_;
-  std::vector<Rate> left_;             ///< per resource: what is not dealt out yet
-  std::vector<std::int64_t> waiting_;  ///< per resource: flows that have no share yet
+  std::vector<Rate> left_;             ///< per resource: capacity not yet assigned
+  std::vector<std::int64_t> waiting_;  ///< per resource: flows that have no rate yet
 };
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// The dataflow pass: the dry run of the executor, in one loop over the Program.
+// The dataflow pass: runs a Program in one loop. It is the dry run of the executor.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace bubblescope {
 
-/// Starts every instruction when it heads its lane and its dependencies have ended.
-/// O(instructions + dependencies); no clock, no heap.
+/// Starts every instruction when it heads its lane and its dependencies have ended. O(instructions
+/// + dependencies).
 Timeline simulate(const Program& program, std::span<const Nanos> durations);
 
 inline Timeline simulate(const Program& program, const CostModel& costs) {

@@ -11,14 +11,13 @@ namespace bubblescope {
 
 namespace {
 
-/// The later of two, scenario by scenario. The form that compilers turn into one instruction for
-/// several scenarios: std::max() is not.
+/// The later of two, scenario by scenario. Compilers vectorize this form, but not std::max().
 inline void wait_for(Batch& ready, const Batch& end) {
   for (std::size_t at = 0; at < kBatchWidth; ++at)
     ready[at] = ready[at] > end[at] ? ready[at] : end[at];
 }
 
-/// The last instruction that waits for each; itself where none does.
+/// The last instruction that depends on each one; itself if there is none.
 std::vector<InstructionId> last_readers(const Program& program) {
   std::vector<InstructionId> last(program.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -39,11 +38,13 @@ BatchSimulator::BatchSimulator(const Program& program)
     for (const InstructionId dependency : program.dependencies_of(id)) {
       if (last[dependency] != id) continue;
       free.push_back(slot_of_[dependency]);
-      last[dependency] = dependency;  // it may be named twice
+      // A dependency may be listed twice.
+      last[dependency] = dependency;
     }
     if (free.empty()) free.push_back(slots++);
     slot_of_[id] = free.back();
-    if (last[id] != id) free.pop_back();  // what nobody reads may be overwritten
+    // An end that nothing reads may be overwritten.
+    if (last[id] != id) free.pop_back();
   }
   end_.resize(slots);
 }
@@ -85,7 +86,7 @@ namespace {
 
 constexpr double kMostLoad = 0x1p62;
 
-/// Traffic whose flows carry more or less from scenario to scenario.
+/// Traffic whose loads vary from scenario to scenario.
 class LengthenedTraffic {
  public:
   LengthenedTraffic(const Traffic& traffic,

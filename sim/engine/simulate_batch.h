@@ -1,4 +1,4 @@
-// The dataflow pass, 16 scenarios wide.
+// The dataflow pass for 16 scenarios at once.
 #pragma once
 
 #include <functional>
@@ -11,32 +11,33 @@
 
 namespace bubblescope {
 
-/// The durations of an instruction in every scenario of a batch: whole nanoseconds, that all
-/// together stay below kLongestBatchTime.
+/// The durations of an instruction in every scenario of a batch, in whole nanoseconds. Their sum
+/// must stay below kLongestBatchTime.
 using BatchDurations = std::function<Batch(InstructionId)>;
 
-/// Times one Program as often as wanted. Refers to it.
+/// Runs one Program any number of times. Refers to it.
 class BatchSimulator {
  public:
   explicit BatchSimulator(const Program& program);
 
-  /// Makespans.
+  /// Returns the makespan of every scenario.
   Batch run(const BatchDurations& durations);
 
  private:
   const Program& program_;
   std::vector<std::uint32_t>
-      slot_of_;                  ///< per instruction: where its end is until all have read it
+      slot_of_;  ///< per instruction: where its end is stored until all dependents have read it
   std::vector<Batch> end_;       ///< per slot: few, so that they stay in the cache
   std::vector<Batch> lane_end_;  ///< per lane
 };
 
-/// Makespans of that many scenarios; `batch(n)` has the durations of scenarios 16 n to 16 n + 15.
+/// The makespans of `scenarios` scenarios; `batch(n)` gives the durations of scenarios 16 n to 16 n
+/// + 15.
 std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenarios,
                                     const std::function<BatchDurations(std::size_t)>& batch);
 
-/// The same where messages share resources: the durations are what Traffic::fixed is in every
-/// scenario, `lengths` are factors of what flows (none: 1), and scenarios are run one by one.
+/// The same for messages that share resources: the durations replace Traffic::fixed, `lengths` are
+/// factors of the flows' loads (empty: 1), and scenarios run one by one.
 std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
                                     std::size_t scenarios,
                                     const std::function<BatchDurations(std::size_t)>& batch,

@@ -1,4 +1,4 @@
-// A clock for flows; for the rest, who waits for whom.
+// Uses a clock for flows and contended ops only; everything else follows from dependencies.
 #include "sim/engine/simulate_shared.h"
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::uint32_t kNoTask = 0xffffffffu;
 
-/// The begin of a flow or of an op in company, or its end if its share or its pace stays as it was
-/// at `version`.
+/// The start of a flow or a contended op, or its end, which is valid only if its rate has not
+/// changed since `version`.
 struct Event {
   Nanos time = 0;
   std::uint32_t task = 0;
-  std::uint32_t version = 0;  ///< 0: it begins
+  std::uint32_t version = 0;  ///< 0: the start
 
   bool operator>(const Event& other) const {
     return std::tie(time, task, version) > std::tie(other.time, other.task, other.version);
@@ -25,8 +25,8 @@ struct Event {
 
 }  // namespace
 
-/// One run. Whatever waits for nothing without a known end is timed at once; so at every moment all
-/// tasks that can begin by then are known, and no event comes too late.
+/// One run. Instructions whose dependencies all have a known end are timed at once, so that at
+/// every moment all tasks that can begin by then are known and no event comes too late.
 class SharedLoop {
  public:
   SharedLoop(const SharedSimulator& simulator, std::span<const Nanos> fixed)
@@ -77,7 +77,7 @@ class SharedLoop {
     end_what_follows();
   }
 
-  /// Its start is known: the latest end of all that it waited for.
+  /// Called when its start is known: the latest end of all its dependencies.
   void start(InstructionId id) {
     const Nanos begin = run_.timeline.start[id];
     const std::uint32_t task = simulator_.task_of_[id];
@@ -117,8 +117,8 @@ class SharedLoop {
   FairShare shares_;
   Company company_;
   std::vector<std::uint32_t> awaited_;
-  std::vector<std::uint32_t> version_;  ///< per task: how often its share or pace changed
-  std::vector<InstructionId> ended_;    ///< whose followers are not released yet
+  std::vector<std::uint32_t> version_;  ///< per task: how often its rate has changed
+  std::vector<InstructionId> ended_;    ///< their dependents are not released yet
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   SharedRun run_;
 };

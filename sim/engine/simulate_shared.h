@@ -1,9 +1,8 @@
-// The event loop: messages that share links, NICs and switches, and ops that share a device, in
-// time order.
+// The event loop: runs a Program in time order, with messages that share links, NICs and switches
+// and ops that share a device.
 //
-// Only what flows through shared resources, or slows others, needs a clock. Everything else is
-// timed as soon as what it waits for is, as the dataflow pass does it; with nothing shared the two
-// are the same.
+// Only flows through shared resources and contended ops need a clock. Everything else is timed as
+// soon as its dependencies are, as in the dataflow pass; with nothing shared the two agree.
 #pragma once
 
 #include <span>
@@ -22,7 +21,7 @@ struct SharedRun {
   std::vector<ResourceUse> uses;  ///< parallel to Traffic::resources
 };
 
-/// Runs one Program with one Traffic as often as wanted, each time with its own fixed times. Refers
+/// Runs one Program with one Traffic any number of times, each time with other fixed times. Refers
 /// to both.
 class SharedSimulator {
  public:
@@ -36,11 +35,12 @@ class SharedSimulator {
 
   const Program& program_;
   const Traffic& traffic_;
-  std::vector<std::uint32_t> awaited_;       ///< per instruction: how many it waits for
+  /// Per instruction: the number of its dependencies and lane predecessors.
+  std::vector<std::uint32_t> awaited_;
   std::vector<InstructionId> next_in_lane_;  ///< per instruction
   std::vector<std::uint32_t> waiter_begin_;  ///< per instruction, and the end
-  std::vector<InstructionId> waiters_;       ///< who depends on it
-  /// Per instruction: its flow or, behind all flows, its op in company.
+  std::vector<InstructionId> waiters_;       ///< the instructions that depend on it
+  /// Per instruction: its flow or, numbered after all flows, its contended op.
   std::vector<std::uint32_t> task_of_;
 };
 

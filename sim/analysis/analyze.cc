@@ -1,4 +1,4 @@
-// Putting a BubbleReport together.
+// Assembles a BubbleReport.
 #include "sim/analysis/analyze.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Bubble measure_bubble(const BubbleReport& report) {
   return bubble;
 }
 
-/// Reports add up what instructions take, on every rank and on all together.
+/// Reports sum durations, per rank and over all ranks, so the sums must be in range.
 void expect_countable(const Program& program, const Timeline& timeline) {
   if (program.size() == 0) return;
   DurationSum sum;

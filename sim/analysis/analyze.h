@@ -1,4 +1,4 @@
-// From a Timeline to a BubbleReport. Works alike on predicted, measured and imported timelines.
+// Turns a Timeline into a BubbleReport. The Timeline may be predicted, measured or imported.
 #pragma once
 
 #include "sim/analysis/report.h"
@@ -8,12 +8,11 @@
 
 namespace bubblescope {
 
-/// The whole report. Linear in the Program; all times are exact integers.
+/// The whole report. Linear in the size of the Program; all times are exact integers.
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory = {});
 
-/// The report by which plans are compared: without the critical path and the slack of every
-/// instruction, which are for one step to look into.
+/// The report for comparing plans: without the critical path and the slack of every instruction.
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory = {});
 

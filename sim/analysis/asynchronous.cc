@@ -11,10 +11,10 @@ namespace bubblescope {
 
 namespace {
 
-/// What happens to micro-batches on the first stage.
+/// When micro-batches pass the first stage.
 struct FirstStage {
   std::vector<Nanos> leaves;  ///< per micro-batch: the start of its last op
-  std::vector<Nanos> left;    ///< and its end
+  std::vector<Nanos> left;    ///< per micro-batch: the end of its last op
   Nanos entered = 0;          ///< the latest end of a forward
 };
 
@@ -33,7 +33,8 @@ FirstStage watch_first_stage(const Schedule& schedule, const Program& program,
   return first;
 }
 
-/// The most versions that are held at once after any op: the newest, and those still to be read.
+/// The maximum number of versions held at once after any op: the newest, and those still to be
+/// read.
 std::int32_t most_versions(const std::vector<WeightUse>& uses) {
   std::map<std::int32_t, std::size_t> last_read;
   for (std::size_t at = 0; at < uses.size(); ++at) last_read[uses[at].read] = at;
@@ -66,8 +67,8 @@ WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>
   return report;
 }
 
-/// Micro-batches after which a pipeline does the same again: all replicas had their turns, and an
-/// update was made.
+/// The number of micro-batches after which a pipeline repeats itself: all replicas have had their
+/// turns, and an update has been made.
 std::int32_t round_of(const Schedule& schedule) {
   std::int32_t updates = 1;
   for (const std::vector<WeightUse>& uses : schedule.weights)

@@ -1,4 +1,5 @@
-// Training without flushes: how fast the pipeline runs once it is full, and what its weights cost.
+// Asynchronous training (without flushes): its throughput once the pipeline is full, and the memory
+// for its weight versions.
 #pragma once
 
 #include <optional>
@@ -11,14 +12,14 @@
 
 namespace bubblescope {
 
-/// Time per micro-batch in the steady state, from the ends of the first stage's last ops: over the
-/// later half of what begins to leave by the time that the last micro-batch has entered, in whole
-/// rounds of the replicas and of the micro-batches of an update.
+/// Time per micro-batch in the steady state, measured between ends of the first stage's last ops.
+/// Covers the later half of the micro-batches that start to leave before the last one has entered,
+/// in whole rounds of the replicas and of the micro-batches of an update.
 std::optional<Nanos> find_period(const ValidSchedule& schedule, const Program& program,
                                  const Timeline& timeline);
 
-/// Per rank; empty for schedules that name no weight versions. A version is held from when it is
-/// made until a newer one is there and no op reads it any more.
+/// Per rank; empty for schedules without weight versions. A version is held from its creation until
+/// a newer one exists and no op reads it any more.
 std::vector<WeightReport> account_for_weights(const Schedule& schedule, const MemoryModel& memory);
 
 }  // namespace bubblescope

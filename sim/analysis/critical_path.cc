@@ -1,4 +1,4 @@
-// Walking a Program backwards.
+// Walks a Program backwards.
 #include "sim/analysis/critical_path.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The critical path: the chain of instructions that makes the step as long as it is, and how much
-// later everything else could end without making it longer.
+// The critical path: the chain of instructions that determines the length of the step. The slack of
+// an instruction is how much later it could end without making the step longer.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace bubblescope {
 
-/// One longest chain, in time order. Among equals it stays on its rank as long as it can.
-/// The posts and waits of messages, which take no time, are left out.
+/// One longest chain, in time order. Among equal ones, stays on its rank as long as possible.
+/// Leaves out the posts and waits of messages, which take no time.
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline);
 
-/// Per instruction, how much later it could end while the step ends when it does.
-/// Zero on every longest chain, not only on the one that find_critical_path returns.
+/// The slack of every instruction: zero on every longest chain, not only on the one that
+/// find_critical_path() returns.
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope

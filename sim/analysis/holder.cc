@@ -1,4 +1,4 @@
-// Lanes and dependencies, looked at backwards.
+// Predecessors in lanes and by dependency.
 #include "sim/analysis/holder.h"
 
 namespace bubblescope {

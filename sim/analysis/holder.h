@@ -1,4 +1,4 @@
-// Why an instruction did not start earlier.
+// Blockers: which instruction kept another one from starting earlier.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,16 @@
 
 namespace bubblescope {
 
-/// Answers which instruction held another up. Refers to the Program and the Timeline.
+/// Finds the blocker of any instruction. Refers to the Program and the Timeline.
 class Holders {
  public:
   Holders(const Program& program, const Timeline& timeline);
 
-  /// Whatever ended last before `id`, its own lane first; nothing where nothing came before.
+  /// The predecessor of `id`, in its lane or by dependency, that ended last; its lane wins ties.
+  /// Empty if it has no predecessor.
   std::optional<InstructionId> holder(InstructionId id) const;
 
-  /// Of what `id` depends on, what ended last; nothing where it depends on nothing.
+  /// The dependency of `id` that ended last; empty if it has none.
   std::optional<InstructionId> last_dependency(InstructionId id) const;
 
  private:

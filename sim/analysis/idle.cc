@@ -1,4 +1,4 @@
-// Busy by kind, idle by cause: integers that add up.
+// Busy time by kind and idle time by cause, as integers that add up.
 #include "sim/analysis/idle.h"
 
 #include <algorithm>
@@ -76,14 +76,14 @@ struct Gap {
   Nanos start = 0;
 };
 
-/// What kept a rank waiting in a gap, beside the ops of others.
+/// The part of a gap that is not waiting for ops of other ranks.
 struct Waited {
   Nanos messages = 0;
-  Nanos copies = 0;  ///< of activations out of a memory, or back
+  Nanos copies = 0;  ///< activations copied out of a memory, or back
   Nanos collectives = 0;
 };
 
-/// Why a rank waits while such an instruction runs; nothing where it waits for what that computes.
+/// The cause of waiting for such an instruction; empty for compute ops.
 std::optional<IdleCause> cause_of(const Instruction& instruction) {
   if (is_message(instruction)) return IdleCause::kCommunication;
   if (is_copy(instruction.op.kind)) return IdleCause::kMemory;
@@ -91,10 +91,10 @@ std::optional<IdleCause> cause_of(const Instruction& instruction) {
   return {};
 }
 
-/// Calls visit(cause, start, end), the latest first, for the pieces of the gap before an
-/// instruction in which messages and copies were on their way, and collectives ran: those that
-/// ended the gap, back to the compute op that let them go, through whatever posts and waits stood
-/// between. Before an optimizer step all waiting is for the others, and counts as collective.
+/// Calls visit(cause, start, end), the latest first, for the parts of the gap before an instruction
+/// in which messages and copies were in transit or collectives ran. It follows the instructions
+/// that ended the gap, through posts and waits, back to the compute op that they depend on. All
+/// waiting before an optimizer step counts as collective.
 template <class Visit>
 void walk_gap(const Program& program, const Timeline& timeline, const Holders& holders,
               const Gap& gap, Visit visit) {
@@ -125,7 +125,7 @@ Waited explain_gap(const Program& program, const Timeline& timeline, const Holde
   return waited;
 }
 
-/// A collective that ends behind a rank's last op keeps the rank until then.
+/// A collective that ends after a rank's last op extends the rank's time until then.
 void keep_until_collectives_end(const Program& program, const Timeline& timeline,
                                 std::vector<RankReport>& ranks) {
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -192,7 +192,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
 
 namespace {
 
-/// Goes through the step once and puts every rank's gaps one behind the other.
+/// Walks through the step once and lists every rank's gaps.
 class GapFinder {
  public:
   GapFinder(const Program& program, const Timeline& timeline)
@@ -218,8 +218,8 @@ class GapFinder {
   }
 
  private:
-  /// The walk finds pieces from the last to the first. What is between them is waiting for what
-  /// others compute, or for the rank's first work, whatever is on its way then.
+  /// The walk finds parts from the last to the first. The time between them is waiting for ops of
+  /// other ranks or, before the rank's first op, warm-up.
   void end_gap(InstructionId id) {
     const std::int32_t rank = program_.instructions[id].rank;
     const auto at = static_cast<std::size_t>(rank);
@@ -240,8 +240,8 @@ class GapFinder {
     started_[at] = true;
   }
 
-  /// From where the rank last had something to the end of `gap`; one with the gap before it where
-  /// both are parts of one wait.
+  /// Adds a gap from the end of the accounted time to the end of `gap`; merges it with the previous
+  /// gap if both belong to the same wait.
   void add(IdleGap gap) {
     const auto at = static_cast<std::size_t>(gap.rank);
     gap.start = idle_from_[at];
@@ -261,11 +261,11 @@ class GapFinder {
   Holders holders_;
   StepBounds bounds_;
   std::vector<std::vector<IdleGap>> gaps_;  ///< [rank]
-  std::vector<Nanos> idle_from_;            ///< [rank]: the end of what is accounted for
-  std::vector<bool> started_;               ///< [rank]: whether its first work is behind it
+  std::vector<Nanos> idle_from_;            ///< [rank]: the end of the accounted time
+  std::vector<bool> started_;               ///< [rank]: whether it has run its first op
 };
 
-/// Calls the first `imbalance` nanoseconds of a rank's waiting for others imbalance.
+/// Turns the first `imbalance` nanoseconds of a rank's dependency gaps into imbalance.
 std::vector<IdleGap> mark_imbalance(const std::vector<IdleGap>& gaps, Nanos imbalance) {
   std::vector<IdleGap> marked;
   for (IdleGap gap : gaps) {

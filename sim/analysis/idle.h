@@ -1,4 +1,4 @@
-// Where every rank's time went: busy by kind, idle by cause.
+// Accounts for every rank's time: busy time by kind, idle time by cause.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 
 namespace bubblescope {
 
-/// What a rank is busy with while it runs an op.
+/// The kind of busy time to which an op counts.
 BusyKind busy_kind(OpKind kind);
 
-/// One entry per rank with everything but its peak. A gap between two ops is communication while
-/// the message that ended it was on its way, memory while a copy was, and dependency before; of
-/// that, as much is imbalance as the rank has less work than the busiest one.
+/// One entry per rank, complete except for its peak. A gap between two ops is communication while
+/// the message that ended it was in transit, memory while a copy was, and dependency before that.
+/// Of the dependency time, the rank's difference in work to the busiest rank counts as imbalance.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline);
 
-/// A stretch of time in which a rank's compute lane stands still for one reason.
+/// A period in which a rank's compute lane is idle for one cause.
 struct IdleGap {
   std::int32_t rank = 0;
   IdleCause cause = IdleCause::kDependency;
   Nanos start = 0;
   Nanos end = 0;
-  std::optional<InstructionId> before;  ///< what it delays; empty behind the rank's last op
+  std::optional<InstructionId> before;  ///< the op that it delays; empty after the rank's last op
 
   bool operator==(const IdleGap&) const = default;
 };
 
-/// By rank, then by time. With what a rank computes they fill the step from end to end, and per
-/// rank and cause they add up to account_for_time(). Imbalance belongs to a rank as a whole: of its
-/// waiting for others, the first is shown as imbalance until that is used up.
+/// All idle gaps, by rank, then by time. Together with the ops they fill the step without gaps, and
+/// per rank and cause they add up to account_for_time(). Imbalance belongs to a rank as a whole, so
+/// the first dependency gaps of a rank are shown as imbalance until it is used up.
 std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Counting layers: what divides, what is level, what has room.
+// Computes layer splits: balanced, even, with smaller ends, and limited by memory.
 #include "sim/analysis/layer_split.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ double time_of(const StageLoad& load) {
   return load.times.forward + load.times.input_grad + load.times.weight_grad;
 }
 
-/// The most that a rank's ops hold together. Memory is taken where an op starts and given back
-/// where it ends, and ops follow one another: the sums after each of them are the whole curve.
+/// The peak memory of a rank's ops. Memory is allocated when an op starts and released when it
+/// ends, and ops run one after the other, so the running sums are the whole curve.
 Bytes peak_of(const RankOrder& ops, const std::vector<MemoryDelta>& of_stage) {
   Bytes held = 0;
   Bytes peak = 0;
@@ -75,9 +75,9 @@ std::optional<LayerCounts> LayerDealer::even() const {
   return LayerCounts(static_cast<std::size_t>(stages_), on_.model.layers / stages_);
 }
 
-/// The stages between get as few layers as the ends can complete, which have no more than they.
-/// What is left goes to both ends so that the slower of them is as fast as it can be; of equals to
-/// the last, as the first holds the most micro-batches.
+/// The inner stages get as few layers as possible such that the two ends need no more than they
+/// have. The remaining layers are divided between the ends so that the slower one is as fast as
+/// possible; ties go to the last stage, as the first holds the most micro-batches.
 std::optional<LayerCounts> LayerDealer::ends() const {
   if (stages_ < 3) return {};
   const std::int64_t layers = on_.model.layers;
@@ -101,7 +101,7 @@ std::optional<LayerCounts> LayerDealer::ends() const {
   return counts;
 }
 
-/// As many of the model's last layers on a stage.
+/// A stage with that many of the model's last layers.
 StageLoad LayerDealer::alike(std::int32_t stage, std::int64_t layers) const {
   return loads_.load(stage, on_.model.layers - layers, on_.model.layers);
 }
@@ -116,9 +116,9 @@ bool LayerDealer::has_room(std::int32_t stage, const LayerCounts& counts) const 
   return true;
 }
 
-/// One layer at a time to the stage that is done first and has room. While a stage has room, adding
-/// to it is what the best split does, too: as for split_layers(), no exchange makes the slowest
-/// stage faster.
+/// Adds one layer at a time to the stage with the least load that has memory for it. As long as a
+/// stage has memory, the best split would do the same: as in split_layers(), no exchange makes the
+/// slowest stage faster.
 std::optional<LayerCounts> LayerDealer::fitted() const {
   const double layer = time_of(alike(1 % stages_, 1)) - time_of(alike(1 % stages_, 0));
   std::vector<double> load;
@@ -128,7 +128,8 @@ std::optional<LayerCounts> LayerDealer::fitted() const {
     load.front() = on_.parallel.embedding_layers.value_or(load.front());
     load.back() = on_.parallel.head_layers.value_or(load.back());
   }
-  load.front() += 1e-6;  // of equals to the middle, as in split_layers()
+  // Ties go to the middle, as in split_layers().
+  load.front() += 1e-6;
   load.back() += 1e-6;
   LayerCounts counts(load.size(), 0);
   for (std::int64_t left = on_.model.layers; left > 0;) {
@@ -189,7 +190,7 @@ std::vector<std::optional<LayerCounts>> LayerDealer::worth_trying(
   const bool copies = !schedule_.keeper_of_rank.empty();
   bool balanced_fits = false;
   for (std::size_t at = 0; at < splits.size(); ++at) {
-    // What fits as it is needs no fitting.
+    // If the balanced split fits, the fitted one is the same.
     if (splits[at] == LayerSplit::kFitted && balanced_fits) continue;
     std::optional<LayerCounts> counts = deal(splits[at]);
     if (!counts) continue;

@@ -1,4 +1,9 @@
-// Ways to deal a model's layers to the stages of an order, and which of them are worth a try.
+// Layer splits: ways to assign a model's layers to the stages of an order, and which are worth
+// trying.
+//
+//   8 layers on 4 stages, the last one with a large head
+//     balanced  2 2 3 1
+//     even      2 2 2 2
 #pragma once
 
 #include <array>
@@ -15,10 +20,10 @@
 namespace bubblescope {
 
 enum class LayerSplit : std::uint8_t {
-  kBalanced,  ///< no stage takes longer than need be
-  kEven,      ///< as many layers on every stage: Megatron-LM's own
-  kEnds,      ///< fewer on the first and the last stage, as many on all others: Llama 3's
-  kFitted,    ///< balanced, but no more on a rank than fits in its memory
+  kBalanced,  ///< the slowest stage is as fast as possible
+  kEven,      ///< the same number of layers on every stage: Megatron-LM's default
+  kEnds,      ///< fewer layers on the first and the last stage, the same on all others: Llama 3's
+  kFitted,    ///< balanced, but no rank holds more than fits in its memory
 };
 
 inline constexpr std::array<Named<LayerSplit>, 4> kLayerSplits{{
@@ -28,38 +33,37 @@ inline constexpr std::array<Named<LayerSplit>, 4> kLayerSplits{{
     {LayerSplit::kFitted, "fitted"},
 }};
 
-/// [stage]: layers of one pipeline.
+/// [stage]: the number of layers, for one pipeline.
 using LayerCounts = std::vector<std::int64_t>;
 
-/// By what splits are compared before anything is timed.
+/// The figures by which splits are compared before anything is simulated.
 struct SplitLoad {
-  double slowest_stage = 0;  ///< nanoseconds of one micro-batch
-  double slowest_rank = 0;   ///< of all its stages
+  double slowest_stage = 0;  ///< nanoseconds per micro-batch
+  double slowest_rank = 0;   ///< the same, summed over the rank's stages
   Bytes fullest_rank = 0;
 
-  /// Whether the other is no better in anything.
+  /// Whether this split is at least as good in every figure.
   bool covers(const SplitLoad& other) const {
     return slowest_stage <= other.slowest_stage && slowest_rank <= other.slowest_rank &&
            fullest_rank <= other.fullest_rank;
   }
 };
 
-/// Deals one model's layers to one order's stages. Refers to both.
+/// Assigns one model's layers to the stages of one order. Refers to both.
 class LayerDealer {
  public:
   LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule);
 
-  /// Nothing where the layers cannot be dealt that way. With one stage per rank and layers that are
-  /// all alike, kFitted is the best split that fits: none has a faster slowest stage.
+  /// Empty if the layers cannot be split that way. With one stage per rank and identical layers,
+  /// kFitted has the fastest slowest stage of all splits that fit.
   std::optional<LayerCounts> deal(LayerSplit split) const;
 
-  /// What a rank holds at its peak is read off its order, as in memory_curve.h. For orders without
-  /// copies.
+  /// Memory peaks are computed from the order, as in memory_curve.h. For orders without copies.
   SplitLoad load(const LayerCounts& counts) const;
 
-  /// Of the splits, the first that is possible, and each further one that fits in memory and of
-  /// which none before it is as fast and as small; [split], nothing for the others. Where an order
-  /// copies activations to another memory, the first alone.
+  /// Selects the splits to simulate: the first possible one, and each further one that fits in
+  /// memory and is faster or smaller than all before it. [split]; empty for those not selected. For
+  /// an order that copies activations to another memory, only the first.
   std::vector<std::optional<LayerCounts>> worth_trying(std::span<const LayerSplit> splits) const;
 
  private:
@@ -75,9 +79,10 @@ class LayerDealer {
   const Schedule& schedule_;
   std::int32_t stages_;
   StageLoads loads_;
-  std::vector<std::vector<std::int32_t>> stages_of_rank_;  ///< of one pipeline, with repetitions
+  /// Of one pipeline; a rank appears once per stage.
+  std::vector<std::vector<std::int32_t>> stages_of_rank_;
   std::vector<std::vector<std::int32_t>> ranks_of_stage_;
-  std::vector<std::int32_t> versions_;  ///< [rank]: of its weights
+  std::vector<std::int32_t> versions_;  ///< [rank]: weight versions held
 };
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Bytes over capacity.
+// Utilization is bytes over capacity.
 #include "sim/analysis/link_use.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How busy shared links and devices were.
+// Utilization of shared links and devices.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace bubblescope {
 
-/// Everything that messages passed, the most utilized first; among equals, in the order of their
-/// first message.
+/// All resources that messages passed, by descending utilization; ties in the order of their first
+/// message.
 std::vector<LinkUse> account_for_links(const Traffic& traffic, std::span<const ResourceUse> uses,
                                        Nanos makespan);
 

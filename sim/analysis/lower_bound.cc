@@ -12,7 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Longest chains of dependencies, as if every rank could run everything at once.
+/// Longest dependency chains, as if every rank could run all its ops at once.
 struct Chains {
   std::vector<Nanos> head;  ///< per instruction: the longest chain before it
   std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
@@ -21,9 +21,9 @@ struct Chains {
 bool is_gradient(OpKind kind) { return gives_input_grad(kind) || kind == OpKind::kSendBackward; }
 bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpKind::kSendForward; }
 
-/// Whether one op or message needs what another made or brings; true for whatever is neither.
-/// Copies also wait so that memory is enough, which another order would do otherwise: only what
-/// moves the same activations is data.
+/// Whether one op or message needs the value that another produced or carried; true if either is
+/// neither. Copies also wait to keep memory in bounds, which another order would do differently:
+/// only copies of the same activations count as data.
 bool needs(const Op& op, const Op& made) {
   const bool copies = is_copy(op.kind) || is_copy(made.kind);
   if (!copies && !is_compute(op.kind) && !is_send(op.kind)) return true;
@@ -59,8 +59,8 @@ bool needs(const Op& op, const Op& made) {
   return true;
 }
 
-/// Tells the edges of the data from those of the order, which another order would not have: those
-/// by which a pair starts or ends together, and those of the posts and waits of messages.
+/// Distinguishes data dependencies from those of the order, which another order would not have:
+/// those by which a pair starts or ends together, and those of posts and waits.
 class DataEdges {
  public:
   explicit DataEdges(const Program& program)
@@ -74,8 +74,9 @@ class DataEdges {
     }
   }
 
-  /// What made the data for which one instruction waits for another; nothing if it waits for none.
-  /// In a fused pair that is the first half, for whose result all wait for the second.
+  /// The producer of the data for which one instruction waits for another; empty if there is none.
+  /// In a fused pair all consumers of the first half wait for the second, but the producer is the
+  /// first.
   std::optional<InstructionId> source(InstructionId to, InstructionId from) const {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
@@ -92,13 +93,14 @@ class DataEdges {
   }
 
   const Program& program_;
-  std::vector<InstructionId> first_of_pair_;  ///< of second halves
+  std::vector<InstructionId> first_of_pair_;  ///< for second halves
 };
 
 Chains longest_chains(const Program& program, const Timeline& timeline) {
   Chains chains{std::vector<Nanos>(program.size(), 0), std::vector<Nanos>(program.size(), 0)};
   const DataEdges edges(program);
-  std::vector<InstructionId> sources;  // parallel to the dependencies, for the way back
+  // Parallel to the dependencies, for the backward pass.
+  std::vector<InstructionId> sources;
   sources.reserve(program.dependencies.size());
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId from : program.dependencies_of(id)) {
@@ -118,7 +120,7 @@ Chains longest_chains(const Program& program, const Timeline& timeline) {
   return chains;
 }
 
-/// All ops of one kind on one stage of a rank: what its compute lane runs one at a time.
+/// All ops of one kind on one stage of a rank. The compute lane runs them one at a time.
 struct OpClass {
   Nanos head = std::numeric_limits<Nanos>::max();
   Nanos tail = std::numeric_limits<Nanos>::max();
@@ -159,7 +161,7 @@ class Homes {
   std::size_t size_ = 0;
 };
 
-/// Largest over sets {head >= h, tail >= t} of h + work + t.
+/// The maximum, over sets {head >= h, tail >= t}, of h + work + t.
 Nanos bound_of_rank(std::vector<OpClass> classes) {
   std::sort(classes.begin(), classes.end(),
             [](const OpClass& a, const OpClass& b) { return a.head > b.head; });
@@ -175,25 +177,25 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
   return bound;
 }
 
-/// Compute ops and messages: the kinds that come first.
+/// Compute ops and messages are the first kinds of the enum.
 constexpr std::size_t kKindsAlike = 9;
 
-/// One stage's ops of one kind, where every micro-batch does the same there.
+/// One stage's ops of one kind, if all micro-batches behave the same on it.
 struct AlikeOps {
   Nanos duration = 0;
   Nanos count = 0;
   Nanos head = 0;  ///< the longest chain before one of them
-  Nanos tail = 0;  ///< and behind its start
+  Nanos tail = 0;  ///< the longest chain from its start
 };
 
 struct AlikeStage {
   bool is_known = false;
   std::int32_t rank = 0;
-  std::int32_t microbatch = 0;  ///< the one that stands for all
+  std::int32_t microbatch = 0;  ///< the representative one
 };
 
-/// Where every micro-batch goes the same way at the same speed, the chains through one are those
-/// through any other: one of each stage stands for all.
+/// If every micro-batch takes the same path at the same speed, all have the same chains, so one
+/// micro-batch per stage represents all.
 class AlikeMicrobatches {
  public:
   AlikeMicrobatches(const Program& program, const Timeline& timeline)
@@ -202,7 +204,7 @@ class AlikeMicrobatches {
     alike_ = alike_ && !sample_.empty() && are_as_many(ops_of(sample_.front()).count);
   }
 
-  /// The same as of all chains; nothing where micro-batches are not alike.
+  /// The same bound as from all chains; empty if micro-batches differ.
   std::optional<Nanos> bound() {
     if (!alike_ || !find_chains()) return {};
     std::vector<std::vector<OpClass>> of_rank(static_cast<std::size_t>(program_.ranks));
@@ -228,7 +230,7 @@ class AlikeMicrobatches {
   }
   AlikeOps& ops_of(InstructionId id) { return ops_of(program_.instructions[id].op); }
 
-  /// Whether there is an op for every micro-batch, or none.
+  /// Whether every kind of op occurs once per micro-batch, or not at all.
   bool are_as_many(Nanos count) const {
     return std::all_of(ops_.begin(), ops_.end(), [count](const AlikeOps& ops) {
       return ops.count == 0 || ops.count == count;
@@ -255,7 +257,7 @@ class AlikeMicrobatches {
     return stage.rank == instruction.rank && ops.duration == duration;
   }
 
-  /// Where forwards run as one, a message waits for another micro-batch's.
+  /// True if forwards are fused, so that a message waits for another micro-batch's forward.
   bool joins_microbatches(InstructionId id) const {
     const Op& op = program_.instructions[id].op;
     if (!is_send(op.kind)) return false;
@@ -263,7 +265,7 @@ class AlikeMicrobatches {
     return makers.empty() || program_.instructions[makers[0]].op.microbatch != op.microbatch;
   }
 
-  /// Heads without, tails with an instruction's own duration. False where the stages are not
+  /// Heads exclude, tails include the instruction's own duration. False if the stages are not
   /// represented by the same micro-batch.
   bool find_chains() {
     for (const InstructionId id : sample_) {

@@ -1,4 +1,4 @@
-// A lower bound: how fast any order of these ops on these ranks could be.
+// A lower bound on the step time: no order of these ops on these ranks can be faster.
 #pragma once
 
 #include "sim/ir/program.h"
@@ -6,11 +6,11 @@
 
 namespace bubblescope {
 
-/// For every rank and every set of its ops: the earliest that one of them could start, plus all
-/// their work, plus the shortest way from one of them to the end of the step. The largest of these,
-/// and of all dependency chains, is a bound. Ops of a stage and kind are taken together.
-/// Messages take what they take while nothing shares their links.
-/// A given pairing of forward and backward is not held against other orders.
+/// For every rank and every set of its ops: the earliest start of any of them, plus their total
+/// work, plus the shortest time from the end of any of them to the end of the step. The bound is
+/// the largest of these values and of all dependency chains. Ops of the same stage and kind are
+/// grouped. Messages take their time without contention. Overlapped pairs do not constrain the
+/// other orders.
 Nanos lower_bound(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope

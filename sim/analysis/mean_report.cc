@@ -11,7 +11,7 @@ namespace {
 
 template <class Value>
 Nanos mean_time(std::span<const BubbleReport> reports, Value value) {
-  // Sums of parts of a quotient: no sum of times can overflow.
+  // Sums quotients and remainders separately, so that no sum of times can overflow.
   const auto count = static_cast<Nanos>(reports.size());
   Nanos whole = 0;
   Nanos rest = 0;
@@ -27,13 +27,13 @@ Nanos total(const std::array<Nanos, kCount>& parts) {
   return std::accumulate(parts.begin(), parts.end(), Nanos{0});
 }
 
-/// Rounding leaves a few nanoseconds over, which the largest part takes.
+/// Adds the rounding error of a few nanoseconds to the largest part.
 template <std::size_t kCount>
 void settle(std::array<Nanos, kCount>& parts, Nanos whole) {
   *std::max_element(parts.begin(), parts.end()) += whole - total(parts);
 }
 
-/// `shown` is the rank's row in the report whose ids the mean keeps.
+/// `shown` is the rank's row in the report whose instruction ids the mean keeps.
 RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Nanos makespan,
                      const RankReport& shown) {
   RankReport mean = shown;
@@ -55,7 +55,8 @@ RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Na
   for (const BubbleReport& report : reports)
     if (report.ranks[rank].peak.chunks > mean.peak.chunks) {
       mean.peak = report.ranks[rank].peak;
-      mean.peak.at.reset();  // an instruction of another step
+      // It is an instruction of another step.
+      mean.peak.at.reset();
     }
   return mean;
 }
@@ -64,7 +65,7 @@ double fraction(Nanos part, Nanos whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Ratios of means, not means of ratios: what a table of mean times adds up to is the one ratio.
+/// Ratios of means, not means of ratios, so that the ratio agrees with a table of mean times.
 Bubble bubble_of_means(const BubbleReport& mean) {
   Nanos idle = 0;
   for (const RankReport& rank : mean.ranks) idle += rank.idle;

@@ -1,4 +1,4 @@
-// The mean of several reports on the same pipeline.
+// The mean of several reports about the same pipeline.
 #pragma once
 
 #include <span>
@@ -7,13 +7,14 @@
 
 namespace bubblescope {
 
-/// Every time is the mean over the reports, to the nanosecond; on every rank busy + idle =
-/// makespan, and kinds and causes add up, as in each of them. Ratios are ratios of these means;
-/// peaks are the highest. Critical path and slack are those of the report of median makespan. The
-/// mean of one report is that report. There is at least one, and all have as many ranks.
+/// Every time is the mean over the reports, rounded to nanoseconds such that busy + idle = makespan
+/// on every rank and kinds and causes still add up. Ratios are computed from these means; peaks are
+/// the highest. The critical path and slack are those of the report with the median makespan. The
+/// mean of one report is that report. There must be at least one report, and all must have the same
+/// ranks.
 BubbleReport mean_of(std::span<const BubbleReport> reports);
 
-/// The index of the report whose makespan is the median; the lower one of two.
+/// The index of the report with the median makespan; the lower one of two.
 std::size_t median_report(std::span<const BubbleReport> reports);
 
 }  // namespace bubblescope

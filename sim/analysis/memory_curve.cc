@@ -1,4 +1,4 @@
-// Sums over every rank's changes, in time order.
+// Sums every rank's changes in time order.
 #include "sim/analysis/memory_curve.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool takes(const Held& change) {
   return change.chunk_millionths > 0 || change.unit_millionths > 0 || change.bytes > 0;
 }
 
-/// What ops add, with regard to what their stages recompute.
+/// The amounts that ops add to memory, with regard to what their stages recompute.
 class Amounts {
  public:
   Amounts(const Schedule& schedule, const Program& program, const MemoryModel& memory)
@@ -36,7 +36,7 @@ class Amounts {
     }
   }
 
-  /// What a compute op adds to its rank's memory.
+  /// The amount that a compute op adds to its rank's memory.
   Held of(const Op& op) const {
     if (recomputed_.empty()) return whole(op.stage, op.kind);
     if (op.kind == OpKind::kForward) return kept(op);
@@ -47,7 +47,7 @@ class Amounts {
     return whole(op.stage, op.kind);
   }
 
-  /// What the forward of an op's stage and micro-batch keeps.
+  /// The amount that the forward of an op's stage and micro-batch saves.
   Held kept(const Op& op) const {
     Held held = whole(op.stage, OpKind::kForward);
     if (recomputed_.empty() || !recomputed_[forward_of(op)]) return held;
@@ -74,7 +74,7 @@ class Amounts {
     return whole_[static_cast<std::size_t>(stage) * kComputeKinds + static_cast<std::size_t>(kind)];
   }
 
-  /// Bytes that a cost file gives say the share, too.
+  /// The fraction that a forward saves; from the bytes of a cost file if it gives them.
   Millionths share_of(std::int32_t stage) const {
     const auto at = static_cast<std::size_t>(stage);
     if (memory_.checkpoint_bytes.empty() || memory_.activation_bytes[at].forward == 0)
@@ -88,10 +88,10 @@ class Amounts {
   const MemoryModel& memory_;
   MadeIndex index_;
   std::vector<Held> whole_;       ///< [stage * kComputeKinds + kind]
-  std::vector<bool> recomputed_;  ///< by a forward's index; empty: none is
+  std::vector<bool> recomputed_;  ///< by a forward's index; empty: none
 };
 
-/// Where a change stands among those of the same time.
+/// The order of changes at the same time.
 enum class Turn : std::uint8_t { kCopyGivesBack, kCompute, kCopyTakes };
 
 struct Change {
@@ -101,7 +101,7 @@ struct Change {
   Held amount;
 };
 
-/// A copy takes where it goes and gives back where it comes from. Nobody counts the host's memory.
+/// A copy allocates at its destination and releases at its source. Host memory is not counted.
 void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy,
               const Timeline& timeline, const Change& kept) {
   Change taken = kept;
@@ -129,7 +129,7 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     const Nanos time = takes(amount) ? timeline.start[id] : timeline.end[id];
     return Change{time, Turn::kCompute, id, amount};
   };
-  // Without copies a rank's changes are those of its lane, which stand in time order.
+  // Without copies a rank's changes are those of its compute lane, which are in time order.
   if (schedule.keeper_of_rank.empty()) {
     for (InstructionId id = 0; id < program.size(); ++id)
       if (is_compute(program.instructions[id].op.kind))
@@ -169,11 +169,11 @@ std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Progr
 
 namespace {
 
-/// A rank's memory, and the most that it was in each unit.
+/// A rank's current memory, and its maximum in each unit.
 struct Climb {
   Held now;
   Held highest;
-  std::optional<InstructionId> at;  ///< where the chunks were at their peak first
+  std::optional<InstructionId> at;  ///< the first op that reaches the peak in chunks
 
   void change(const Held& amount, InstructionId by) {
     now += amount;

@@ -1,4 +1,4 @@
-// Memory over a step: how high every rank's memory climbs, and at which op.
+// The memory curve: each rank's memory over a step, its peak, and the op that reaches the peak.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace bubblescope {
 
-/// Activations in every unit in which they are counted.
+/// An amount of activations, in every unit in which they are counted.
 struct Held {
   std::int64_t chunk_millionths = 0;
   std::int64_t unit_millionths = 0;  ///< times MemoryModel::unit_parts
@@ -24,18 +24,18 @@ struct Held {
   }
 };
 
-/// A rank's memory from some time on: one point of its curve.
+/// One point of a rank's memory curve.
 struct MemoryPoint {
   Nanos time = 0;
   std::int32_t rank = 0;
-  InstructionId by = 0;  ///< what took or gave back
+  InstructionId by = 0;  ///< the instruction that allocated or released memory
   Held held;
 };
 
-/// Every change of every rank's memory, each rank's in time order. What an op takes, it takes when
-/// it starts; what it gives back, it gives back when it ends. Of changes at one time, copies that
-/// give back come first, then the compute ops in their order, then copies that take. What is
-/// evicted to another rank's memory counts there from the copy's start to the end of the load.
+/// Every change of every rank's memory, each rank's in time order. An op allocates when it starts
+/// and releases when it ends. At the same time, copies that release come first, then compute ops in
+/// their order, then copies that allocate. Activations evicted to another rank's memory count there
+/// from the start of the EVICT to the end of the LOAD.
 std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Program& program,
                                       const Timeline& timeline, const MemoryModel& memory);
 

@@ -1,4 +1,4 @@
-// Ranking plans.
+// Ranks plans.
 #include "sim/analysis/plan.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One walk down every rank's list, with the receives waiting in the order of all messages.
+// Walks down every rank's list once and inserts its receives in the order of all messages.
 #include "sim/analysis/receive_order.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// When a message leaves, and who makes it: the order of all messages.
+/// When a message leaves, and its producer: the order of all messages.
 using Departure = std::pair<Nanos, InstructionId>;
 
 class ReceiveOrder {
@@ -46,14 +46,14 @@ class ReceiveOrder {
     });
   }
 
-  /// How many receives come before a send: those whose messages leave earlier.
+  /// The number of receives before a send: those whose messages leave earlier.
   std::size_t due_before_send(const PostedStep& send) const {
     std::size_t due = next_;
     while (due < receives_.size() && departure(receives_[due].id) < departure(send.id)) ++due;
     return due;
   }
 
-  /// How many come before a compute op, or before the pair that it begins.
+  /// The number of receives before a compute op, or before the pair that it begins.
   std::size_t due_before_cell(const PostedSteps& steps, std::size_t at) const {
     if (steps[at].op.pairing == Pairing::kSecond) return next_;
     const std::size_t due = due_before_compute(steps[at].id);
@@ -83,8 +83,8 @@ class ReceiveOrder {
   const Program& dataflow_;
   const Timeline& timeline_;
   ReceiveTiming timing_;
-  PostedSteps receives_;  ///< of the rank at hand, in the order of departure
-  std::size_t next_ = 0;  ///< the first of them that is not posted yet
+  PostedSteps receives_;  ///< of the current rank, in the order of departure
+  std::size_t next_ = 0;  ///< the first one that is not posted yet
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where receives could be posted instead.
+// Alternative positions for posted receives.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace bubblescope {
 
-/// How early a receive is posted, as far as the one order of all messages leaves a choice.
+/// The time at which a receive is posted, within the freedom that the order of all messages leaves.
 enum class ReceiveTiming : std::uint8_t {
   kLast,         ///< before the op that needs it, or before a send that leaves later
   kWhenLeft,     ///< also before the first op that starts after the message has left
@@ -16,11 +16,11 @@ enum class ReceiveTiming : std::uint8_t {
 };
 
 /// Posted lists in which every rank has its sends and receives in the order in which the messages
-/// leave in the dataflow Program (ties by who makes them). Only receives are moved.
+/// leave in the dataflow Program (ties by producer). Only receives are moved.
 ///
-/// With kLast such lists cannot deadlock in any mode: of the messages that are not through yet, let
-/// m be the first to leave. At either end all sends and receives before m are through, so the
-/// compute ops before m have what they need; so both ends come to m, and it goes through.
+/// With kLast such lists cannot deadlock in any mode. Proof: of the messages that are not complete,
+/// let m be the first to leave. At both ends all sends and receives before m are complete, so the
+/// compute ops before m have their inputs; so both ends reach m, and it completes.
 std::vector<RankOrder> order_receives(const Program& dataflow, const Timeline& timeline,
                                       const std::vector<PostedSteps>& steps, ReceiveTiming timing);
 

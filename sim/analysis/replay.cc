@@ -1,4 +1,4 @@
-// Replaying through the engine.
+// Replays a Timeline in the simulator.
 #include "sim/analysis/replay.h"
 
 #include <cmath>

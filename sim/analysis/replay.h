@@ -1,4 +1,4 @@
-// Replaying what was measured: the same order and the same durations under the rule of the machine.
+// Replay: runs the measured order with the measured durations under the simulator's rules.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace bubblescope {
 
-/// How long every instruction took.
+/// The duration of every instruction.
 std::vector<Nanos> durations_of(const Timeline& timeline);
 
-/// The step as the engine runs it with the durations of `timeline`. What the replay lacks is time
-/// that no op and no message accounts for: launches, the host, clocks.
+/// Simulates the step with the durations of `timeline`. Time that is missing from the replay
+/// belongs to no op and no message: launches, the host, clocks.
 Timeline replay(const Program& program, const Timeline& timeline);
 
 /// |makespan of the replay - measured makespan| / measured makespan.

@@ -1,4 +1,4 @@
-// Scenarios in which one thing is slower: first nothing, then every kind, then every rank.
+// Runs scenarios in which one thing is slower: first nothing, then every kind, then every rank.
 #include "sim/analysis/sensitivity.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFirstRank = 1 + kBusyKinds;
 constexpr double kMore = 1.01;
 
-/// An instruction is slower in the scenario of its kind and, an op, in that of its rank.
+/// An instruction is slower in the scenario of its kind and, unless it is a message, of its rank.
 Batch scenario_durations(const Instruction& instruction, Nanos duration, std::size_t block) {
   Batch durations;
   durations.fill(static_cast<double>(duration));
@@ -26,7 +26,7 @@ Batch scenario_durations(const Instruction& instruction, Nanos duration, std::si
   return durations;
 }
 
-/// All messages a hundredth slower, with their bytes.
+/// The makespan if all messages, including their bytes, are 1 % slower.
 Nanos makespan_with_slow_messages(const Program& program, Traffic traffic) {
   for (Flow& flow : traffic.flows) {
     flow.load += flow.load / 100;

@@ -1,4 +1,4 @@
-// What a hundredth more costs: of every rank, and of every kind of op.
+// Sensitivity: how much longer the step gets if one rank, or one kind of op, gets 1 % slower.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace bubblescope {
 
-/// Times the Program once for every rank and kind, all in a few batches. `traffic` may be null:
-/// then messages share nothing.
+/// Simulates the Program once per rank and kind, in a few batches. `traffic` may be null: then
+/// messages share nothing.
 Sensitivity find_sensitivity(const Program& program, std::span<const Nanos> durations,
                              const Traffic* traffic);
 

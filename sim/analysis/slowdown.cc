@@ -1,4 +1,4 @@
-// Replays of every replica with some of its ops fixed; a step takes as long as its slowest replica.
+// Replays every replica with some ops fixed; a step takes as long as its slowest replica.
 #include "sim/analysis/slowdown.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr double kSlowestWorkers = 0.03;
 
 double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; }
 
-/// The fixed time of an op of every kind, in one step.
+/// The fixed duration of every kind of op, in one step.
 std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
   std::map<OpKind, std::vector<Nanos>> durations;
   for (const ObservedStep& replica : replicas)
@@ -36,7 +36,7 @@ std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
   return fixed;
 }
 
-/// The makespan of one replica with the ops fixed for which `is_fixed` holds.
+/// The makespan of one replica with all ops fixed for which `is_fixed` holds.
 template <class IsFixed>
 double makespan_of(const ObservedStep& replica, const std::map<OpKind, Nanos>& fixed,
                    IsFixed is_fixed) {
@@ -49,7 +49,7 @@ double makespan_of(const ObservedStep& replica, const std::map<OpKind, Nanos>& f
   return static_cast<double>(bounds.end - bounds.start);
 }
 
-/// The times of one step under every question, or their sums over steps.
+/// The times of one step in every counterfactual, or their sums over steps.
 struct Answers {
   double replayed = 0;
   double fixed = 0;
@@ -73,7 +73,7 @@ struct Answers {
   }
 };
 
-/// One step, asked question by question.
+/// The counterfactuals of one step.
 class Questions {
  public:
   explicit Questions(const ReplicatedStep& replicas)
@@ -122,7 +122,7 @@ class Questions {
   std::map<OpKind, Nanos> fixed_;
 };
 
-/// The slowest 3 % of the workers, one at least, the slowest first.
+/// The slowest 3 % of the workers, at least one, the slowest first.
 std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_worker) {
   std::vector<std::size_t> order(all_but_worker.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -135,7 +135,7 @@ std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_work
   return order;
 }
 
-/// The time of a step with these workers fixed and nobody else.
+/// The time of a step in which only these workers are fixed.
 double time_without(const ReplicatedStep& replicas, const std::vector<std::size_t>& workers) {
   const std::map<OpKind, Nanos> fixed = fixed_durations(replicas);
   const auto ranks = static_cast<std::size_t>(replicas.front().program.ranks);

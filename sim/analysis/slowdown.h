@@ -1,13 +1,13 @@
-// How much slower a job's steps are than if every op took what such ops take in the mean, by the
-// definitions of StragglerAnalysis (Lin et al. 2025, arXiv 2505.05713).
+// Slowdown S: how much slower a job's steps are than if every op took the mean time of its kind, by
+// the definitions of StragglerAnalysis (Lin et al. 2025, arXiv 2505.05713).
 //
-// A *worker* is one rank of one replica. A step is replayed with its ops' own durations, where it
-// ends with the slowest of its data-parallel replicas: T. Fixing an op means to give it the mean
-// duration of all compute ops of its kind in the step, over all replicas and stages, or the median
-// of all messages of its kind. Work is conserved, so the mean is what balancing can reach.
+// A *worker* is one rank of one replica. T is the time of a step that is replayed with its ops' own
+// durations; it ends with the slowest of its data-parallel replicas. *Fixing* a compute op gives it
+// the mean duration of its kind in the step, over all replicas and stages; fixing a message gives
+// it the median of its kind. The mean conserves work, so it is what balancing can reach.
 //   S        T over the time with all ops fixed
 //   S of x   the time with all ops but those of x fixed, over the time with all fixed
-//   M_W      the part of T's excess that goes when the slowest 3 % of the workers are fixed
+//   M_W      the part of T's excess that vanishes when the slowest 3 % of the workers are fixed
 //   M_S      the same for the last stage
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace bubblescope {
 
-/// One step: its replicas, which wait for each other at its end. All have the same ranks.
+/// One step: its replicas, which synchronize at its end. All have the same ranks.
 using ReplicatedStep = std::vector<ObservedStep>;
 
 struct WorkerSlowdown {
@@ -34,14 +34,14 @@ struct SlowdownReport {
   double S = 1;
   Nanos replayed = 0;                                        ///< mean T
   Nanos fixed = 0;                                           ///< mean time with all ops fixed
-  std::array<std::optional<double>, kComputeKinds> by_kind;  ///< nothing for kinds without ops
+  std::array<std::optional<double>, kComputeKinds> by_kind;  ///< empty for kinds without ops
   std::vector<WorkerSlowdown> by_worker;                     ///< by replica and rank
-  std::vector<double> by_stage;                              ///< [rank] of every replica together
-  double M_W = 0;                                            ///< 0 where nothing is to be gained
+  std::vector<double> by_stage;                              ///< [rank], over all replicas
+  double M_W = 0;                                            ///< 0 if nothing can be gained
   double M_S = 0;
 };
 
-/// Means over the steps. There is at least one, and each has as many replicas.
+/// Means over the steps. There must be at least one, and all must have the same number of replicas.
 SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps);
 
 }  // namespace bubblescope

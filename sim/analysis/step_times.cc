@@ -1,4 +1,4 @@
-// Counting and sorting.
+// Quantiles by sorting, and comparison by counting.
 #include "sim/analysis/step_times.h"
 
 #include <algorithm>

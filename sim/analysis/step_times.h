@@ -1,4 +1,4 @@
-// Step times over many scenarios of noise, and of two schedules under the same noise.
+// Step times over many noise scenarios, for one schedule and for two under the same noise.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace bubblescope {
 
-/// Quantiles are nearest ranks: the shortest makespan that so many of all do not exceed.
+/// Quantiles are nearest ranks: the shortest makespan that this fraction of all does not exceed.
 StepTimes summarize(std::vector<Nanos> makespans);
 
-/// In which part of the scenarios the first is shorter than the second; equal ones count half.
-/// Scenario n of both must be the same noise.
+/// The fraction of scenarios in which the first is shorter than the second; ties count half.
+/// Scenario n of both must have the same noise.
 double probability_of_beating(std::span<const Nanos> first, std::span<const Nanos> second);
 
 }  // namespace bubblescope

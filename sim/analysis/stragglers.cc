@@ -19,7 +19,7 @@ constexpr double kOutlierFactor = 1.5;
 
 using StageKind = std::pair<std::int32_t, OpKind>;
 
-/// The lower one of two middle values. Uses the values up.
+/// The lower one of the two middle values. Reorders `values`.
 Nanos median_of(std::vector<Nanos>& values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -60,8 +60,8 @@ KindMedians medians_by_kind(const ObservedStep& step, Counts counts) {
   return medians;
 }
 
-/// The makespan of a step whose ops take the given medians wherever `replaced` holds. A kind that
-/// has no median keeps its own time.
+/// The makespan of a step in which the ops for which `replaced` holds take the given medians. Kinds
+/// without a median keep their own times.
 template <class Replaced>
 Nanos makespan_where(const ObservedStep& step, const KindMedians& medians, Replaced replaced) {
   std::vector<Nanos> durations = durations_of(step.timeline);
@@ -72,7 +72,7 @@ Nanos makespan_where(const ObservedStep& step, const KindMedians& medians, Repla
   return makespan_with(step, durations);
 }
 
-/// What the whole report is averaged from, for one step.
+/// The contribution of one step to the report's means.
 struct StepAnswers {
   Nanos replayed = 0;
   Nanos even = 0;
@@ -99,7 +99,7 @@ StepAnswers ask(const ObservedStep& step) {
   return answers;
 }
 
-/// Adds 1/count of a step's answers to the report.
+/// Adds 1/count of a step's results to the report.
 class Mean {
  public:
   explicit Mean(std::size_t count) : count_(static_cast<double>(count)) {}
@@ -155,7 +155,7 @@ class StageTimes {
   }
 
  private:
-  /// The median of the other stages' medians; the stage's own where it is alone.
+  /// The median of the other stages' medians; the stage's own if there is no other.
   Nanos others(const StageKind& place) const {
     std::vector<Nanos> medians;
     for (const auto& [other, median] : medians_)

@@ -1,5 +1,5 @@
-// Who is slow, and what the step would take if they were not: measured steps replayed with some
-// durations replaced by medians.
+// Stragglers: which ranks, stages and ops are slow, and the step time if they were not. Measured
+// steps are replayed with some durations replaced by medians.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct ObservedStep {
   const Timeline& timeline;
 };
 
-/// How long a stage's ops of one kind take, beside those of all other stages.
+/// A stage's speed for one kind of op, compared with all other stages.
 struct StageSpeed {
   std::int32_t stage = 0;
   std::int32_t rank = 0;
@@ -31,7 +31,7 @@ struct StageSpeed {
   }
 };
 
-/// One op that took much longer than its stage's ops of that kind do.
+/// An op that took much longer than the other ops of its stage and kind.
 struct Outlier {
   std::size_t step = 0;  ///< index of the ObservedStep
   std::int32_t rank = 0;
@@ -42,13 +42,13 @@ struct Outlier {
 
 struct StragglerReport {
   Nanos replayed = 0;              ///< mean makespan of the replays with the measured durations
-  Nanos even = 0;                  ///< the same where every op takes the median of its kind
+  Nanos even = 0;                  ///< the same if every op takes the median of its kind
   std::vector<StageSpeed> stages;  ///< by stage and kind
-  /// [rank]: mean makespan where the rank's ops take the median of the other ranks' ops of their
-  /// kind in the same step. Empty where there is one rank only.
+  /// [rank]: mean makespan if the rank's ops take the median of the other ranks' ops of their kind
+  /// in the same step. Empty if there is only one rank.
   std::vector<Nanos> without_rank;
-  /// [kind]: mean makespan where this kind alone takes its median on every stage; nothing for
-  /// kinds that do not occur.
+  /// [kind]: mean makespan if only this kind takes its median on every stage; empty for kinds that
+  /// do not occur.
   std::array<std::optional<Nanos>, kComputeKinds> without_kind;
   std::vector<Outlier> outliers;  ///< the worst first, at most ten
 
@@ -57,7 +57,7 @@ struct StragglerReport {
   }
 };
 
-/// Replays every step once per question. All steps run the same stages on the same ranks.
+/// Replays every step once per question. All steps must have the same stages on the same ranks.
 StragglerReport find_stragglers(std::span<const ObservedStep> steps);
 
 }  // namespace bubblescope

@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Where a rank's receives stand: for each gap before an op or send, the receives in it.
+/// The positions of a rank's receives: for each op or send, the receives directly before it.
 std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
   std::map<std::size_t, RankOrder> gaps;
   std::size_t others = 0;
@@ -26,7 +26,8 @@ std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
   return gaps;
 }
 
-/// Receives that are in another gap than before; all of a gap that holds the same in another order.
+/// The receives that are before another op or send than they were; if only their order before one
+/// has changed, all of these.
 std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, const RankOrder& to) {
   std::map<std::size_t, RankOrder> gaps = gaps_of(from);
   std::vector<MovedReceive> moves;
@@ -47,8 +48,8 @@ std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, con
   return moves;
 }
 
-/// The cells of `from` that are no compute op and no message, put into `to` before the op or send
-/// before which they stood.
+/// Copies the cells of `from` that are no compute op and no message into `to`, before the same op
+/// or send.
 RankOrder keep_cells(const RankOrder& from, const RankOrder& to) {
   RankOrder kept;
   auto next = from.begin();
@@ -70,7 +71,7 @@ std::vector<RankOrder> keep_cells(const std::vector<RankOrder>& from, std::vecto
   return to;
 }
 
-/// Suggests orders for the messages of one dataflow Program.
+/// Suggests receive orders for one dataflow Program.
 class Suggesting {
  public:
   Suggesting(const ValidSchedule& schedule, const LowerOptions& options, const CostModel& costs,
@@ -109,7 +110,7 @@ class Suggesting {
     return lists;
   }
 
-  /// Nothing for lists that deadlock.
+  /// Empty for lists that deadlock.
   std::optional<ReceiveSuggestion> attempt(const std::vector<RankOrder>& posted) const {
     ReceiveSuggestion suggestion;
     suggestion.posted = posted;

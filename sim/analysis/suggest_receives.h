@@ -1,4 +1,4 @@
-// Better places for receives: what removes a deadlock or the wait behind another message.
+// Suggests better positions for receives, which remove a deadlock or a wait behind another message.
 //
 //   rank 0: post 0RECV_B0 before 0SEND_F1
 //   removes the deadlock; then the step takes 9 ms, as without any waiting for messages
@@ -14,29 +14,29 @@
 
 namespace bubblescope {
 
-/// A receive that gets another place.
+/// A receive that changes its position.
 struct MovedReceive {
   std::int32_t rank = 0;
   Op receive;
-  Op before;  ///< what it is now posted before: the next op or send
+  Op before;  ///< the op or send before which it is now posted
 };
 
 struct ReceiveSuggestion {
   std::vector<RankOrder> posted;  ///< the lists to run instead; only receives have moved
   std::vector<MovedReceive> moves;
-  std::optional<Nanos> makespan_as_posted;  ///< nothing: a deadlock
-  Nanos makespan = 0;                       ///< of the suggested lists
-  Nanos dataflow_makespan = 0;              ///< no posting is faster
+  std::optional<Nanos> makespan_as_posted;  ///< empty: a deadlock
+  Nanos makespan = 0;                       ///< with the suggested lists
+  Nanos dataflow_makespan = 0;              ///< a bound: no posting is faster
 };
 
-/// The fastest of a few orders of the receives, if it is better than the posted one: a deadlock is
-/// always removed. Nothing where nothing is gained, where the compute ops themselves wait for each
-/// other, and for kDataflow, which posts nothing. Throws what lower() throws.
+/// The fastest of a few orders of the receives, if it improves on the posted one; a deadlock is
+/// always removed. Empty if there is no improvement, if the compute ops themselves deadlock, and
+/// for kDataflow, which posts nothing. Throws as lower() does.
 std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
                                                   const LowerOptions& options,
                                                   const CostModel& costs);
 
-/// One line per move, then what is gained.
+/// One line per move, then the gain.
 std::string to_string(const ReceiveSuggestion& suggestion);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Matching ops and measuring how far they moved.
+// Matches ops and measures their shifts.
 #include "sim/analysis/timeline_difference.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A compute op with its times, counted from the start of its own step.
+/// A compute op with its times, relative to the start of its own step.
 struct TimedOp {
   std::int32_t rank = 0;
   Op op;

@@ -1,4 +1,5 @@
-// Two timelines of the same work, op by op: predicted and measured, before and after.
+// The difference of two timelines of the same work, op by op: predicted and measured, or before and
+// after.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,11 @@
 
 namespace bubblescope {
 
-/// A compute op that both timelines have.
+/// A compute op that occurs in both timelines.
 struct OpShift {
   std::int32_t rank = 0;
   Op op;
-  Nanos start_shift = 0;     ///< start in B minus start in A, each from its own step's start
+  Nanos start_shift = 0;     ///< start in B minus start in A, each relative to its step's start
   Nanos duration_shift = 0;  ///< duration in B minus duration in A
   Nanos start = 0;           ///< start in A
 };
@@ -32,14 +33,15 @@ struct TimelineDifference {
   Nanos makespan_b = 0;
 };
 
-/// Compute ops are matched by rank, kind, stage, micro-batch and slice.
+/// Matches compute ops by rank, kind, stage, micro-batch and slice.
 TimelineDifference compare_timelines(const Program& program_a, const Timeline& timeline_a,
                                      const Program& program_b, const Timeline& timeline_b);
 
-/// The size of start shifts at a quantile in 0..1 (0.95: all but a twentieth are smaller).
+/// A quantile, in 0..1, of the absolute start shifts (0.95: 95 % are no larger).
 Nanos start_shift_quantile(const TimelineDifference& difference, double quantile);
 
-/// The earliest op whose start or duration differs by more than `tolerance`; empty: none does.
+/// The first divergence: the earliest op whose start or duration differs by more than `tolerance`;
+/// empty if there is none.
 std::optional<OpShift> first_parting(const TimelineDifference& difference, Nanos tolerance);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Rounds of one forward and one input gradient.
+// Runs rounds of one forward and one input gradient.
 #include "schedules/search/arrival_greedy.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class ArrivalGreedy {
     std::array<std::int32_t, kSteps> count{};
     Nanos free = 0;
     Nanos idle = 0;      ///< since the first F's end
-    Nanos too_idle = 0;  ///< with so much idle time the order is too long
+    Nanos too_idle = 0;  ///< the idle time at which the order is too long
     std::int64_t held = 0;
     std::size_t written = 0;
   };
@@ -66,7 +66,7 @@ class ArrivalGreedy {
     return ranks_[rank].count[kWeight] < ranks_[rank].count[kGradient];
   }
 
-  /// When the input of the rank's next F or I is there; 0 where it needs none from outside.
+  /// When the input of the rank's next F or I arrives; 0 if it needs none from another rank.
   Nanos arrival(std::int32_t rank, Token token) const {
     const std::int32_t next = ranks_[rank].count[token];
     if (token == kForward && rank > 0)
@@ -89,7 +89,7 @@ class ArrivalGreedy {
     order_[static_cast<std::size_t>(rank) * problem_.ops_per_rank() + state.written++] = token;
   }
 
-  /// Whether a rank may hold so much.
+  /// Whether a rank may hold that much memory.
   bool fits(std::int32_t rank, std::int64_t held) {
     if (held > problem_.cap[rank]) return false;
     most_fitted_ = std::max(most_fitted_, held);
@@ -105,8 +105,8 @@ class ArrivalGreedy {
     return true;
   }
 
-  /// Runs W's while the rank would wait. The last one may overrun the wait where the rule says so
-  /// or where waiting would make this the rank with the most idle time.
+  /// Runs W's while the rank would wait. The last one may overrun the wait if the rule says so, or
+  /// if waiting would make this the rank with the most idle time.
   void fill_wait(std::int32_t rank, Nanos arrival) {
     const Rank& state = ranks_[rank];
     while (has_weight(rank) && state.free + duration(rank, kWeight) <= arrival) put(rank, kWeight);
@@ -115,7 +115,8 @@ class ArrivalGreedy {
     if (!may_wait || rule_.weights_first) put(rank, kWeight);
   }
 
-  /// F's that a rank can run before its first I can start at `gradient`. Returns when it is free.
+  /// Counts the F's that a rank can run before its first I can start at `gradient`. Returns when
+  /// the rank is free.
   Nanos plan_warm_up(std::int32_t rank, Nanos gradient, std::int32_t& forwards) {
     const Rank& state = ranks_[rank];
     Nanos free = state.free;
@@ -130,7 +131,7 @@ class ArrivalGreedy {
     return free;
   }
 
-  /// The warm-ups, each shorter than that of the rank before it.
+  /// Runs the warm-ups, each shorter than that of the previous rank.
   void warm_up() {
     std::vector<std::int32_t> forwards(ranks_.size(), 0);
     Nanos gradient_end = ranks_.back().free + duration(problem_.ranks - 1, kGradient);
@@ -167,7 +168,8 @@ class ArrivalGreedy {
     return end > gradient && gradient - own.free <= most_idle_ - own.idle;
   }
 
-  /// At most one F per rank, only on ranks before which none was put off; false if a cap breaks.
+  /// Runs at most one F per rank, only on ranks before which none was delayed; false if a cap
+  /// breaks.
   bool run_forwards() {
     std::vector<char> runs(ranks_.size());
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
@@ -185,7 +187,7 @@ class ArrivalGreedy {
     return true;
   }
 
-  /// One I per rank, from the last rank on; false if a cap breaks.
+  /// Runs one I per rank, from the last rank on; false if a cap breaks.
   bool run_gradients() {
     for (std::int32_t rank = problem_.ranks - 1; rank >= 0; --rank) {
       const Rank& state = ranks_[rank];

@@ -1,16 +1,16 @@
-// The zero-bubble authors' own heuristic for one stage per rank: it decides by when inputs really
-// arrive (Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3 and appendix).
+// The zero-bubble authors' heuristic for one stage per rank, which decides by the arrival times of
+// inputs (Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3 and appendix).
 #pragma once
 
 #include "schedules/search/greedy_order.h"
 
 namespace bubblescope {
 
-/// The heuristic's three choices; the paper tries all eight settings.
+/// The heuristic's three choices; the paper tries all eight combinations.
 struct GreedyRule {
-  bool overrun_first_gradient = true;  ///< a warm-up's last F may end after the first I could start
-  bool forwards_wait = true;           ///< an F that would delay the next rank's I is put off
-  bool weights_first = true;           ///< a short wait is filled with a W that makes it longer
+  bool overrun_first_gradient = true;  ///< the last warm-up F may end after the first I could start
+  bool forwards_wait = true;           ///< delays an F that would delay the next rank's I
+  bool weights_first = true;           ///< fills a short wait with a W that makes it longer
 };
 
 constexpr std::array<GreedyRule, 8> every_greedy_rule() {
@@ -21,7 +21,7 @@ constexpr std::array<GreedyRule, 8> every_greedy_rule() {
 }
 
 /// Warm-up F's on every rank until its first I can arrive; then, per round, at most one F and one I
-/// on every rank, with W's where they fit and where the cap asks for room. Ends early when some
+/// on every rank, with W's where they fit or where the cap requires memory. Stops early when a
 /// rank's span reaches `too_long`. One stage per rank, split backwards. O(ops).
 GreedyOrder greedy_by_arrivals(const SearchProblem& problem, const GreedyRule& rule,
                                Nanos too_long);

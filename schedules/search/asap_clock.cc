@@ -1,4 +1,4 @@
-// The timing of token orders.
+// Times token orders.
 #include "schedules/search/asap_clock.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ AsapClock::AsapClock(const SearchProblem& problem)
 std::optional<Nanos> AsapClock::arrival(std::int32_t stage, int step,
                                         std::int32_t microbatch) const {
   const std::int32_t row = stage * kSteps + step;
-  if (step != 0 && count_[row - 1] <= microbatch) return std::nullopt;  // F before I, I before W
+  // F must precede I, and I must precede W.
+  if (step != 0 && count_[row - 1] <= microbatch) return std::nullopt;
   const bool from_outside = step == 0 ? stage > 0 : step == 1 && stage + 1 < problem_.stages();
   if (!from_outside) return 0;
   const std::int32_t input = step == 0 ? row - kSteps : row + kSteps;
@@ -75,7 +76,7 @@ std::optional<Score> AsapClock::time(const TokenOrder& order) {
   std::fill(position_.begin(), position_.end(), 0);
   std::fill(free_.begin(), free_.end(), 0);
   std::fill(count_.begin(), count_.end(), 0);
-  // Sweeping down and up follows the two directions in which work flows.
+  // Sweeps down and up follow the two directions in which data flows.
   for (bool moved = true; moved;) {
     moved = false;
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) moved |= advance(order, rank);

@@ -9,9 +9,9 @@
 
 namespace bubblescope {
 
-/// How good an order is: the longest span (own last end minus own first start, or minus the step's
-/// start where the problem says so) over the ranks, then the sum of all spans, so that plateaus
-/// have a slope.
+/// The quality of an order: the longest span over the ranks (last end minus first start, or minus
+/// the step's start if the problem says so), then the sum of all spans, so that plateaus have a
+/// slope.
 struct Score {
   Nanos span = 0;
   Nanos sum = 0;
@@ -19,12 +19,12 @@ struct Score {
   auto operator<=>(const Score&) const = default;
 };
 
-/// Keeps its tables from one order to the next; every order of a problem takes O(ops).
+/// Reuses its tables from one order to the next; timing an order takes O(ops).
 class AsapClock {
  public:
   explicit AsapClock(const SearchProblem& problem);
 
-  /// Empty when the order blocks: an op stands before one that it needs.
+  /// Empty if the order blocks: an op comes before one that it needs.
   std::optional<Score> time(const TokenOrder& order);
 
   /// The rank with the longest span in the order timed last.
@@ -35,7 +35,7 @@ class AsapClock {
     return start_[index(rank, position)];
   }
 
-  /// In the order timed last: the op whose end the op at `at` (rank * ops_per_rank + position)
+  /// For the order timed last: the op whose end the op at `at` (rank * ops_per_rank + position)
   /// waited for; empty at time 0.
   std::optional<std::size_t> cause(const TokenOrder& order, std::size_t at) const;
 
@@ -43,9 +43,9 @@ class AsapClock {
   std::size_t index(std::int32_t rank, std::int32_t position) const {
     return static_cast<std::size_t>(rank) * ops_per_rank_ + static_cast<std::size_t>(position);
   }
-  /// When an op's inputs are there; empty while they have not been made.
+  /// When an op's inputs arrive; empty if they have not been produced yet.
   std::optional<Nanos> arrival(std::int32_t stage, int step, std::int32_t microbatch) const;
-  /// Runs a rank as far as its inputs are there; false if that is nowhere.
+  /// Runs a rank as far as its inputs allow; false if that is not even one op.
   bool advance(const TokenOrder& order, std::int32_t rank);
   Score score();
 
@@ -56,9 +56,9 @@ class AsapClock {
   std::vector<Nanos> free_;               ///< [rank]
   std::vector<std::int32_t> count_;       ///< [stage * kSteps + step]
   std::vector<Nanos> end_;                ///< [(stage * kSteps + step) * microbatches + n]
-  std::vector<std::uint32_t> place_;      ///< the same index: where in the order
+  std::vector<std::uint32_t> place_;      ///< same index: position in the order
   std::vector<Nanos> start_;              ///< [rank * ops_per_rank + position]
-  std::vector<std::int32_t> microbatch_;  ///< the same index
+  std::vector<std::int32_t> microbatch_;  ///< same index
 };
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Candidates from several families of orders, then local search on the best of them.
+// Collects candidates from several families of orders, then improves the best by local search.
 #include "schedules/search/best_order.h"
 
 #include <algorithm>
@@ -28,11 +28,11 @@ constexpr std::int64_t kFollowOps = 250'000;
 constexpr std::int64_t kReorderedOps = 10'000'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
-constexpr std::int64_t kMostClimbedOps = 1'000;  ///< longer steps are left as they are constructed
+constexpr std::int64_t kMostClimbedOps = 1'000;  ///< longer steps are not improved by local search
 constexpr std::int64_t kClimbPerLevel = 2'000'000;
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
 
-/// The paper's own V-shaped blocks, packed as its authors do it: the same under all caps.
+/// Offers the paper's own V-shaped blocks, packed as its authors do it: the same under all caps.
 void offer_published_orders(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
   if (!lies_in_v(problem)) return;
@@ -45,8 +45,8 @@ void offer_published_orders(OrderPool& pool) {
     pool.offer(twice_packed_order(problem, v_block(shape)));
 }
 
-/// The blocks that the authors' automatic schedule tries, reordered: the same under all caps. Of
-/// more than can be afforded, a selection.
+/// Offers the reordered blocks that the authors' automatic schedule tries: the same under all caps.
+/// If they are too many, only a selection.
 void offer_reordered_blocks(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
   if (!lies_in_v(problem) || problem.fused || problem.ranks == 1) return;
@@ -78,7 +78,7 @@ class OrderSearch {
       least_work_ = std::min(least_work_, work_of(problem, rank));
   }
 
-  /// Longer V's repeat what short ones do, where everything can be tried.
+  /// Long V's repeat what short ones do, for which everything can be tried.
   OrderPool run() && {
     const bool v = lies_in_v(problem_);
     const bool long_v = v && problem_.microbatches > brief_microbatches();
@@ -99,7 +99,7 @@ class OrderSearch {
   }
 
  private:
-  /// Enough to reach the steady state and to leave it.
+  /// Enough micro-batches to reach the steady state and to leave it.
   std::int32_t brief_microbatches() const { return 2 * problem_.ranks + 2; }
 
   void stretch_brief_orders() {
@@ -125,8 +125,8 @@ class OrderSearch {
   }
   Nanos best_idle() const { return pool_.best().score.span - least_work_; }
 
-  /// Every gradient before every forward or the other way round, the chunk that is nearer to the
-  /// end of the model first.
+  /// Every gradient before every forward or vice versa; chunks nearer to the end of the model
+  /// first.
   std::vector<Token> preference(bool forward_first) const {
     std::vector<Token> tokens;
     for (const bool forward : {forward_first, !forward_first})
@@ -149,7 +149,7 @@ class OrderSearch {
         }
   }
 
-  /// Idle budgets from none over what the bound asks for to the best order's, and without limit.
+  /// Idle budgets from zero, over the bound's, to the best order's, and without limit.
   std::vector<Nanos> idle_budgets() const {
     constexpr int kParts = 8;
     std::vector<Nanos> budgets{0, bound_ - least_work_, kAnyIdle};
@@ -165,7 +165,7 @@ class OrderSearch {
       }
   }
 
-  /// An effort in timed ops as a number of orders.
+  /// Converts an effort in timed ops to a number of orders.
   std::size_t orders_for(std::int64_t ops) const {
     return static_cast<std::size_t>(1 + ops / problem_.ops());
   }
@@ -187,7 +187,7 @@ class OrderSearch {
       if (!done()) offer_packed(v_block(shape));
   }
 
-  /// Packed as they are, and with the W where they delay nothing.
+  /// Offers the packed block as it is, and with the W where they delay nothing.
   void offer_packed(const BuildingBlock& block) {
     const TokenOrder packed = packed_order(problem_, block);
     pool_.offer(packed);
@@ -195,8 +195,8 @@ class OrderSearch {
     for (const Nanos budget : idle_budgets()) pool_.offer(fill_weights(problem_, skeleton, budget));
   }
 
-  /// Lets ranks run ahead of the block, a little or a lot: that packs the warm-up and the
-  /// cool-down, where a block leaves slots empty.
+  /// Lets ranks run ahead of the block, a little or a lot. This packs the warm-up and the
+  /// cool-down, in which a block leaves slots empty.
   void follow(std::vector<std::int32_t> turns) {
     DispatchRule rule;
     rule.preference = preference(false);
@@ -225,7 +225,7 @@ class OrderSearch {
 
 Nanos least_span(const SearchProblem& problem) {
   Nanos bound = 0;
-  Nanos beyond = 0;  // from the end of the rank's first F to its first gradient
+  Nanos beyond = 0;  // time from the end of the rank's first F to its first gradient
   for (std::int32_t rank = problem.ranks - 1; rank >= 0; --rank) {
     Nanos span = work_of(problem, rank);
     if (problem.chunks == 1) {

@@ -5,27 +5,27 @@
 
 namespace bubblescope {
 
-/// A span that no order within the caps can beat: a rank's work and, on linear placements, the wait
-/// for its first gradient that its forwards cannot fill.
+/// A lower bound on the span of any order within the caps: a rank's work and, on linear placements,
+/// the wait for its first gradient that its forwards cannot fill.
 Nanos least_span(const SearchProblem& problem);
 
-/// Where a search starts and when it may end.
+/// The start and the end of a search.
 struct SearchPlan {
   SearchEffort effort = {};
-  Nanos bound = 0;                     ///< an order that is this short is good enough
+  Nanos bound = 0;                     ///< a span this short is good enough
   std::vector<TokenOrder> known = {};  ///< orders to start from, besides the heuristics' own
 };
 
 /// The best orders found, the best first. Tries families of orders (list scheduling for any
-/// placement, warm-ups of all lengths for linear ones, V-shaped building blocks), then climbs from
-/// the best. Every cap must be at least least_cap(); then there is always an order.
+/// placement, all warm-up lengths for linear ones, V-shaped building blocks), then improves the
+/// best by local search. Every cap must be at least least_cap(); then there is always an order.
 OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan);
 
 /// The best order found under the caps or under smaller ones (CapLadder): a larger cap never gives
 /// a longer order.
 TokenOrder best_order(const SearchProblem& problem);
 
-/// The best order found under the caps alone, for schedules whose caps are part of their name.
+/// The best order found under exactly these caps, for schedules whose caps are part of their name.
 TokenOrder best_order_under_its_caps(const SearchProblem& problem);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Repeating and squeezing V-shaped blocks.
+// Repeats and compacts V-shaped blocks.
 #include "schedules/search/block_cells.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@ constexpr std::int32_t kPeriod = 6;
 constexpr std::int32_t kTokens = 2 * kSteps;
 constexpr std::int32_t kPaces = 5;
 
-/// The order in which a micro-batch makes its passes, then W1 and W0.
+/// The order of a micro-batch's passes, then W1 and W0.
 constexpr std::array<Token, 6> kTokenOfPass{0, 3, 4, 1, 5, 2};
 
 bool goes_away(Token token) { return token == 0 || token == 4 || token == 5; }
 
-/// False if two passes meet in a slot. Sets the W.
+/// Sets the W; false if two passes are in the same slot.
 bool add_weights(std::array<std::int32_t, 6>& row) {
   unsigned taken = 0;
   for (int pass = 0; pass < 4; ++pass) {
@@ -33,7 +33,7 @@ bool add_weights(std::array<std::int32_t, 6>& row) {
   return true;
 }
 
-/// Appends the rank behind `last`, whose F0 and I1 are `pace` slots later; false if slots meet.
+/// Appends the rank after the last one, with F0 and I1 `pace` slots later; false if slots collide.
 bool add_rank(BlockRows& rows, std::int32_t pace) {
   std::array<std::int32_t, 6> row = rows.back();
   for (int pass = 0; pass < 4; ++pass)
@@ -43,7 +43,7 @@ bool add_rank(BlockRows& rows, std::int32_t pace) {
   return true;
 }
 
-/// Starts at each token's slot of micro-batch 0: the first after that of the rank before it.
+/// The slot of each op of micro-batch 0: the first possible one after the previous rank's.
 struct FirstSlots {
   std::vector<std::array<std::int32_t, 6>> of_pass;  ///< [rank]
 
@@ -123,12 +123,12 @@ std::int32_t peak_of(const BlockCells& cells) {
 
 namespace {
 
-/// Where each token's micro-batches are, as far as they have been placed.
+/// The slots of each token's micro-batches that have been placed so far.
 class Placed {
  public:
   explicit Placed(std::size_t ranks) : slots_(ranks), free_(ranks, 0) {}
 
-  /// The slot of a rank's next op with this token; empty where its input has not been placed.
+  /// The slot of a rank's next op with this token; empty if its input has not been placed.
   std::optional<std::int32_t> next_slot(std::size_t rank, Token token) const {
     const std::size_t next = at(rank, token).size();
     const std::size_t last = slots_.size() - 1;

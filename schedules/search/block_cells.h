@@ -1,4 +1,4 @@
-// Orders of a V as cells: what every rank runs in each slot of one op.
+// Orders of V placements as cells: what every rank runs in each slot of one op.
 #pragma once
 
 #include <array>
@@ -14,27 +14,27 @@ inline constexpr Token kEmptyCell = 255;
 /// [rank][slot]: a token, or kEmptyCell. Micro-batches go first in, first out for each token.
 using BlockCells = std::vector<std::vector<Token>>;
 
-/// [rank]: F0, F1, I1, I0, W1 and W0 of one micro-batch, as slots modulo six; all six differ.
+/// [rank]: F0, F1, I1, I0, W1 and W0 of one micro-batch, as slots modulo six, all different.
 using BlockRows = std::vector<std::array<std::int32_t, 6>>;
 
-/// The V-shaped blocks whose F0 and I1 move one to five slots per rank, and may change their pace
-/// once, while F1 and I0 move by one; each W is in the first slot that is free behind its I.
+/// The V-shaped blocks whose F0 and I1 move one to five slots per rank, and may change this offset
+/// once, while F1 and I0 move by one; each W takes the first free slot after its I.
 std::vector<BlockRows> paced_block_rows(std::int32_t ranks);
 
 /// Copies of the block, six slots apart, for so many micro-batches.
 BlockCells repeated_cells(const BlockRows& rows, std::int32_t microbatches);
 
-/// The most chunks that any rank holds.
+/// The maximum number of chunks that any rank holds.
 std::int32_t peak_of(const BlockCells& cells);
 
-/// [rank]: the most chunks that it holds.
+/// [rank]: the maximum number of chunks that it holds.
 std::vector<std::int32_t> peaks_of(const BlockCells& cells);
 
-/// Every op in the first slot that its inputs and the ops before it on its rank allow. Empty if an
-/// op stands before its input.
+/// Moves every op to the first slot that its inputs and the ops before it on its rank allow. Empty
+/// if an op comes before its input.
 std::optional<BlockCells> squeezed(const BlockCells& cells);
 
-/// True if every rank runs each token for every micro-batch, behind its inputs.
+/// True if every rank runs each token for every micro-batch, after its inputs.
 bool is_complete(const BlockCells& cells, std::int32_t microbatches);
 
 TokenOrder order_of(const BlockCells& cells);

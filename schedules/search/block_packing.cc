@@ -1,4 +1,4 @@
-// Moving ops through the slots of all ranks.
+// Moves ops through the slots of all ranks.
 #include "schedules/search/block_packing.h"
 
 #include <algorithm>
@@ -12,13 +12,13 @@ namespace {
 constexpr std::int32_t kPeriod = 6;  ///< F, I and W of two chunks
 constexpr Token kAnyWeight = static_cast<Token>(Step::kWeightGrad);
 
-/// One rank's slots. Its W are not told apart: which is which follows from the order of its I.
+/// One rank's slots. Its W are interchangeable: the order of its I determines which is which.
 struct RankSlots {
   std::vector<std::optional<Token>> ops;
-  std::vector<std::int64_t> held;       ///< chunks, behind each slot
+  std::vector<std::int64_t> held;       ///< chunks, after each slot
   std::int64_t most = 0;                ///< chunks that the cap allows
-  std::vector<std::int32_t> gradients;  ///< slots of the I so far, ascending
-  std::int32_t weights = 0;             ///< W so far
+  std::vector<std::int32_t> gradients;  ///< slots of the I placed so far, ascending
+  std::int32_t weights = 0;             ///< W placed so far
 };
 
 class BlockPacking {
@@ -71,12 +71,12 @@ class BlockPacking {
     return slots;
   }
 
-  /// Slots of a stage's F (0) or I (1), as far as they have been placed.
+  /// Slots of a stage's F (0) or I (1) that have been placed so far.
   std::vector<std::int32_t>& placed(std::int32_t stage, Step step) {
     return slot_of_[static_cast<std::size_t>(stage) * 2 + static_cast<std::size_t>(step)];
   }
 
-  /// The first slot in which the inputs of a rank's op are there.
+  /// The first slot in which the inputs of a rank's op are available.
   std::int32_t first_slot(std::int32_t rank, Token token) {
     RankSlots& own = ranks_[rank];
     const Step step = step_of(token);
@@ -93,7 +93,7 @@ class BlockPacking {
     return last + 1;
   }
 
-  /// Where the op of this slot goes.
+  /// The slot to which the op in `slot` moves.
   std::int32_t best_slot(std::int32_t rank, std::int32_t slot, Token token) {
     const RankSlots& own = ranks_[rank];
     std::int32_t first = first_slot(rank, token);
@@ -109,7 +109,8 @@ class BlockPacking {
   void place(std::int32_t rank, std::int32_t slot) {
     RankSlots& own = ranks_[rank];
     const Token token = *own.ops[static_cast<std::size_t>(slot)];
-    const bool of_first = rank == 0 && token < kSteps;  // of stage 0
+    // True for ops of stage 0.
+    const bool of_first = rank == 0 && token < kSteps;
     if (of_first && step_of(token) == Step::kInputGrad) is_steady_ = forwards_left();
     const std::int32_t to = is_steady_ ? slot : best_slot(rank, slot, token);
     if (to != slot)
@@ -145,7 +146,7 @@ class BlockPacking {
 
   const SearchProblem& problem_;
   std::vector<RankSlots> ranks_;
-  std::vector<std::vector<std::int32_t>> slot_of_;  ///< [stage * 2 + step]: placed() of each
+  std::vector<std::vector<std::int32_t>> slot_of_;  ///< [stage * 2 + step]: see placed()
   std::size_t slots_ = 0;
   bool is_steady_ = false;
 };

@@ -6,14 +6,14 @@
 
 namespace bubblescope {
 
-/// The block's passes and W in their slots, of which warm-up and cool-down leave many empty: there,
-/// slot by slot, every op moves to the first empty slot behind its inputs; an F no further than all
-/// slots on its way have room for one chunk more under the rank's cap. Between rank 0's first I of
-/// chunk 0 and its last F of chunk 0, where the blocks fill each other's gaps, nothing moves.
-/// Split backwards only.
+/// The order of the block's passes and W, packed. Warm-up and cool-down leave many slots empty:
+/// there, slot by slot, every op moves to the first empty slot after its inputs, and an F only so
+/// far that all slots in between have memory for one more chunk under the rank's cap. Between rank
+/// 0's first I of chunk 0 and its last F of chunk 0, where blocks interlock, nothing moves. Split
+/// backwards only.
 TokenOrder packed_order(const SearchProblem& problem, const BuildingBlock& block);
 
-/// The same without the W.
+/// Removes the W.
 Skeleton without_weights(const TokenOrder& order);
 
 }  // namespace bubblescope

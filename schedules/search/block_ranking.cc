@@ -1,4 +1,4 @@
-// Comparing building blocks.
+// Compares building blocks.
 #include "schedules/search/block_ranking.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ SearchProblem with_microbatches(SearchProblem problem, std::int32_t most) {
   return problem;
 }
 
-/// Spans with fewer micro-batches than asked for, for blocks as they come.
+/// Extrapolates spans from fewer micro-batches than requested, for any number of blocks.
 class Extrapolation {
  public:
   explicit Extrapolation(const SearchProblem& problem)

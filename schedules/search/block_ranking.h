@@ -1,4 +1,4 @@
-// Which building blocks suit the costs and caps of a problem.
+// Ranks building blocks by how well they suit a problem's costs and caps.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace bubblescope {
 
-/// Offers the block's orders with the W in every gap, in no gap that they do not fit, and in the
-/// block's own slots. The best of their scores; empty if none keeps the caps.
+/// Offers three orders of the block: with the W in every gap, only in gaps that they fit, and in
+/// the block's own slots. Returns the best score; empty if none keeps the caps.
 std::optional<Score> offer_block(OrderPool& pool, const BuildingBlock& block);
 
-/// The best blocks for a problem, the best first: at most `wanted`, out of as many as can be tried
-/// with `ops` timed ops. They are compared by their spans with few micro-batches, continued at the
-/// pace that those show.
+/// The best blocks for a problem, the best first: at most `wanted`, from as many as can be tried
+/// with `ops` timed ops. They are compared by their spans with few micro-batches, extrapolated with
+/// the period that those show.
 std::vector<BuildingBlock> best_blocks(const SearchProblem& problem, std::size_t wanted,
                                        std::int64_t ops);
 

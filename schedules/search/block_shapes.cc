@@ -1,5 +1,5 @@
-// Which shapes of building blocks repeat: split backwards by enumeration, fused ones, which leave
-// no slot free, as cycles of two and three ranks.
+// Finds the shapes of building blocks that repeat: by enumeration for split backwards, and as
+// cycles of two and three ranks for fused ones, which leave no slot free.
 #include <span>
 
 #include "schedules/search/building_blocks.h"
@@ -9,7 +9,7 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int32_t kPeriod = 6;
-constexpr std::int32_t kFarChoices = 7;  ///< ranks at which the way of moving may change
+constexpr std::int32_t kFarChoices = 7;  ///< ranks at which the pace may change
 
 /// Slots per rank away from rank 0 (F0 and I1) and back to it (F1 and I0).
 struct Pace {
@@ -39,7 +39,8 @@ BlockShape paced(std::int32_t ranks, const Pace& near, const Pace& far, std::int
   return shape;
 }
 
-/// Slots after F0, modulo the period, of F1, B1 and B0, when a B takes two: all six are taken.
+/// The slots of F1, B1 and B0 after F0, modulo the period, if a B takes two slots: all six are
+/// used.
 struct FusedRow {
   std::int32_t forward;
   std::array<std::int32_t, 2> gradient;  ///< of chunk 0 and 1
@@ -47,20 +48,20 @@ struct FusedRow {
 constexpr std::array<FusedRow, 6> kFusedRows{
     {{1, {4, 2}}, {1, {2, 4}}, {3, {4, 1}}, {3, {1, 4}}, {5, {3, 1}}, {5, {1, 3}}}};
 
-/// The least number that is `residue` modulo the period and at least `least`.
+/// The smallest number that is `residue` modulo the period and at least `least`.
 std::int32_t least_congruent(std::int32_t residue, std::int32_t least) {
   return least + ((residue - least) % kPeriod + kPeriod) % kPeriod;
 }
 
-/// The shortest hops from one rank's row to the next one's, when F0 moves by `away`.
+/// The shortest hops from one rank's row to the next one's, if F0 moves by `away`.
 BlockShape::Hops hops_between(const FusedRow& from, const FusedRow& to, std::int32_t away) {
   return {away, least_congruent(from.forward - to.forward - away, 1),
           least_congruent(to.gradient[1] + away - from.gradient[1], 2),
           least_congruent(from.gradient[0] - to.gradient[0] - away, 2)};
 }
 
-/// The same with the best `away`. `inner` weighs chunk 1's lifespan, which is longest on the last
-/// rank, against chunk 0's.
+/// The same for the best `away`. `inner` favors chunk 1's lifespan, which is longest on the last
+/// rank, over chunk 0's.
 BlockShape::Hops shortest_hops(const FusedRow& from, const FusedRow& to, bool inner) {
   BlockShape::Hops best{};
   std::int32_t least = 1 << 28;
@@ -74,7 +75,7 @@ BlockShape::Hops shortest_hops(const FusedRow& from, const FusedRow& to, bool in
   return best;
 }
 
-/// Ranks 0, 1, 2, ... have the rows of the cycle in turn.
+/// Ranks 0, 1, 2, ... use the rows of the cycle in turn.
 BlockShape fused_shape(std::int32_t ranks, std::span<const FusedRow> cycle, bool inner) {
   const auto row = [&](std::size_t rank) -> const FusedRow& { return cycle[rank % cycle.size()]; };
   BlockShape shape;

@@ -109,7 +109,7 @@ TokenOrder unroll_with_weights(const SearchProblem& problem, const BuildingBlock
 std::vector<BuildingBlock> v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
                                     std::size_t count) {
   std::vector<BlockShape> shapes = fused ? fused_block_shapes(ranks) : split_block_shapes(ranks);
-  std::vector<std::pair<std::int32_t, std::size_t>> found;  // minus the lifespan, the shape
+  std::vector<std::pair<std::int32_t, std::size_t>> found;  // minus the lifespan, the shape's index
   for (std::size_t shape = 0; shape < shapes.size(); ++shape) {
     const std::int32_t lifespan = v_block(shapes[shape]).lifespan();
     if (lifespan <= longest) found.push_back({-lifespan, shape});

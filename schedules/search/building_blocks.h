@@ -1,6 +1,5 @@
-// V-shaped building blocks: when one micro-batch passes each rank, in slots of one op, so that
-// copies of it every six slots never collide (Qi et al., "Pipeline Parallelism with Controllable
-// Memory", 2024).
+// V-shaped building blocks: the slots in which one micro-batch passes each rank, such that copies
+// every six slots never collide (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024).
 #pragma once
 
 #include <array>
@@ -18,39 +17,39 @@ struct BuildingBlock {
   };
   std::vector<Passes> ranks;
 
-  /// Slots between the chunks' F and I, summed, for the rank where that is most: six times the
-  /// chunks that are held.
+  /// The maximum over ranks of the slots between the chunks' F and I, summed: six times the chunks
+  /// that are held.
   std::int32_t lifespan() const;
 };
 
-/// How far the four passes move, in slots.
+/// The moves of the four passes, in slots.
 struct BlockShape {
-  using Hops = std::array<std::int32_t, 4>;   ///< of F0, F1, I1, I0
-  std::vector<Hops> hops;                     ///< [rank]: between the rank before it and this one
+  using Hops = std::array<std::int32_t, 4>;   ///< for F0, F1, I1, I0
+  std::vector<Hops> hops;                     ///< [rank]: from the previous rank to this one
   std::array<std::int32_t, 3> turn{1, 1, 1};  ///< from F0 to F1, F1 to I1, I1 to I0
 };
 
 BuildingBlock v_block(const BlockShape& shape);
 
-/// True if copies of the block every six slots leave each rank at most one op per slot, when the
-/// passes after each turn are put off by `rests`. A fused backward takes two slots.
+/// True if copies of the block every six slots leave each rank at most one op per slot, with the
+/// passes after each turn delayed by `rests`. A fused backward takes two slots.
 bool repeats(const BuildingBlock& block, bool fused, const std::array<std::int32_t, 3>& rests = {});
 
-/// The micro-batches' blocks laid over each other, six slots apart.
+/// The micro-batches' blocks merged, six slots apart.
 Skeleton unroll(const SearchProblem& problem, const BuildingBlock& block);
 
-/// The same with the W, each in the first slot after its I that nobody else takes.
+/// The same with the W, each in the first free slot after its I.
 TokenOrder unroll_with_weights(const SearchProblem& problem, const BuildingBlock& block);
 
-/// V-Half's and V-Min's own.
+/// The shapes of V-Half and V-Min.
 std::vector<BlockShape> published_block_shapes(std::int32_t ranks);
 
-/// Every shape of the family that repeats.
+/// All repeatable shapes of the family.
 std::vector<BlockShape> split_block_shapes(std::int32_t ranks);
 std::vector<BlockShape> fused_block_shapes(std::int32_t ranks);
 
-/// Blocks whose lifespan is at most `longest`: the published ones, then those of all these shapes,
-/// the longest first; of more than `count`, a selection of all lifespans.
+/// Blocks with a lifespan of at most `longest`: the published ones, then those of all shapes, the
+/// longest first. If there are more than `count`, a selection over all lifespans.
 std::vector<BuildingBlock> v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
                                     std::size_t count);
 

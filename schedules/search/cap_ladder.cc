@@ -1,4 +1,4 @@
-// The levels of a problem's caps.
+// Computes the levels of a problem's caps.
 #include "schedules/search/cap_ladder.h"
 
 #include <algorithm>
@@ -12,19 +12,19 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int64_t kMostSteps = 4;  ///< levels per forward
-// A level of a V is expensive and its bound is loose: long steps get fewer levels.
+// A level of a V is expensive and its bound is loose, so long steps get fewer levels.
 constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
 constexpr std::int64_t kFewestLevels = 12;
 constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
 
-/// Returns the least memory that a forward keeps; 0 where caps mean nothing.
+/// The smallest amount of memory that a forward saves; 0 if caps have no effect.
 std::int64_t forward_memory(const SearchProblem& problem) {
   std::int64_t least = kNoCap;
   for (const auto& memory : problem.memory) least = std::min(least, memory[0]);
   return std::max<std::int64_t>(least, 0);
 }
 
-/// Returns the greatest common divisor of all changes of memory.
+/// The greatest common divisor of all changes of memory.
 std::int64_t common_memory(const SearchProblem& problem) {
   std::int64_t common = 0;
   for (const auto& memory : problem.memory)
@@ -37,7 +37,8 @@ std::int64_t common_memory(const SearchProblem& problem) {
 CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
   const std::int64_t forward = forward_memory(problem);
   const std::int64_t largest = *std::max_element(problem.cap.begin(), problem.cap.end());
-  if (forward == 0) {  // no level is better than the caps themselves
+  // No level is better than the caps themselves.
+  if (forward == 0) {
     level_ = kNoCap;
     return;
   }

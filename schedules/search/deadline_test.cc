@@ -56,11 +56,11 @@ DeadlineTest::DeadlineTest(const SearchProblem& problem)
     deadline_base_.assign(deadline_base_.size(), kNever);
 }
 
-// When forward n of chunk c runs, all chunks up to c hold n+1 forwards, less what gradients have
-// given back; and a gradient of a lower chunk comes after that of chunk c. So at least
+// When forward n of chunk c runs, all chunks up to c hold n+1 forwards, minus what gradients have
+// released; and the gradient of a lower chunk comes after that of chunk c. So at least
 //   k = n+1 - floor(cap / sum of the chunks' F)
-// micro-batches have had their I on chunk c, where no op but F takes memory. On the first chunk the
-// W are counted too: n F's and I's that hold more than the cap leave the rest to W's.
+// micro-batches have run their I on chunk c, provided that only F takes memory. On the first chunk
+// W count too: if n F's and I's hold more than the cap, W's must release the rest.
 void DeadlineTest::add_memory_edges(std::int32_t rank) {
   const std::int64_t cap = problem_.cap[rank];
   std::int64_t kept = 0;
@@ -114,7 +114,7 @@ void DeadlineTest::set_earliest(const Progress& progress) {
                                       : earliest_start(progress, row, microbatch) + duration(row);
 }
 
-/// What must wait for this op needs it by the latest of its own starts.
+/// An op must end before the latest start of every op that waits for it.
 void DeadlineTest::tighten(std::size_t row, std::int32_t microbatch) {
   const std::size_t stage = row / kSteps;
   const Nanos latest_start = due_[at(row, microbatch)] - duration(row);

@@ -1,5 +1,5 @@
-// Can what is left of a step still end in time? A necessary condition, for lower bounds and for
-// cutting off what an exact search need not try.
+// A necessary condition for finishing a partial step in time, used for lower bounds and to prune
+// the exact search.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace bubblescope {
 
-/// The ops that every rank has begun with, timed. A row is stage * kSteps + step.
+/// The ops that every rank has run so far, timed. A row is stage * kSteps + step.
 struct Progress {
   explicit Progress(const SearchProblem& problem);
 
@@ -18,33 +18,33 @@ struct Progress {
   std::vector<Nanos> free;          ///< [rank]: when its last op ended
 };
 
-/// When each rank's first op starts in every order that wastes no time; empty where that depends on
-/// the order: where a rank's first stage comes behind a stage that is not its own rank's first.
+/// The start of each rank's first op in every order that wastes no time. Empty if it depends on the
+/// order: if a rank's first stage comes after a stage that is not its own rank's first.
 std::optional<std::vector<Nanos>> first_starts(const SearchProblem& problem);
 
-/// For one value of the longest span (or of the step, where the problem counts from its start).
+/// Tests one value of the longest span (or of the step, if the problem counts from its start).
 class DeadlineTest {
  public:
   /// `problem` must outlive the test.
   explicit DeadlineTest(const SearchProblem& problem);
 
-  /// Sets the value that is asked about: O(ops).
+  /// Sets the value to test: O(ops).
   void set_value(Nanos value);
 
-  /// False if no order that begins so keeps to the value: every op can start when its inputs, the
-  /// op of its kind before it and the gradients that must free its memory are there, must end in
-  /// time for all that waits for it, and one rank after the other must keep all these times, though
-  /// it may interrupt ops (earliest due date first, which is best then). O(ops left * tokens).
+  /// False if no order with this beginning keeps the value. Every op can start when its inputs, the
+  /// previous op of its kind and the gradients that must free its memory are available, and must
+  /// end in time for all ops that wait for it. Each rank in turn must meet all these times,
+  /// although it may preempt ops (earliest due date first is then optimal). O(ops left * tokens).
   bool passes(const Progress& progress);
 
  private:
-  /// An op that must end before a forward can start, so that there is memory for it.
+  /// An op that must end before a forward can start, to free memory for it.
   struct MemoryEdge {
     std::size_t row = 0;
     std::int32_t lead = 0;  ///< forward n waits for op n - lead
   };
 
-  /// The ops of one kind and stage that a rank has left.
+  /// The remaining ops of one kind and stage on a rank.
   struct Queue {
     std::size_t row = 0;
     std::int32_t next = 0;
@@ -66,16 +66,17 @@ class DeadlineTest {
   Nanos duration(std::size_t row) const { return problem_.duration[row / kSteps][row % kSteps]; }
 
   const SearchProblem& problem_;
-  std::vector<std::size_t> rows_forward_;            ///< all rows, producers before consumers
-  std::vector<std::vector<MemoryEdge>> room_after_;  ///< [stage]: what its forwards wait for
-  std::vector<Nanos> deadline_base_;                 ///< [rank]: its deadline, less the value
+  std::vector<std::size_t> rows_forward_;  ///< all rows, producers before consumers
+  /// [stage]: the ops whose memory its forwards wait for.
+  std::vector<std::vector<MemoryEdge>> room_after_;
+  std::vector<Nanos> deadline_base_;  ///< [rank]: its deadline, less the value
   Nanos value_ = 0;
-  std::vector<Nanos> end_;  ///< [row * microbatches + n]: earliest, or as it was
-  std::vector<Nanos> due_;  ///< the same index: latest end
+  std::vector<Nanos> end_;  ///< [row * microbatches + n]: earliest end, or the actual one
+  std::vector<Nanos> due_;  ///< same index: latest end
 };
 
-/// The least value that passes the test before anything has run: no order is shorter. Looks between
-/// a value that is known to be reached and half of it or less, by halving: O(ops log value).
+/// The smallest value that passes the test before anything has run: no order is shorter. Bisects
+/// between `reached`, which some order reaches, and half of it or less: O(ops log value).
 Nanos least_value(const SearchProblem& problem, Nanos reached);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Random numbers that are the same everywhere.
+// Random numbers that are the same on every machine.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace bubblescope {
 
-/// xorshift64.
+/// An xorshift64 generator.
 class Dice {
  public:
-  /// Seed 1 gives the constant itself; no odd multiple of it is 0, where the sequence would stay.
+  /// Seed 1 gives the constant itself. No odd multiple of it is 0, which would be a fixed point.
   explicit Dice(std::uint64_t seed) : state_((2 * seed - 1) * 0x9e3779b97f4a7c15u) {}
 
   std::size_t below(std::size_t bound) {

@@ -53,7 +53,7 @@ class Dispatcher {
     std::int32_t turn = 0;
   };
 
-  /// An op that the rank could run next, and from when on.
+  /// An op that the rank could run next, and the earliest time.
   struct Choice {
     std::optional<Token> token;
     Nanos ready = kNever;
@@ -102,18 +102,19 @@ class Dispatcher {
     decide_at_[rank] = std::min(decide_at_[rank], std::max(ranks_[rank].free, now));
   }
 
-  /// The place of a rank's next op with this token in the skeleton.
+  /// The position of a rank's next op with this token in the skeleton.
   std::int32_t turn(std::int32_t rank, Token token) const {
     const std::int32_t row = problem_.stage(rank, token) * kSteps + token % kSteps;
     if (count_[row] == problem_.microbatches) return std::numeric_limits<std::int32_t>::max() / 2;
     return rule_.turn[static_cast<std::size_t>(row) * problem_.microbatches + count_[row]];
   }
 
-  /// Puts a rank's next ops in the order in which it wants them and returns how many may run.
+  /// Sorts a rank's next ops by preference and returns how many may run.
   std::size_t rank_wishes(std::int32_t rank) {
     if (rule_.turn.empty()) return wishes_.size();
     for (Wish& wish : wishes_) wish.turn = turn(rank, wish.token);
-    for (std::size_t next = 1; next < wishes_.size(); ++next)  // a few, mostly in order already
+    // There are few, usually already in order.
+    for (std::size_t next = 1; next < wishes_.size(); ++next)
       for (std::size_t at = next; at > 0 && wishes_[at].turn < wishes_[at - 1].turn; --at)
         std::swap(wishes_[at], wishes_[at - 1]);
     const std::int32_t last = wishes_.front().turn + rule_.window;
@@ -122,7 +123,7 @@ class Dispatcher {
     return count;
   }
 
-  /// The most wanted op that is ready now, and the first that will be.
+  /// The most wanted op that is ready now, and the next op that will be ready.
   std::pair<Choice, Choice> look(std::int32_t rank, Nanos now) {
     Choice soon;
     const std::size_t count = rank_wishes(rank);
@@ -135,13 +136,13 @@ class Dispatcher {
     return {{}, soon};
   }
 
-  /// Whether to stand idle until `ready` rather than run something of this duration.
+  /// Whether to idle until `ready` instead of running something of this duration.
   bool waits(const Rank& state, Nanos now, Nanos duration, Nanos ready) const {
     if (ready == kNever || now + duration <= ready) return false;
     return ready - state.free <= rule_.idle_budget - state.idle;
   }
 
-  /// True if an op was run; else the rank looks again later.
+  /// Runs an op and returns true, or sets the time of the next decision.
   bool decide(std::int32_t rank) {
     Rank& state = ranks_[rank];
     const Nanos now = std::max(decide_at_[rank], state.free);
@@ -163,7 +164,7 @@ class Dispatcher {
   const SearchProblem& problem_;
   const DispatchRule& rule_;
   std::vector<Rank> ranks_;
-  std::vector<Nanos> decide_at_;    ///< [rank]: when it looks again
+  std::vector<Nanos> decide_at_;    ///< [rank]: when it decides next
   std::vector<std::int64_t> room_;  ///< [stage]: room_for_rest() at its F
   TokenOrder order_;
   std::vector<std::int32_t> count_;

@@ -1,4 +1,4 @@
-// Depth first, with a memory of failures.
+// Depth-first search with a memory of failures.
 #include "schedules/search/exact_search.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class BranchAndBound {
     Nanos end = 0;
   };
 
-  /// What running an op changes besides counts.
+  /// The state that running an op changes, besides counts.
   struct Before {
     Nanos free;
     unsigned long long refused;
@@ -59,8 +59,8 @@ class BranchAndBound {
                          static_cast<std::size_t>(microbatch)];
   }
 
-  /// When the inputs of the rank's next op of this kind are there; empty if they are not made yet,
-  /// if there is no such op left, or no memory for it.
+  /// When the inputs of the rank's next op of this kind arrive; empty if they have not been
+  /// produced, if there is no such op left, or if there is no memory for it.
   std::optional<Nanos> arrival(std::int32_t rank, Token token) const {
     const std::size_t own = row(rank, token);
     const std::int32_t next = progress_.count[own];
@@ -93,7 +93,7 @@ class BranchAndBound {
     return found;
   }
 
-  /// The ops among which the next one of some rank can be chosen; gradients first, W last.
+  /// The ops from which the next one of some rank can be chosen: gradients first, W last.
   static std::vector<Candidate> conflict_set(std::vector<Candidate> all) {
     const auto first =
         std::min_element(all.begin(), all.end(),
@@ -112,8 +112,8 @@ class BranchAndBound {
     return all;
   }
 
-  /// Whether putting one of these ops in front of all others could leave too little memory for an
-  /// op that would have come before it.
+  /// Whether moving one of these ops to the front could leave too little memory for an op that
+  /// would have come before it.
   bool may_crowd(const std::vector<Candidate>& set) const {
     const std::int32_t rank = set.front().rank;
     std::int64_t growth = 0;
@@ -148,7 +148,7 @@ class BranchAndBound {
     ++ops_left_;
   }
 
-  /// True when an order was found: it is in chosen_ then.
+  /// True if an order was found; it is then in chosen_.
   bool descend() {
     if (ops_left_ == 0) return test_.passes(progress_);
     effort_left_ -= ops_left_;
@@ -174,7 +174,7 @@ class BranchAndBound {
     return may_crowd(set) && wait_for_other(set);
   }
 
-  /// Goes on with none of these ops next on their rank.
+  /// Continues with none of these ops next on their rank.
   bool wait_for_other(const std::vector<Candidate>& set) {
     unsigned long long& refused = refused_[set.front().rank];
     const unsigned long long before = refused;
@@ -196,9 +196,10 @@ class BranchAndBound {
   std::int64_t effort_left_;
   DeadlineTest test_;
   Progress progress_;
-  std::vector<std::int64_t> held_;           ///< [rank]
-  std::vector<unsigned long long> refused_;  ///< [rank]: a bit per token that must not come next
-  std::vector<std::vector<Token>> chosen_;   ///< [rank]
+  std::vector<std::int64_t> held_;  ///< [rank]
+  /// [rank]: a bit for every token that must not come next.
+  std::vector<unsigned long long> refused_;
+  std::vector<std::vector<Token>> chosen_;  ///< [rank]
   std::int64_t ops_left_;
   bool gave_up_ = false;
   FailedPrefixes failed_;

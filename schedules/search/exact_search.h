@@ -9,25 +9,25 @@
 
 namespace bubblescope {
 
-/// What an exact search found out.
+/// The result of an exact search.
 struct ExactAnswer {
-  std::optional<TokenOrder> order;  ///< of a value that is at most the one asked for
-  std::int64_t ops = 0;             ///< the effort it took
-  bool complete = false;  ///< whether all orders were looked at: then no order means there is none
+  std::optional<TokenOrder> order;  ///< an order whose value is at most the requested one
+  std::int64_t ops = 0;             ///< the effort spent
+  bool complete = false;  ///< whether all orders were covered: then no order means that none exists
 };
 
-/// True where the search can be complete: where each rank starts its first op at a time that no
-/// order changes, or only the step's length counts.
+/// True if the search can be complete: each rank's first op starts at a time that no order changes,
+/// or only the step's length counts.
 bool can_be_exact(const SearchProblem& problem);
 
-/// Looks for an order whose longest span (or step) is at most `value`.
+/// Finds an order whose longest span (or step) is at most `value`.
 ///
-/// Of all ops that could run next, let the one that could end first be on rank r and end at C. In
-/// some best order the next op of r starts before C: else that one could be put in front of it for
-/// free (Giffler and Thompson, 1960). So it branches over these ops only, and where moving a
-/// forward to the front could take another one's memory, also over not having it next. A prefix is
-/// given up when it fails the DeadlineTest, or when one of the same ops has failed whose results
-/// were all there no later. `ops` bounds the effort, in ops looked at.
+/// Consider all ops that could run next; let the one that could end first be on rank r and end at
+/// C. In some best order the next op of r starts before C: otherwise that one could be moved in
+/// front of it at no cost (Giffler and Thompson, 1960). So the search branches over these ops only
+/// and, where moving a forward to the front could take another one's memory, also over excluding
+/// it. A prefix is pruned if it fails the DeadlineTest, or if a failed prefix of the same ops had
+/// all its results no later. `ops` bounds the effort, in ops visited.
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,
                               const StopRequest& stop = {});
 

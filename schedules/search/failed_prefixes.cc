@@ -8,20 +8,20 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMostKept = 4'000'000;  ///< times, over all failures: 32 MB and their keys
+constexpr std::int64_t kMostKept = 4'000'000;  ///< times, over all failures: 32 MB plus keys
 
 template <class Number>
 void append_bytes(std::string& key, Number number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-/// The rows of an op and of the one that takes its result.
+/// The rows of an op and of the consumer of its result.
 struct ResultRows {
   std::size_t producer;
   std::size_t consumer;
 };
 
-/// When each result that was made and not yet used can be used there.
+/// Appends when each result that is not yet used becomes available.
 void append_results(std::vector<Nanos>& times, const SearchProblem& problem,
                     const Progress& progress, const ResultRows& rows) {
   const std::size_t stage = rows.consumer / kSteps;

@@ -1,4 +1,4 @@
-// The beginnings of orders that are known to lead nowhere.
+// Failed prefixes: beginnings of orders that no order can complete in time.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace bubblescope {
 
-/// Keeps failures and tells whether another prefix can only fail too: one that has run the same
-/// ops, with no result there earlier.
+/// Stores failed prefixes and decides whether another one must fail too: one with the same ops, and
+/// no result earlier.
 class FailedPrefixes {
  public:
   struct Prefix {
-    std::string ops;           ///< what has run, and what must not come next
-    std::vector<Nanos> times;  ///< when ranks are free and when results not yet used can be used
+    std::string ops;           ///< the ops that have run, and those that must not come next
+    std::vector<Nanos> times;  ///< when ranks are free and when unused results become available
   };
 
   static Prefix describe(const SearchProblem& problem, const Progress& progress,

@@ -1,4 +1,4 @@
-// Moving forwards and full backwards through the slots of all ranks.
+// Moves forwards and full backwards through the slots of all ranks.
 #include "schedules/search/fused_packing.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kPeriod = 6;  ///< F and a backward of two slots, of two chunks
+constexpr std::int32_t kPeriod = 6;  ///< F and a two-slot backward, of two chunks
 
 class FusedPacking {
  public:
@@ -38,7 +38,7 @@ class FusedPacking {
   struct RankSlots {
     std::vector<std::optional<Token>> starts;
     std::vector<char> taken;
-    std::vector<std::int32_t> held;  ///< chunks, behind each slot
+    std::vector<std::int32_t> held;  ///< chunks, after each slot
   };
 
   static std::size_t at(std::int32_t slot) { return static_cast<std::size_t>(slot); }
@@ -74,12 +74,12 @@ class FusedPacking {
     for (std::int32_t part = 0; part < width(token); ++part) rank.taken[at(slot + part)] = 0;
   }
 
-  /// The first slots behind a stage's F (0) or backward (1), as far as they have been placed.
+  /// The first slots after a stage's F (0) or backward (1) that have been placed so far.
   std::vector<std::int32_t>& ends(std::int32_t stage, Step step) {
     return end_of_[static_cast<std::size_t>(stage) * 2 + static_cast<std::size_t>(step)];
   }
 
-  /// The first slot in which the inputs of a rank's next op with this token are there.
+  /// The first slot in which the inputs of a rank's next op with this token are available.
   std::int32_t first_slot(std::int32_t rank, Token token) {
     const std::int32_t stage = problem_.stage(rank, token);
     const Step step = step_of(token);
@@ -128,7 +128,7 @@ class FusedPacking {
 }  // namespace
 
 BuildingBlock fused_v_block(std::int32_t ranks) {
-  constexpr std::int32_t kTurns = 3;  ///< ranks between two rests
+  constexpr std::int32_t kTurns = 3;  ///< ranks between two pauses
   BuildingBlock block;
   block.ranks.resize(static_cast<std::size_t>(ranks));
   std::int32_t slot = 0;

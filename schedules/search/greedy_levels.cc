@@ -1,4 +1,4 @@
-// From one cap to the next at which a greedy heuristic decides differently.
+// Steps from one cap to the next at which a greedy heuristic decides differently.
 #include "schedules/search/greedy_levels.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr Nanos kAnyLength = std::numeric_limits<Nanos>::max();
 
-/// Offers what they find under `capped` below `too_long`; returns the least cap under which they
-/// find the same.
+/// Offers the orders found under `capped` that are shorter than `too_long`. Returns the smallest
+/// cap under which they would be the same.
 std::int64_t offer_under(OrderPool& pool, const SearchProblem& capped, Nanos too_long) {
   std::int64_t same_from = 0;
   const auto offer = [&](const GreedyOrder& found) {

@@ -11,8 +11,8 @@ namespace bubblescope {
 
 struct GreedyOrder {
   std::optional<TokenOrder> order;  ///< empty if a cap cannot be kept or the order is too long
-  /// The most that the run saw fit on a rank: under all caps between this and the problem's own it
-  /// does the same.
+  /// The largest amount of memory on a rank that passed a cap test: any cap between this and the
+  /// problem's own gives the same order.
   std::int64_t most_fitted = 0;
 };
 

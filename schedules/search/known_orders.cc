@@ -1,4 +1,4 @@
-// From schedules to token orders.
+// Converts schedules to token orders.
 #include "schedules/search/known_orders.h"
 
 #include <optional>
@@ -10,8 +10,8 @@ namespace bubblescope {
 
 namespace {
 
-/// What one op of a schedule becomes: one token, two for a full backward that is to be split, none
-/// for a W that is to be part of its I.
+/// The tokens for one op of a schedule: one; two for a full backward that is to be split; none for
+/// a W that is to be part of its I.
 std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
   switch (op.kind) {
     case OpKind::kForward: return {token_of(chunk, Step::kForward)};
@@ -42,7 +42,7 @@ std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
   return {};
 }
 
-/// Empty where a token's micro-batches are not in order, or ops are missing.
+/// Empty if a token's micro-batches are not in order, or if ops are missing.
 std::optional<TokenOrder> order_of(const SearchProblem& problem, const Schedule& schedule) {
   const std::vector<std::int32_t> chunks = chunk_of_stage(schedule);
   TokenOrder order;

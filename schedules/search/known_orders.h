@@ -1,4 +1,4 @@
-// What is known already: the registered schedules as starts of a search.
+// Known orders: the registered schedules as starting points of a search.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,9 @@
 
 namespace bubblescope {
 
-/// The orders of all registered schedules that lie on the problem's placement, keep micro-batches
-/// in order and can be built for the request's shape; where the problem splits backwards and they
-/// do not, W follows I at once, and the other way round. Schedules that are searched for are left
-/// out.
+/// The orders of all registered schedules that have the problem's placement, keep micro-batches in
+/// order and can be built for the request's shape. If the problem splits backwards and a schedule
+/// does not, W follows I at once, and vice versa. Excludes searched schedules.
 std::vector<TokenOrder> known_orders(const SearchProblem& problem, const ScheduleRequest& request);
 
 }  // namespace bubblescope

@@ -18,7 +18,7 @@ constexpr std::int64_t kFirstClimb = 2'000'000;
 constexpr std::int64_t kRoundOfClimbing = 6'000'000;
 constexpr std::int64_t kMostExactOps = 1'000;  ///< larger steps are never searched exactly
 
-/// All times of a step are multiples of this.
+/// The unit of which all times of a step are multiples.
 Nanos granularity(const SearchProblem& problem) {
   Nanos common = 0;
   for (const auto& durations : problem.duration)
@@ -50,7 +50,7 @@ void OrderRefinement::refine(std::int64_t effort) {
   }
 }
 
-/// The effort that it took.
+/// Returns the effort spent.
 std::int64_t OrderRefinement::look_at_all(std::int64_t effort) {
   std::int64_t left = effort;
   while (left > 0 && !is_settled() && !stopped(goal_.stop)) {
@@ -127,7 +127,7 @@ void LevelSearch::refine(std::int64_t effort) {
   if (mixed_ && bound() < value()) mix(share);
 }
 
-/// Climbs from the best order of either kind, and from the relaxed one with all backwards split.
+/// Improves the best order of either kind, and the relaxed one with all backwards split.
 void LevelSearch::mix(std::int64_t effort) {
   std::vector<MixedOrder> starts;
   for (const OrderRefinement& kind : kinds_)

@@ -1,4 +1,4 @@
-// The search on one placement under one level of memory.
+// The search on one placement at one memory level.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace bubblescope {
 
-/// The search for orders of one kind of backward: heuristics at once, more when asked to refine.
+/// The search for orders with one kind of backward: heuristics at once, more when refined.
 class OrderRefinement {
  public:
   OrderRefinement(SearchProblem problem, const ScheduleRequest& request, const SearchGoal& goal);
@@ -20,7 +20,7 @@ class OrderRefinement {
   Nanos value() const { return best_.score.span; }
   Nanos bound() const { return bound_; }  ///< no order of this problem is shorter
 
-  /// Looks for better orders; half of the effort goes into all orders, where that may end.
+  /// Searches for better orders; half of the effort goes into the exact search, if that can end.
   void refine(std::int64_t effort);
 
  private:
@@ -38,14 +38,14 @@ class OrderRefinement {
 
 /// The search problems of one placement.
 struct LevelProblem {
-  std::optional<SearchProblem> split;  ///< where the halves' times are known
-  std::optional<SearchProblem> full;   ///< where full backwards can pay
+  std::optional<SearchProblem> split;  ///< if the times of the halves are known
+  std::optional<SearchProblem> full;   ///< if full backwards can pay
 
-  /// Ranks' caps for which to look up levels.
+  /// The problem from whose caps to derive levels.
   const SearchProblem& any() const { return split ? *split : *full; }
   /// The problem that bounds all kinds of backwards and their mixes.
   SearchProblem relaxed() const;
-  /// Whether the caps leave room for one micro-batch.
+  /// Whether the caps allow one micro-batch.
   bool any_order() const;
   /// The same with these caps.
   LevelProblem with_caps(const std::vector<std::int64_t>& caps) const;
@@ -65,9 +65,9 @@ class LevelSearch {
   void mix(std::int64_t effort);
 
   const SearchGoal& goal_;
-  std::vector<OrderRefinement> kinds_;      ///< split, full: as far as they are searched
-  std::optional<MixedProblem> mixed_;       ///< where mixing can pay
-  std::optional<OrderRefinement> relaxed_;  ///< bounds what mixing can reach
+  std::vector<OrderRefinement> kinds_;      ///< split, full: those that are searched
+  std::optional<MixedProblem> mixed_;       ///< if mixing can pay
+  std::optional<OrderRefinement> relaxed_;  ///< bounds the mixed orders
   MixedOrder mixed_order_;
   Nanos mixed_value_ = 0;
 };

@@ -1,4 +1,4 @@
-// The warm-up family of linear placements.
+// Warm-ups for linear placements.
 #include "schedules/search/linear_skeletons.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace {
 constexpr int kShares = 16;       ///< warm-ups between 1F1B's and the longest
 constexpr int kFittingShare = 8;  ///< the share that ends when the first gradient arrives
 
-/// [rank]: the time from the end of its first F to the arrival of its first gradient, at least, in
-/// forwards of the slowest stage up to there, by which later F's are paced.
+/// [rank]: a lower bound on the time from the end of its first F to the arrival of its first
+/// gradient, in forwards of the slowest stage up to there, which limits the rate of later F's.
 std::vector<double> forwards_before_gradient(const SearchProblem& problem) {
   std::vector<double> forwards;
   Nanos pace = 1;

@@ -1,4 +1,4 @@
-// Orders of F and I for stages that lie one per rank.
+// Orders of F and I for one stage per rank.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace bubblescope {
 
-/// Warm-up forwards, then gradients and forwards in turn. What the hand-made schedules and the
-/// published heuristics differ in is the warm-up: here it goes from 1F1B's p-r forwards, over as
-/// many as fit before the first gradient can arrive, to twice that; never more than the cap holds.
+/// Warm-up forwards, then gradients and forwards in turn. The handcrafted schedules and published
+/// heuristics differ in the warm-up: here it ranges from 1F1B's p-r forwards, over the number that
+/// fits before the first gradient can arrive, to twice that; never more than the cap allows.
 std::vector<Skeleton> linear_skeletons(const SearchProblem& problem);
 
 }  // namespace bubblescope

@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Takes the token at `from` out and puts it back at `to`; positions count over all ranks.
+/// Moves the token at `from` to `to`; positions count over all ranks.
 struct Move {
   std::size_t from = 0;
   std::size_t to = 0;
@@ -47,7 +47,7 @@ class Climber {
   }
 
  private:
-  /// The critical path of the longest rank, last op first.
+  /// Finds the critical path of the longest rank, last op first.
   void trace() {
     path_.clear();
     const auto per_rank = static_cast<std::size_t>(problem_.ops_per_rank());
@@ -59,7 +59,7 @@ class Climber {
     }
   }
 
-  /// A random op of a random block: a run of the path on one rank without a wait.
+  /// Picks a random op of a random block: a run of the path on one rank without a wait.
   Move pick() {
     const std::size_t on_path = dice_.below(path_.size());
     std::size_t newest = on_path;

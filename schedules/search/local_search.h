@@ -1,4 +1,4 @@
-// Local search: moves ops along the critical path while that makes the longest span shorter.
+// Local search: moves ops along the critical path while that shortens the longest span.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ struct TimedOrder {
   Score score;
 };
 
-/// How far to climb.
+/// The limits of a local search.
 struct Climb {
-  Nanos bound = 0;               ///< the search ends when a span is this short
+  Nanos bound = 0;               ///< the search ends at a span this short
   std::int64_t evaluations = 0;  ///< or after this many timed orders
   std::uint64_t seed = 1;
   StopRequest stop = {};
 };
 
-/// Late acceptance hill climbing with critical-path moves; the best order met, never worse than
-/// `from`. The same seed finds the same, unless it is told to stop.
+/// Late acceptance hill climbing with critical-path moves. Returns the best order found, never
+/// worse than `from`. Deterministic for a seed, unless it is stopped.
 TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
                    const Climb& climb);
 

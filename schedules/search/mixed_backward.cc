@@ -14,7 +14,7 @@ namespace {
 bool is_whole(Token token) { return token >= kWholeBackward; }
 Token plain(Token token) { return static_cast<Token>(token % kWholeBackward); }
 
-/// The time that one op of a mixed order takes, and the memory that it adds.
+/// The duration of one op of a mixed order, and the memory that it adds.
 struct Effect {
   Nanos duration;
   std::int64_t memory;
@@ -39,7 +39,7 @@ bool is_sound(const MixedProblem& problem, std::int32_t rank, const std::vector<
   return true;
 }
 
-/// Runs every rank as far as its inputs are there, again and again.
+/// Repeatedly runs every rank as far as its inputs allow.
 class MixedClock {
  public:
   MixedClock(const MixedProblem& problem, const MixedOrder& order)
@@ -107,7 +107,7 @@ class MixedClock {
   const SearchProblem& split_;
   const MixedOrder& order_;
   std::vector<std::int32_t> count_;    ///< [stage * 2 + step]
-  std::vector<Nanos> end_;             ///< the same index * microbatches + n
+  std::vector<Nanos> end_;             ///< same index * microbatches + n
   std::vector<std::size_t> position_;  ///< [rank]
   std::vector<Nanos> free_;
   std::vector<Nanos> first_;
@@ -134,7 +134,7 @@ class Changer {
     return tokens.begin() + static_cast<std::ptrdiff_t>(at);
   }
 
-  /// Takes the next W of the same chunk into its I.
+  /// Merges the next W of the same chunk into its I.
   std::optional<std::vector<Token>> join(std::vector<Token> tokens, std::size_t at) {
     const auto weight = std::find(place(tokens, at), tokens.end(), Token(tokens[at] + 1));
     if (weight == tokens.end()) return std::nullopt;
@@ -214,7 +214,8 @@ MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order,
   if (!value) return order;
   MixedOrder best = order;
   Nanos least = *value;
-  std::array<Nanos, 50> history;  // late acceptance, as in local_search
+  // Late acceptance, as in local_search.
+  std::array<Nanos, 50> history;
   history.fill(*value);
   Changer changer(effort.seed);
   const std::int64_t turns = 1 + effort.climb_ops / problem.split.ops();

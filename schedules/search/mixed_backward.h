@@ -1,5 +1,5 @@
-// Orders in which some backwards are full and others are split, for costs where a full backward is
-// shorter than its halves.
+// Orders that mix full and split backwards, for costs where a full backward is shorter than its two
+// halves.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ struct MixedProblem {
   SearchProblem split;
   SearchProblem full;
 
-  /// A problem with split backwards that every mixed order solves in at most the same time: its
-  /// halves are no longer than their own, and together no longer than the full backward. What no
-  /// order of it can beat, no mixed one can.
+  /// A relaxation with split backwards: every mixed order has a counterpart here that takes no
+  /// longer. Its halves are no longer than their own, and together no longer than the full
+  /// backward, so its bounds hold for mixed orders.
   SearchProblem relaxed() const;
 };
 
-/// True where mixing can pay: a full backward is shorter than its halves on some stage, or its
-/// first half alone takes memory.
+/// True if mixing can pay: a full backward is shorter than its halves on some stage, or its first
+/// half alone takes memory.
 bool can_mix(const MixedProblem& problem);
 
-/// [rank]: tokens of the split problem; an input gradient with kWhole added is a full backward.
+/// [rank]: tokens of the split problem; an input gradient plus kWholeBackward is a full backward.
 using MixedOrder = std::vector<std::vector<Token>>;
 inline constexpr Token kWholeBackward = 128;
 
-/// An order of either kind as a mixed one.
+/// Converts an order of either kind to a mixed one.
 MixedOrder mixed_from(const SearchProblem& problem, const TokenOrder& order);
 
 /// The longest span (or step) of an order; empty if it blocks or breaks a cap.
 std::optional<Nanos> time_mixed(const MixedProblem& problem, const MixedOrder& order);
 
-/// Joins halves, splits backwards and moves ops while that makes the order no longer.
+/// Joins halves, splits backwards and moves ops as long as the order does not get longer.
 MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order, const SearchEffort& effort);
 
 Schedule to_schedule(const MixedProblem& problem, const MixedOrder& order);

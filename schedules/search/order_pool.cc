@@ -1,4 +1,4 @@
-// Keeping the best orders.
+// Keeps the best orders.
 #include "schedules/search/order_pool.h"
 
 #include <algorithm>

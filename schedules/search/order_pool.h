@@ -1,4 +1,4 @@
-// The best orders met so far.
+// The best orders found so far.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace bubblescope {
 
-/// Times orders and keeps the best few, of different scores.
+/// Times orders and keeps the best few with different scores.
 class OrderPool {
  public:
   explicit OrderPool(const SearchProblem& problem) : problem_(problem), clock_(problem) {}
 
-  /// The order's score; empty, and the order forgotten, if it blocks or breaks a cap.
+  /// Returns the order's score; empty, and the order is dropped, if it blocks or breaks a cap.
   std::optional<Score> offer(const std::optional<TokenOrder>& order);
 
   const SearchProblem& problem() const { return problem_; }
@@ -21,7 +21,7 @@ class OrderPool {
   const TimedOrder& best() const { return kept_.front(); }
   const std::vector<TimedOrder>& kept() const { return kept_; }
 
-  /// Climbs from each of the kept orders, which share the climb's evaluations.
+  /// Improves each of the kept orders by local search; they share its evaluations.
   void improve_all(Climb climb);
 
  private:

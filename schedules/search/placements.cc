@@ -1,4 +1,4 @@
-// Regular placements, and all there are.
+// Regular placements, and the enumeration of all.
 #include "schedules/search/placements.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kMostDeals = 120;
 
-/// All ways to give each rank `chunks` stages; renamed ones once. More than kMostDeals: not all.
+/// All ways to assign `chunks` stages to each rank; ways that only rename ranks count once. Stops
+/// after kMostDeals.
 class Deals {
  public:
   Deals(const Shape& shape, bool alike)
@@ -40,7 +41,7 @@ class Deals {
 
   const Shape& shape_;
   bool alike_;
-  std::vector<std::int32_t> dealt_;  ///< [rank]: stages
+  std::vector<std::int32_t> dealt_;  ///< [rank]: number of stages
   std::vector<std::int32_t> current_;
   std::vector<std::vector<std::int32_t>> found_;
 };

@@ -1,4 +1,4 @@
-// Which placements a search may choose from.
+// The placements that a search may choose from.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace bubblescope {
 
-/// What `--placement` says.
+/// The values of `--placement`.
 enum class PlacementChoice : std::uint8_t {
   kLinear,       ///< one stage per rank
   kInterleaved,  ///< around the ranks, once per chunk
   kV,            ///< down the ranks and up again: two chunks
   kWave,         ///< down and up several times
-  kFree,         ///< whichever is best
+  kFree,         ///< any of them
 };
 
-/// Chunks per rank where --vpp does not say: 1, 2, 2, 4, 2.
+/// The default chunks per rank: 1, 2, 2, 4, 2.
 std::int32_t usual_chunks(PlacementChoice choice);
 
-/// What is wrong with a number of chunks, in one sentence with the remedy; empty: nothing.
+/// Why this number of chunks is refused, in one sentence with the remedy; empty: it is not.
 std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks);
 
 struct Placements {
@@ -28,9 +28,10 @@ struct Placements {
   bool all = true;                               ///< whether there are no others
 };
 
-/// A free placement is any deal of the stages to the ranks, as many to each, where those are at
-/// most 120; else the regular ones: zigzag, interleaved, and neighbours together. `alike`: ranks
-/// differ in nothing, so that a deal that only renames them is the same.
+/// A free placement assigns the stages to the ranks in any way, the same number to each, if there
+/// are at most 120 such ways; else only the regular ones: zigzag, interleaved, and neighbours
+/// together. `alike` means that ranks do not differ, so that placements that only rename ranks are
+/// the same.
 Placements placements(PlacementChoice choice, const Shape& shape, bool alike);
 
 }  // namespace bubblescope

@@ -1,4 +1,5 @@
-// Repeat, squeeze, write the warm-up and the cool-down anew, fill what is left empty.
+// Repeats and compacts the block, rewrites the warm-up and the cool-down, and fills the empty
+// cells.
 #include "schedules/search/reordered_block.h"
 
 #include <algorithm>
@@ -33,8 +34,8 @@ void make_even(BlockCells& cells) {
   for (Row& row : cells) row.resize(width, kEmptyCell);
 }
 
-/// Before a rank's first I0: F0's until F1's come back, then both in turn, then an I1, its W1 and a
-/// forward in turn. No rank holds more than `peak`.
+/// Before a rank's first I0: F0's until the F1's return, then both in turn, then an I1, its W1 and
+/// a forward in turn. No rank holds more than `peak`.
 void write_warm_up(Row& row, std::int32_t rank, std::int32_t ranks, std::int32_t peak) {
   Counts left{};
   for (Token& token : row) {
@@ -67,7 +68,7 @@ void write_warm_up(Row& row, std::int32_t rank, std::int32_t ranks, std::int32_t
   }
 }
 
-/// Takes the last `count` of a token out of a row.
+/// Removes the last `count` of a token from a row and returns how many there were.
 std::int32_t take_last(Row& row, Token token, std::int32_t count) {
   std::int32_t taken = 0;
   for (auto cell = row.rbegin(); cell != row.rend() && taken < count; ++cell)
@@ -78,7 +79,7 @@ std::int32_t take_last(Row& row, Token token, std::int32_t count) {
   return taken;
 }
 
-/// Takes W's out of the tail: at least as many as gradients were, and `peak` in all.
+/// Removes W's from the tail: at least as many as gradients were removed, and `peak` in all.
 void take_weights(Row& row, std::int32_t first, std::int32_t second, std::int32_t peak) {
   std::int32_t taken1 = 0;
   std::int32_t taken0 = 0;
@@ -90,7 +91,7 @@ void take_weights(Row& row, std::int32_t first, std::int32_t second, std::int32_
   }
 }
 
-/// Puts every W that is missing behind the last one, into empty cells; chunk 1's first.
+/// Puts every missing W after the last one into empty cells, chunk 1's first.
 void put_weights_back(Row& row) {
   std::int32_t last = -1;
   for (std::size_t slot = 0; slot < row.size(); ++slot)
@@ -111,8 +112,8 @@ void put_weights_back(Row& row) {
   for (; due0 > 0; --due0) row.push_back(kW0);
 }
 
-/// Behind the last F1: I1's and I0's in turn, as tight as their inputs allow. False where they do
-/// not fit.
+/// After the last F1: I1's and I0's in turn, as tight as their inputs allow. False if they do not
+/// fit.
 bool write_cool_down(BlockCells& cells, std::int32_t microbatches) {
   const auto ranks = static_cast<std::int32_t>(cells.size());
   const std::int32_t peak = peak_of(cells);
@@ -177,8 +178,7 @@ class Filling {
     if (step_of(token) == Step::kWeightGrad) --state.held;
   }
 
-  /// Moves the first op that could run in this slot; an F only if the rank never holds more than
-  /// the peak on the way.
+  /// Moves the first op that could run in this slot; an F only if the rank never exceeds the peak.
   void take_later(std::size_t rank, std::size_t slot) {
     const RankState& state = ranks_[rank];
     unsigned open = 0;
@@ -223,7 +223,7 @@ class Filling {
   std::int32_t peak_;
 };
 
-/// Lets the W run in the order of their I. False if one has none.
+/// Puts the W into the order of their I. False if one has none.
 bool sort_weights(Row& row) {
   std::deque<Token> due;
   for (Token& token : row) {
@@ -244,7 +244,7 @@ void drop_extra(BlockCells& cells, std::int32_t microbatches) {
   }
 }
 
-/// Puts off W's of the warm-up on ranks that hold less than the peak.
+/// Delays W's of the warm-up on ranks that hold less than the peak.
 void put_off_weights(BlockCells& cells, std::int32_t peak) {
   const std::vector<std::int32_t> peaks = peaks_of(cells);
   const std::int32_t least = *std::min_element(peaks.begin(), peaks.end());

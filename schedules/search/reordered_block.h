@@ -1,5 +1,5 @@
-// V-shaped blocks whose warm-up and cool-down are written anew (Qi et al., "Pipeline Parallelism
-// with Controllable Memory", 2024, section 3.3 and the authors' automatic schedule).
+// V-shaped blocks with rewritten warm-up and cool-down (Qi et al., "Pipeline Parallelism with
+// Controllable Memory", 2024, section 3.3 and the authors' automatic schedule).
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace bubblescope {
 
-/// The orders that a block gives for so many micro-batches; none where it holds more than 2p
-/// chunks or a step fails. They depend on the block's own peak, not on any cap.
+/// The orders that a block gives for so many micro-batches; none if it holds more than 2p chunks or
+/// a step fails. They depend on the block's own peak, not on any cap.
 std::vector<TokenOrder> reordered_orders(const BlockRows& rows, std::int32_t microbatches);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// One search per placement; those that cannot win any more are left.
+// Runs one search per placement, and drops those that cannot win any more.
 #include "schedules/search/schedule_search.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool ranks_are_alike(const ScheduleRequest& request) {
   return same_caps && (!request.stage_costs || request.stage_costs->message_between.empty());
 }
 
-/// False where a cost file says what full backwards take, but not what their halves do.
+/// False if a cost file gives times of full backwards, but not of their halves.
 bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
   for (std::size_t stage = 0; stage < split.duration.size(); ++stage) {
     const Nanos halves = split.duration[stage][1] + split.duration[stage][2];
@@ -31,8 +31,8 @@ bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
   return true;
 }
 
-/// The device's memory as the cap, where it is known: in bytes, unless --cap counts in units. Then
-/// the cap is what fits in both, whatever the stage.
+/// Uses the device's memory as the cap, if it is known: in bytes, unless --cap counts in units. In
+/// that case the cap is what satisfies both for every stage.
 void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool has_unit_caps) {
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
     const Bytes room = limits.room[static_cast<std::size_t>(rank)];
@@ -57,7 +57,7 @@ void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool has_unit
   }
 }
 
-/// Returns the search problems of a placement, whether or not the caps allow them.
+/// The search problems of a placement, whether or not the caps allow them.
 LevelProblem problem_on(const ScheduleRequest& request, const SearchGoal& goal,
                         const std::vector<std::int32_t>& placement) {
   SearchProblem split = search_problem(request, placement);
@@ -74,7 +74,7 @@ LevelProblem problem_on(const ScheduleRequest& request, const SearchGoal& goal,
   return problem;
 }
 
-/// The placements on which the caps leave room for one micro-batch.
+/// The placements on which the caps allow one micro-batch.
 std::vector<LevelProblem> problems_of(const ScheduleRequest& request, const SearchGoal& goal,
                                       const Placements& placements) {
   std::vector<LevelProblem> problems;
@@ -85,7 +85,7 @@ std::vector<LevelProblem> problems_of(const ScheduleRequest& request, const Sear
   return problems;
 }
 
-/// A rank with as little work as any deal of the stages can leave to the busiest one.
+/// A lower bound on the work of the busiest rank, for any assignment of the stages.
 Nanos least_work(const LevelProblem& level) {
   const SearchProblem problem = level.relaxed();
   Nanos sum = 0;
@@ -95,7 +95,7 @@ Nanos least_work(const LevelProblem& level) {
   return (all + problem.ranks - 1) / problem.ranks;
 }
 
-/// The best of all placements under all levels of memory.
+/// Finds the best schedule over all placements and memory levels.
 class StepSearch {
  public:
   StepSearch(const ScheduleRequest& request, const SearchGoal& goal)
@@ -113,7 +113,8 @@ class StepSearch {
       searches.emplace_back(problem, request_, goal_);
       take(searches.back());
     }
-    // The same for every level: what is found for a smaller cap is found for a larger one too.
+    // The same effort for every level, so that what is found for a smaller cap is found for a
+    // larger one too.
     const std::int64_t effort =
         goal_.effort / (kLevelsInTime * static_cast<std::int64_t>(problems.size()));
     for (LevelSearch& search : searches) refine(search, effort);
@@ -121,7 +122,7 @@ class StepSearch {
     found_.bound = found_.value;
     for (const LevelSearch& search : searches)
       found_.bound = std::min(found_.bound, search.bound());
-    // Caps that stand for bytes are stricter than the devices where a rank's stages differ.
+    // If a rank's stages differ, caps that stand for bytes are stricter than the devices.
     const bool exact = !goal_.byte_limits || request_.memory.cap.empty();
     if (!all || !exact)
       for (const LevelProblem& problem : problems)
@@ -148,7 +149,8 @@ class StepSearch {
   void search_lower_levels(const LevelProblem& problem, std::int64_t effort) {
     CapLadder ladder(problem.any());
     while (const std::optional<SearchProblem> level = ladder.next()) {
-      if (level->cap >= problem.any().cap) continue;  // the caps themselves, or none
+      // Skips the problem's own caps, and none.
+      if (level->cap >= problem.any().cap) continue;
       if (stopped(goal_.stop)) return;
       const LevelProblem lower = problem.with_caps(level->cap);
       if (!lower.any_order() || !may_be_shorter(lower.relaxed(), found_.value)) return;
@@ -168,7 +170,7 @@ FoundSchedule search_step(const ScheduleRequest& request, const SearchGoal& goal
   return StepSearch(request, goal).run(placements);
 }
 
-/// Some step repeated, if nothing repeats faster: the whole step that the makespan search finds.
+/// Falls back to repeating the whole step of the makespan search if nothing repeats faster.
 FoundSchedule search_period(const ScheduleRequest& request, const SearchGoal& goal,
                             const Placements& placements) {
   FoundSchedule found = search_step(request, goal, placements);
@@ -192,7 +194,7 @@ FoundSchedule search_period(const ScheduleRequest& request, const SearchGoal& go
   return found;
 }
 
-/// Every rank on which the device has no room for one micro-batch beside the model's states.
+/// The ranks whose devices have no memory for one micro-batch besides the model's states.
 std::vector<std::string> refuse_bytes(const SearchProblem& problem) {
   const auto mebibytes = [](Bytes bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   std::vector<std::string> reasons;

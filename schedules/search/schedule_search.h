@@ -1,5 +1,5 @@
 // The search for a schedule: heuristics for a good one, an exact search for the best one, and a
-// bound on what any could reach.
+// bound on all.
 #pragma once
 
 #include <cstdint>
@@ -13,58 +13,57 @@
 
 namespace bubblescope {
 
-/// What is to be short.
+/// The quantity that the search minimizes.
 enum class Objective : std::uint8_t {
-  kMakespan,  ///< the step
+  kMakespan,  ///< the step time
   kSpan,      ///< the longest of the ranks' own times, last end minus first start
-  kPeriod,    ///< the time per micro-batch while the pipeline runs evenly
+  kPeriod,    ///< the time per micro-batch in the steady state
 };
 
-/// How a search stands.
+/// The progress of a search.
 struct SearchNews {
   Nanos value = 0;  ///< of the best schedule so far
   Nanos bound = 0;  ///< no schedule can be better
 };
 
-/// The room that devices have for activations.
+/// Device memory available for activations.
 struct ByteLimits {
   std::vector<MemoryDelta> activations;  ///< [stage]: bytes per micro-batch
-  std::vector<Bytes> room;               ///< [rank]: bytes for activations
+  std::vector<Bytes> room;               ///< [rank]: bytes available for activations
 };
 
-/// What is looked for, and how long.
+/// The objective, the constraints and the effort of a search.
 struct SearchGoal {
   PlacementChoice placement = PlacementChoice::kLinear;
   Objective objective = Objective::kMakespan;
-  std::int64_t effort = 100'000'000;  ///< timed ops; the result depends on it and on nothing slower
+  std::int64_t effort = 100'000'000;  ///< timed ops; independent of the machine's speed
   std::uint64_t seed = 1;
-  /// Where devices are known, what they have room for when stages lie so; it is a cap besides those
-  /// of the request.
+  /// If devices are known: their memory limits for a placement, in addition to the request's caps.
   std::function<ByteLimits(const std::vector<std::int32_t>& rank_of_stage)> byte_limits = {};
-  StopRequest stop = {};                             ///< ends the search with the best so far
+  StopRequest stop = {};  ///< ends the search with the best schedule so far
   std::function<void(const SearchNews&)> tell = {};  ///< called at every improvement
 };
 
 struct FoundSchedule {
   Schedule schedule;
-  Nanos value = 0;  ///< what the objective says of it
-  Nanos bound = 0;  ///< what it says of every schedule that was allowed, at least
+  Nanos value = 0;  ///< the objective's value of `schedule`
+  Nanos bound = 0;  ///< a lower bound on the value of every allowed schedule
 
   bool is_optimal() const { return value == bound; }
-  /// How much of the value might be saved at most.
+  /// The fraction of the value that might still be saved.
   double gap() const {
     return value == 0 ? 0 : static_cast<double>(value - bound) / static_cast<double>(value);
   }
 };
 
-/// Why there can be no such schedule, each reason with its remedy; empty: there is one.
+/// Why no such schedule can exist, each reason with its remedy; empty: one exists.
 std::vector<std::string> refuse_goal(const ScheduleRequest& request, const SearchGoal& goal);
 
-/// The best schedule found for the request's shape, costs, memory and caps (of the request, the
-/// shape's chunks must be set). Micro-batches stay in order on every stage, which costs nothing as
-/// they are alike. Backwards are split; where a full backward is shorter than its halves, schedules
-/// with full backwards and mixes are tried too. What is found under a smaller cap (CapLadder)
-/// counts under a larger one. Only for requests that are not refused.
+/// The best schedule found for the request's shape, costs, memory and caps. The request must set
+/// the shape's chunks and must not be refused. Micro-batches stay in order on every stage, which
+/// costs nothing because they are identical. Backwards are split; if a full backward is shorter
+/// than its halves, full backwards and mixes are tried too. Orders found under a smaller cap
+/// (CapLadder) count under a larger one.
 FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& goal);
 
 }  // namespace bubblescope

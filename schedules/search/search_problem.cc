@@ -1,4 +1,4 @@
-// From requests to search problems, and from token orders to schedules.
+// Converts requests to search problems, and token orders to schedules.
 #include "schedules/search/search_problem.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
-// What the order search works on: a schedule request with everything looked up, and orders as
+// The input of the order search: a schedule request with everything looked up, and orders as
 // tokens.
+//
+//   tokens of rank 0 of 1F1B, p = 2, m = 3:  F F B F B B,  with fused backwards and one chunk
 #pragma once
 
 #include <array>
@@ -12,13 +14,13 @@
 
 namespace bubblescope {
 
-/// What an op does to one micro-batch on one stage. With a fused backward kInputGrad stands for the
-/// full backward and there are no W.
+/// The kind of an op on one stage. With fused backwards kInputGrad stands for the full backward and
+/// there are no W.
 enum class Step : std::uint8_t { kForward, kInputGrad, kWeightGrad };
 inline constexpr int kSteps = 3;
 
-/// chunk * kSteps + step. Micro-batches go first in, first out for each token, so a sequence of
-/// tokens says everything about a rank's order: the n-th `F of chunk 1` is that of micro-batch n.
+/// chunk * kSteps + step. Each token processes micro-batches first in, first out, so a sequence of
+/// tokens determines a rank's order: the n-th `F of chunk 1` is that of micro-batch n.
 using Token = std::uint8_t;
 inline Token token_of(std::int32_t chunk, Step step) {
   return static_cast<Token>(chunk * kSteps + static_cast<int>(step));
@@ -26,7 +28,7 @@ inline Token token_of(std::int32_t chunk, Step step) {
 inline std::int32_t chunk_of(Token token) { return token / kSteps; }
 inline Step step_of(Token token) { return static_cast<Step>(token % kSteps); }
 
-/// The orders of all ranks, one after the other: every rank has SearchProblem::ops_per_rank tokens.
+/// The orders of all ranks, concatenated: each has SearchProblem::ops_per_rank tokens.
 using TokenOrder = std::vector<Token>;
 
 struct SearchProblem {
@@ -34,14 +36,14 @@ struct SearchProblem {
   std::int32_t chunks = 1;
   std::int32_t microbatches = 1;
   bool fused = false;            ///< the backward is one op; there are no W
-  bool from_step_start = false;  ///< orders are as good as the step is short, not as the spans are
+  bool from_step_start = false;  ///< minimizes the step instead of the longest span
   std::vector<std::int32_t> rank_of_stage;
   std::vector<std::int32_t> stage_of;                    ///< [rank * chunks + chunk]
   std::vector<std::array<Nanos, kSteps>> duration;       ///< [stage][step]
-  std::vector<std::array<std::int64_t, kSteps>> memory;  ///< [stage][step]: what the op adds
+  std::vector<std::array<std::int64_t, kSteps>> memory;  ///< [stage][step]: memory that the op adds
   std::vector<std::int64_t> cap;                         ///< [rank], in the unit of `memory`
-  std::vector<Nanos> forward_latency;   ///< [stage]: of the activation from the stage before
-  std::vector<Nanos> backward_latency;  ///< [stage]: of the gradient from the stage after
+  std::vector<Nanos> forward_latency;   ///< [stage]: of the activation from the previous stage
+  std::vector<Nanos> backward_latency;  ///< [stage]: of the gradient from the next stage
 
   std::int32_t stages() const { return ranks * chunks; }
   std::int32_t tokens() const { return chunks * kSteps; }
@@ -58,7 +60,7 @@ struct SearchProblem {
   }
 };
 
-/// Looks up costs, latency, memory and caps of a request whose stages lie on `placement`.
+/// Looks up costs, latency, memory and caps of a request with the given placement.
 SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
                              bool fused = false);
 
@@ -68,11 +70,11 @@ bool lies_in_v(const SearchProblem& problem);
 /// A rank's busy time over the whole step.
 Nanos work_of(const SearchProblem& problem, std::int32_t rank);
 
-/// What a rank must hold to get one micro-batch from the F of `chunk` on through all that is left
-/// of it, while nothing else runs.
+/// The memory that a rank needs to finish one micro-batch from the F of `chunk` on, while nothing
+/// else runs.
 std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t chunk);
 
-/// What a rank must hold to get one micro-batch through: under a smaller cap there is no schedule.
+/// The memory that a rank needs for one micro-batch: under a smaller cap there is no schedule.
 inline std::int64_t least_cap(const SearchProblem& problem, std::int32_t rank) {
   return room_for_rest(problem, rank, 0);
 }
@@ -86,11 +88,11 @@ bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);
 /// The same for all ranks.
 bool fits_everywhere(const SearchProblem& problem, const TokenOrder& order);
 
-/// Every rank whose cap is below what one micro-batch needs, each in one sentence with the remedy:
-/// without that there is no schedule. `unit_parts` as in MemoryModel.
+/// Refuses caps that are too small for one micro-batch, each rank in one sentence with the remedy.
+/// `unit_parts` as in MemoryModel.
 std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t unit_parts);
 
-/// Writes the ops that the tokens stand for.
+/// The schedule with the ops that the tokens stand for.
 Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Periods of repeated orders.
+// Measures the periods of repeated orders.
 #include "schedules/search/steady_state.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ SearchProblem with_microbatches(const SearchProblem& problem, std::int32_t micro
   return other;
 }
 
-/// Repeats an order of a brief step for more micro-batches than it takes to settle.
+/// Repeats an order of a brief step until it has settled, and for some micro-batches more.
 class PeriodMeter {
  public:
   PeriodMeter(const SearchProblem& problem, const SearchProblem& brief)
@@ -32,7 +32,7 @@ class PeriodMeter {
         settled_clock_(settled_),
         longer_clock_(longer_) {}
 
-  /// The order at length with its period; empty where it does not repeat within the caps.
+  /// The stretched order with its period; empty if it does not repeat within the caps.
   std::optional<SteadyOrder> measure(const BriefStep& brief, Nanos moment) {
     const std::optional<Nanos> settled = time(settled_, settled_clock_, brief, moment);
     const std::optional<Nanos> longer = time(longer_, longer_clock_, brief, moment);
@@ -64,7 +64,7 @@ class PeriodMeter {
 Nanos least_period(const SearchProblem& problem) {
   std::vector<Nanos> work(static_cast<std::size_t>(problem.ranks), 0);
   std::vector<std::int64_t> held(work.size(), 0);  // memory times time, per micro-batch
-  Nanos answer = 0;  // from the start of a stage's F to the end of its I, at least
+  Nanos answer = 0;  // minimum time from the start of a stage's F to the end of its I
   for (std::int32_t stage = problem.stages(); stage-- > 0;) {
     const auto& [forward, input_grad, weight_grad] = problem.duration[stage];
     const std::int32_t rank = problem.rank_of_stage[stage];
@@ -102,7 +102,8 @@ SteadyOrder find_steady_order(const SearchProblem& problem, std::vector<TokenOrd
       if (steady && (!best || steady->period < best->period)) best = std::move(steady);
     }
   }
-  if (!best) {  // nothing repeats: one whole step after the other
+  // Nothing repeats, so whole steps follow each other.
+  if (!best) {
     const TimedOrder step = search_orders(problem, {effort}).best();
     best = SteadyOrder{step.order, (step.score.span - 1) / problem.microbatches + 1, 0};
   }

@@ -1,4 +1,4 @@
-// Repeating one period of every rank.
+// Repeats one period of every rank.
 #include "schedules/search/stretch.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool is_period(const Token* first, std::int32_t length) {
   return true;
 }
 
-/// Where the rank's period starts whose first op starts nearest to a moment.
+/// The start of the rank's period whose first op starts nearest to `moment`.
 std::optional<std::int32_t> period_near(const BriefStep& brief, std::int32_t rank, Nanos moment) {
   const std::int32_t ops = brief.problem.ops_per_rank();
   const std::int32_t length = ops / brief.problem.microbatches;

@@ -1,4 +1,4 @@
-// Longer steps from shorter ones: repeats what every rank does around a moment of the steady state.
+// Stretching: makes longer steps from shorter ones by repeating a part of the steady state.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace bubblescope {
 
-/// A step to be repeated, with the clock that timed its order last.
+/// A step to be stretched, with the clock that timed its order last.
 struct BriefStep {
   const SearchProblem& problem;
   const TokenOrder& order;
@@ -15,8 +15,8 @@ struct BriefStep {
 };
 
 /// `brief` is a step of the same problem with fewer micro-batches. On every rank, the ops around
-/// `moment` that take each token once are repeated for the missing micro-batches. Empty where a
-/// rank has no such ops. The result may block: whoever uses it times it.
+/// `moment` that contain each token once are repeated for the missing micro-batches. Empty if a
+/// rank has no such ops. The result may block, so the caller must time it.
 std::optional<TokenOrder> stretch(const SearchProblem& problem, const BriefStep& brief,
                                   Nanos moment);
 

@@ -1,4 +1,4 @@
-// Two packings of a V-shaped block, and the squeezing between them.
+// Packs a V-shaped block twice, and compacts it in between.
 #include "schedules/search/twice_packed.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int32_t kPeriod = 6;  ///< F, I and W of two chunks
 
-/// The passes of a micro-batch in the order in which it makes them, then the W of either chunk.
+/// The passes of a micro-batch in order, then the W of either chunk.
 enum Pass : std::size_t { kF0, kF1, kI1, kI0, kW };
 constexpr std::size_t kPasses = 4;
 
@@ -37,7 +37,7 @@ std::vector<Visit> in_slot_order(const std::vector<Rows>& ranks) {
   return visits;
 }
 
-/// [slot]: the pass that is there; kNothing: none.
+/// [slot]: the pass in it, or kNothing.
 constexpr std::size_t kNothing = kPasses + 2;
 std::vector<std::size_t> cells_of(const Rows& rows) {
   std::int32_t last = 0;
@@ -49,10 +49,10 @@ std::vector<std::size_t> cells_of(const Rows& rows) {
   return cells;
 }
 
-/// A rank's memory while the W run in whatever slots are left.
+/// A rank's memory if the W run in the remaining slots.
 struct Held {
   std::int32_t chunks = 0;
-  std::int32_t weights = 0;  ///< that could run
+  std::int32_t weights = 0;  ///< W that could run
 
   void pass_slot(std::size_t cell) {
     if (cell == kF0 || cell == kF1) ++chunks;
@@ -65,7 +65,7 @@ struct Held {
   auto operator<=>(const Held&) const = default;
 };
 
-/// Adds the W: each in the first slot after its I that nobody else takes.
+/// Adds the W, each in the first free slot after its I.
 void add_weights(Rows& rows) {
   std::int32_t weights = 0;
   const std::vector<std::size_t> cells = cells_of(rows);
@@ -81,12 +81,12 @@ void add_weights(Rows& rows) {
   for (; weights > 0; --weights) rows[kW].push_back(slot++);
 }
 
-/// Where every op's inputs end, in slots of ops that are all one slot long.
+/// The slots in which every op's inputs end, if all ops are one slot long.
 class Inputs {
  public:
   explicit Inputs(const std::vector<Rows>& ranks) : ranks_(ranks) {}
 
-  /// The last slot of the op's inputs; -1 where it needs none. W aside.
+  /// The last slot of the op's inputs; -1 if it has none. Ignores W.
   std::int32_t last(const Visit& op) const {
     std::int32_t slot = op.n > 0 ? at(op.rank, op.pass, op.n - 1) : -1;
     if (op.pass == kW) return slot;
@@ -104,7 +104,7 @@ class Inputs {
   const std::vector<Rows>& ranks_;
 };
 
-/// Every op in the first slot after its inputs and after the op before it on its rank.
+/// Moves every op to the first slot after its inputs and after the op before it on its rank.
 void squeeze(std::vector<Rows>& ranks) {
   const std::vector<Visit> visits = in_slot_order(ranks);
   const Inputs inputs(ranks);
@@ -117,7 +117,7 @@ void squeeze(std::vector<Rows>& ranks) {
 }
 
 /// Moves ops to earlier slots. `with_weights`: the W have slots, and the warm-up is packed too;
-/// else they run in whatever slots are left.
+/// otherwise they run in the remaining slots.
 class Packing {
  public:
   Packing(std::vector<Rows>& ranks, bool with_weights)
@@ -172,14 +172,14 @@ class Packing {
       if (cells_[op.rank][static_cast<std::size_t>(slot)] == kNothing && try_slot(op, slot)) return;
   }
 
-  /// From here on to the op's slot, all slots have room for one chunk more.
+  /// The first slot from which on all slots up to the op's have memory for one more chunk.
   std::int32_t first_roomy(const Visit& op) const {
     std::int32_t slot = op.slot;
     while (slot > 0 && behind_[op.rank][static_cast<std::size_t>(slot - 1)].chunks < most_) --slot;
     return slot;
   }
 
-  /// Moves the op there if that keeps the peak.
+  /// Moves the op there if that does not raise the peak.
   bool try_slot(const Visit& op, std::int32_t slot) {
     std::vector<std::size_t>& cells = cells_[op.rank];
     const auto from = static_cast<std::size_t>(op.slot);
@@ -199,7 +199,7 @@ class Packing {
     return true;
   }
 
-  /// Whether a rank's cells, which have changed between two slots, hold no more than the peak.
+  /// Whether a rank's cells, which have changed between two slots, stay within the peak.
   bool keeps_peak(std::size_t rank, std::size_t from, std::size_t to) const {
     Held held = from > 0 ? behind_[rank][from - 1] : Held{};
     for (std::size_t at = from; at < cells_[rank].size(); ++at) {
@@ -215,11 +215,11 @@ class Packing {
   Inputs inputs_;
   std::vector<std::vector<std::int32_t>> gradients_;  ///< [rank]: slots of the I so far, ascending
   std::vector<std::vector<std::size_t>> cells_;       ///< [rank][slot]: the pass
-  std::vector<std::vector<Held>> behind_;             ///< [rank][slot]: what is held behind it
+  std::vector<std::vector<Held>> behind_;             ///< [rank][slot]: memory held after it
   std::int32_t most_ = 0;
 };
 
-/// The rank's tokens; where W could be of either chunk, chunk 1's first.
+/// Appends the rank's tokens. If a W could be of either chunk, chunk 1's comes first.
 void append(TokenOrder& order, const Rows& rows) {
   const std::array<Token, kPasses> tokens{token_of(0, Step::kForward), token_of(1, Step::kForward),
                                           token_of(1, Step::kInputGrad),

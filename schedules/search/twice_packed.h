@@ -1,14 +1,14 @@
-// V-Half and V-Min as their authors pack them: once with the W in their slots, then the cool-down
-// once more without (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024).
+// V-Half and V-Min as their authors pack them: first with the W in their slots, then the cool-down
+// again without them (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024).
 #pragma once
 
 #include "schedules/search/building_blocks.h"
 
 namespace bubblescope {
 
-/// Repeats the block every six slots, packs it without raising its own peak, lets every op run as
-/// early as its inputs allow in slots of one op each, packs the cool-down again with the W in
-/// whatever slots are left, and puts the W of chunk 1 before those of chunk 0. Split backwards.
+/// Repeats the block every six slots, packs it without raising its own peak, moves every op as
+/// early as its inputs allow in slots of one op each, packs the cool-down again with the W in the
+/// remaining slots, and puts the W of chunk 1 before those of chunk 0. Split backwards only.
 TokenOrder twice_packed_order(const SearchProblem& problem, const BuildingBlock& block);
 
 }  // namespace bubblescope

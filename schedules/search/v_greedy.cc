@@ -1,4 +1,4 @@
-// Rounds of one input gradient and one forward on a V.
+// Runs rounds of one input gradient and one forward on a V.
 #include "schedules/search/v_greedy.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ constexpr Nanos kNotYet = -1;
 
 class VGreedy {
  public:
-  /// `idle_before`: [rank], of an earlier run, whose most idle rank sets how idle others may be.
+  /// `idle_before` [rank] is from an earlier run; its maximum limits how idle other ranks may be.
   VGreedy(const SearchProblem& problem, const VGreedyRule& rule,
           const std::vector<Nanos>& idle_before)
       : problem_(problem), rule_(rule), ranks_(static_cast<std::size_t>(problem.ranks)) {
@@ -45,7 +45,7 @@ class VGreedy {
     std::array<std::int32_t, 2 * kSteps> count{};  ///< [token]
     Nanos free = 0;
     Nanos idle = 0;     ///< since the first F's end
-    Nanos granted = 0;  ///< idle time that makes the step no longer
+    Nanos granted = 0;  ///< idle time that does not make the step longer
     std::int64_t held = 0;
     std::size_t written = 0;
     std::size_t first_pending = 0;
@@ -77,7 +77,7 @@ class VGreedy {
            static_cast<std::size_t>(microbatch);
   }
 
-  /// When the next op's input from another rank is there; kNotYet: it has not been made. 0 where
+  /// When the next op's input from another rank arrives; kNotYet if it has not been produced; 0 if
   /// the op needs none.
   Nanos arrival(std::int32_t rank, Token token) const {
     const std::int32_t stage = problem_.stage(rank, token);
@@ -98,7 +98,7 @@ class VGreedy {
     return true;
   }
 
-  /// False where an op has no micro-batch left, no input on its own rank or no room.
+  /// False if an op has no micro-batch left, no input on its own rank or no memory.
   bool put(std::int32_t rank, Token token) {
     Rank& state = ranks_[static_cast<std::size_t>(rank)];
     const std::int32_t chunk = chunk_of(token);
@@ -142,7 +142,7 @@ class VGreedy {
     return problem_.duration_of(rank, at(rank).pending[at(rank).first_pending]);
   }
 
-  /// W's while the rank would wait for an op; the last one may overrun the wait.
+  /// Runs W's while the rank would wait for an op; the last one may overrun the wait.
   void fill_wait(std::int32_t rank, Token token, bool overrun) {
     const Nanos ready = arrival(rank, token);
     if (ready <= 0) return;
@@ -152,8 +152,8 @@ class VGreedy {
     if (ready - at(rank).free > bearable) run_weight(rank);
   }
 
-  /// Chunk 0's F's down the ranks, as many as fit before chunk 1's first F comes back up; then F's
-  /// of both chunks until no rank is behind the one before it.
+  /// Runs chunk 0's F's down the ranks, as many as fit before chunk 1's first F returns; then F's
+  /// of both chunks until no rank is behind the previous one.
   bool warm_up() {
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       if (!put_forward(rank, 0)) return false;
@@ -173,8 +173,8 @@ class VGreedy {
     return true;
   }
 
-  /// Whether one F more of chunk 0 ends before chunk 1's first F arrives, and leaves room for what
-  /// the ranks above have to hold by then.
+  /// Whether one more F of chunk 0 ends before chunk 1's first F arrives, and leaves memory for
+  /// what the ranks above must hold by then.
   bool has_room_before_return(std::int32_t rank) {
     const Token token = token_of(0, Step::kForward);
     return has_left(rank, 0, Step::kForward) &&
@@ -192,7 +192,7 @@ class VGreedy {
             forwards(rank - 1, 1) < problem_.microbatches);
   }
 
-  /// Chunk 1's I until chunk 0's can follow it.
+  /// Chunk 1's I, until chunk 0's can follow it.
   std::int32_t gradient_chunk(std::int32_t rank) const {
     if (count(rank, 0, Step::kInputGrad) >= count(rank, 1, Step::kInputGrad)) return 1;
     const bool can_follow = arrival(rank, token_of(0, Step::kInputGrad)) != kNotYet;
@@ -205,7 +205,8 @@ class VGreedy {
     return put(rank, token);
   }
 
-  /// One I per rank: those of chunk 0 from the last rank on, then those of chunk 1 from the first.
+  /// Runs one I per rank: those of chunk 0 from the last rank on, then those of chunk 1 from the
+  /// first.
   bool run_gradients() {
     std::vector<std::int32_t> chunk;
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) {
@@ -219,7 +220,7 @@ class VGreedy {
     return true;
   }
 
-  /// Chunk 1's F where its input has been made, else chunk 0's; empty: neither.
+  /// Chunk 1's F if its input has been produced, else chunk 0's; empty: neither.
   std::optional<Token> next_forward(std::int32_t rank) const {
     const Token away = token_of(0, Step::kForward);
     const Token back = token_of(1, Step::kForward);

@@ -1,4 +1,4 @@
-// The ZB-V family.
+// Skeletons that follow ZB-V.
 #include "schedules/search/v_skeletons.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 constexpr int kShares = 12;
 constexpr int kWholeShare = 8;  ///< the share that is ZB-V itself
 
-/// Writes one rank; leaves out what there are no micro-batches for.
+/// Writes one rank; leaves out micro-batches that do not exist.
 class RankWriter {
  public:
   RankWriter(Skeleton& skeleton, std::int32_t microbatches)

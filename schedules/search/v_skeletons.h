@@ -1,4 +1,4 @@
-// Orders of F and I for V placements with ZB-V's rhythm.
+// Orders of F and I for V placements, following ZB-V.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace bubblescope {
 
-/// ZB-V's phases, all of them shortened alike: from one micro-batch in flight over ZB-V itself,
-/// which holds 2p chunks, to three halves of it. Split backwards only.
+/// ZB-V's phases, shortened by the same amount: from one micro-batch in flight, over ZB-V itself,
+/// which holds 2p chunks, to one and a half times that. Split backwards only.
 std::vector<Skeleton> v_skeletons(const SearchProblem& problem);
 
 }  // namespace bubblescope

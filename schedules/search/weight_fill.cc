@@ -1,4 +1,4 @@
-// The placement of weight gradients between given forwards and input gradients.
+// Places weight gradients between given forwards and input gradients.
 #include "schedules/search/weight_fill.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class WeightFill {
     put(rank, state.pending[state.first_pending++], state.free);
   }
 
-  /// When the input of the next skeleton op arrives; empty while nobody knows.
+  /// When the input of the next skeleton op arrives; empty while that is unknown.
   std::optional<Nanos> arrival(std::int32_t stage, Step step, std::int32_t microbatch) const {
     const bool forward = step == Step::kForward;
     if (!forward && count_[stage * kSteps] <= microbatch) return std::nullopt;
@@ -77,7 +77,7 @@ class WeightFill {
            (forward ? problem_.forward_latency : problem_.backward_latency)[stage];
   }
 
-  /// False if the cap cannot be kept.
+  /// Runs W's before an op; false if the cap cannot be kept.
   bool run_weights_before(std::int32_t rank, Token token, Nanos ready) {
     Rank& state = ranks_[rank];
     while (state.held + problem_.memory_of(rank, token) > problem_.cap[rank]) {

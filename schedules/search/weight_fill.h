@@ -1,4 +1,4 @@
-// Where the W go, when the order of a rank's F and I is given.
+// Placement of W's in a given order of a rank's F's and I's.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,12 @@
 
 namespace bubblescope {
 
-/// Per rank chunks * microbatches * 2 tokens, one rank after the other: F and I, no W.
+/// Per rank chunks * microbatches * 2 tokens, concatenated: F and I, no W.
 using Skeleton = std::vector<Token>;
 
-/// Adds the W, oldest first: into every wait that is long enough, where the cap asks for room, and
-/// at the end. A W that would delay the next F or I is run only when waiting instead would make the
-/// rank's idle time longer than `idle_budget`. Empty when the skeleton blocks or needs more than a
-/// cap. O(ops).
+/// Adds the W's, oldest first: into every wait that is long enough, where the cap requires memory,
+/// and at the end. A W that would delay the next F or I runs only if waiting would make the rank's
+/// idle time longer than `idle_budget`. Empty if the skeleton blocks or exceeds a cap. O(ops).
 std::optional<TokenOrder> fill_weights(const SearchProblem& problem, const Skeleton& skeleton,
                                        Nanos idle_budget);
 

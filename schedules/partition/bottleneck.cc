@@ -1,4 +1,4 @@
-// Plain pipelines.
+// Partitions with one worker per stage.
 #include "schedules/partition/bottleneck.h"
 
 #include <algorithm>
@@ -75,10 +75,10 @@ class Bottleneck {
   std::int32_t stages_;
   const std::optional<StageMemory>& memory_;
   Prefixes prefixes_;
-  std::vector<std::vector<std::int32_t>> cut_;  ///< [stage][prefix behind it]: the prefix before it
+  std::vector<std::vector<std::int32_t>> cut_;  ///< [stage][prefix after it]: the prefix before it
 };
 
-/// The state of torchgpipe's solver: where blocks end, and what the layers between weigh.
+/// The state of torchgpipe's solver: the ends of the blocks, and the prefix sums of layer times.
 class Blocks {
  public:
   Blocks(const LayerGraph& graph, std::int32_t blocks) {
@@ -120,7 +120,7 @@ class Blocks {
     return sum_[static_cast<std::size_t>(end_[block])] -
            sum_[static_cast<std::size_t>(begin(block))];
   }
-  /// The last of the heaviest, as torchgpipe takes it.
+  /// The last of the heaviest blocks, as in torchgpipe.
   std::size_t heaviest() const {
     std::size_t found = 0;
     for (std::size_t block = 1; block < end_.size(); ++block)
@@ -134,8 +134,8 @@ class Blocks {
     return found;
   }
 
-  Nanos most_ = 1;          ///< the heaviest layer's weight over the lightest's
-  std::vector<Nanos> sum_;  ///< [layer]: weight of all before it
+  Nanos most_ = 1;          ///< weight of the heaviest layer minus that of the lightest
+  std::vector<Nanos> sum_;  ///< [layer]: weight of all layers before it
   std::vector<std::int32_t> end_;
 };
 

@@ -1,4 +1,4 @@
-// Growing prefixes layer by layer.
+// Grows prefixes layer by layer.
 #include "schedules/partition/prefixes.h"
 
 #include <algorithm>
@@ -48,7 +48,8 @@ bool can_run(const LayerGraph& graph, const Prefix& prefix, std::int32_t layer) 
                      [&](std::int32_t from) { return has(prefix.holds, from); });
 }
 
-/// Level by level: all prefixes of n layers, then of n+1. Empty when there are more than `most`.
+/// Works level by level: all prefixes of n layers, then of n+1. Empty if there are more than
+/// `most`.
 std::vector<Prefix> all_prefixes(const LayerGraph& graph, std::size_t most) {
   std::vector<Prefix> found{empty_prefix(graph)};
   for (std::size_t begin = 0, end = 1; begin < end; begin = end, end = found.size()) {

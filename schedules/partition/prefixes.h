@@ -1,4 +1,5 @@
-// Where a model can be cut: the sets of layers that hold all that their layers take.
+// Prefixes: the sets of layers after which a model can be cut. A prefix contains the inputs of all
+// its layers.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ struct Prefix {
   Nanos time = 0;
   Bytes activations = 0;
   Bytes parameters = 0;
-  Bytes output = 0;  ///< of the layers that no other one of the set takes from
+  Bytes output = 0;  ///< output of the layers from which no other layer of the set takes
 };
 
-/// Prefixes from none of the layers to all, the smaller first; and for each, which smaller ones it
-/// holds whole: between the two is a stage.
+/// All prefixes, from the empty one to the whole model, smaller ones first; and for each the
+/// smaller ones that it contains. The difference of the two is a stage.
 struct Prefixes {
   std::vector<Prefix> all;
   std::vector<std::vector<std::int32_t>> inside;  ///< [prefix]: others, ascending
 };
 
-/// All prefixes of a graph; where those are more than `most`, those of a chain in the graph's
+/// All prefixes of a graph; if there are more than `most`, only those of the layers in the graph's
 /// order.
 Prefixes find_prefixes(const LayerGraph& graph, std::size_t most);
 
-/// The layers of prefix `to` that are not in `from`, ascending.
+/// The layers of prefix `to` that are not in prefix `from`, ascending.
 std::vector<std::int32_t> layers_between(const Prefixes& prefixes, std::int32_t from,
                                          std::int32_t to);
 

@@ -16,7 +16,7 @@ constexpr Nanos kNone = std::numeric_limits<Nanos>::max();
 
 std::int32_t rounded_up(std::int32_t count, std::int32_t part) { return (count + part - 1) / part; }
 
-/// From one prefix to another: what a unit of the level below takes for the layers between.
+/// The time of a unit of the level below for the layers between two prefixes.
 class StageTimes {
  public:
   explicit StageTimes(const Prefixes& prefixes)
@@ -39,14 +39,14 @@ class StageTimes {
   std::vector<Nanos> times_;
 };
 
-/// Layers between two prefixes on a number of workers of a level.
+/// The layers between two prefixes, on a number of workers of a level.
 struct Part {
   std::int32_t from = 0;
   std::int32_t to = 0;
   std::int32_t workers = 1;
 };
 
-/// One level: the best way to give any part of the model to 1, 2, ... of its workers.
+/// One level: the best way to assign any part of the model to 1, 2, ... of its workers.
 class LevelPlan {
  public:
   struct Choice {
@@ -89,7 +89,7 @@ class LevelPlan {
     return found;
   }
 
-  /// What the replicas of a stage need to agree on its gradients and weights, each.
+  /// The time per replica to reduce a stage's gradients and gather its weights.
   Nanos reduce_time(const Part& stage) const {
     const Bytes parameters = prefixes_.all[static_cast<std::size_t>(stage.to)].parameters -
                              prefixes_.all[static_cast<std::size_t>(stage.from)].parameters;
@@ -108,7 +108,7 @@ class LevelPlan {
     return choices_[index(from, to, workers)];
   }
 
-  /// Of a stage on so many replicas, of which `used` workers are used up to it.
+  /// The time of a stage on its replicas; `used` workers are in use up to and including it.
   Nanos stage_time(const StageTimes& times, const Part& stage, std::int32_t used) const {
     const Prefix& before = prefixes_.all[static_cast<std::size_t>(stage.from)];
     const Prefix& after = prefixes_.all[static_cast<std::size_t>(stage.to)];
@@ -151,7 +151,7 @@ class LevelPlan {
   std::vector<Choice> choices_;
 };
 
-/// A whole hierarchy.
+/// Plans the whole hierarchy.
 class Planner {
  public:
   Planner(const LayerGraph& graph, const ReplicationRequest& request)
@@ -176,16 +176,16 @@ class Planner {
   }
 
  private:
-  /// What can be planned in a moment.
+  /// The number of prefixes that can be planned quickly.
   std::size_t most_prefixes() const { return request_.levels.size() == 1 ? 2000 : 400; }
 
-  /// Replicas of what is inside, and what they take to agree.
+  /// Replicas of an inner part, and their time to reduce.
   struct Sharing {
     std::int32_t replicas = 1;
     Nanos reduce = 0;
   };
 
-  /// A part's stages; `outer`: what shares the whole part, the outermost first.
+  /// A part's stages; `outer` lists the replications of the whole part, outermost first.
   std::vector<PartitionStage> stages_of(const Part& part, std::size_t level,
                                         const std::vector<Sharing>& outer) const {
     std::vector<PartitionStage> all;

@@ -9,9 +9,9 @@
 
 namespace bubblescope {
 
-/// Workers that are linked alike: GPUs of a machine, machines of a rack.
+/// A level of the hierarchy with equal links: GPUs of a machine, machines of a rack.
 struct WorkerLevel {
-  std::int32_t workers = 1;    ///< units of the level below, or workers, in one unit
+  std::int32_t workers = 1;    ///< units of the level below (or workers) in one unit
   Bytes bytes_per_second = 1;  ///< between them
 };
 
@@ -22,12 +22,12 @@ struct ReplicationRequest {
   std::optional<Bytes> memory = {};  ///< of one worker, for weights and activations in flight
 };
 
-/// The shortest period that uses all workers. With T, W and a the sums of time, weights and
-/// activations over a stage's layers, r replicas of it take
+/// The partition with the shortest period that uses all workers. With T, W and a the sums of time,
+/// weights and activations over a stage's layers, r replicas of it take
 ///   (T + 4 (r-1) W / (B r)) / r
-/// per micro-batch, as each sends and receives (r-1)/r of the weights' gradients and weights. Each
-/// worker holds a + W for as many micro-batches as are in flight: the workers from the stage on,
-/// over r, rounded up. Empty where nothing fits. O(levels * prefixes^2 * workers^2).
+/// per micro-batch, as each sends and receives (r-1)/r of the gradients and of the weights. Each
+/// worker holds a + W for every micro-batch in flight: the workers from the stage on, over r,
+/// rounded up. Empty if nothing fits. O(levels * prefixes^2 * workers^2).
 std::optional<Partition> plan_replicated(const LayerGraph& graph,
                                          const ReplicationRequest& request);
 

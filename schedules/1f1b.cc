@@ -1,6 +1,6 @@
-// 1F1B: a backward as soon as there is one, so that rank r holds at most p-r micro-batches.
-// Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training" (PipeDream-Flush), 2021;
-// Fan et al., "DAPPLE", 2021.
+// 1F1B: each rank runs a backward as soon as one is ready, so that rank r holds at most p-r
+// micro-batches. Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training"
+// (PipeDream-Flush), 2021; Fan et al., "DAPPLE", 2021.
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
@@ -27,9 +27,9 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// T = (m+p-1) (F + B) + 2 (p-1) c + 2 c floor((m-1) (p-1) / p)
-/// Rank 0 has p micro-batches on the way and their round trip takes p (F + B) + 2 (p-1) c, so that
-/// messages cost time in every round, not only on the first way down and the last way up.
+/// T = (m+p-1) (F + B) + 2 (p-1) c + 2 c floor((m-1) (p-1) / p) Rank 0 has p micro-batches in
+/// flight, and their round trip takes p (F + B) + 2 (p-1) c, so messages cost time in every round,
+/// not only in the warm-up and the drain.
 Claims claim(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;

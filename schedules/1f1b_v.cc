@@ -1,12 +1,12 @@
-// 1F1B-V: two chunks per rank in a V and full backwards, with two thirds of the memory of 1F1B.
-// Qi et al., "Pipeline Parallelism with Controllable Memory", 2024.
+// 1F1B-V: two chunks per rank in a V and full backwards, with two thirds of 1F1B's memory. Qi et
+// al., "Pipeline Parallelism with Controllable Memory", 2024.
 #include "schedules/searched.h"
 
 namespace bubblescope {
 namespace {
 
-/// Ceil(2p/3) micro-batches; half a one more where 3 divides p, since no building block that leaves
-/// no slot free holds less there.
+/// The cap is ceil(2p/3) micro-batches, plus half of one if 3 divides p, because no building block
+/// without free slots holds less in that case.
 ScheduleRequest capped(const ScheduleRequest& request) {
   const std::int32_t ranks = request.shape.ranks;
   return capped_at_chunks(request, 2 * ((2 * ranks + 2) / 3) + (ranks % 3 == 0 ? 1 : 0));

@@ -1,5 +1,5 @@
-// Looped BFS: all micro-batches through a chunk before the next chunk begins.
-// Lamy-Poirier, "Breadth-First Pipeline Parallelism", 2023.
+// Looped BFS: all micro-batches pass a chunk before the next chunk begins. Lamy-Poirier,
+// "Breadth-First Pipeline Parallelism", 2023.
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
@@ -9,14 +9,14 @@
 namespace bubblescope {
 namespace {
 
-/// PyTorch starts each rank a step after the one before it, and leaves two steps for each rank that
-/// the first backward crosses.
+/// PyTorch starts each rank one step after the previous one, and leaves two steps for each rank
+/// that the first backward passes.
 RankOrder pytorch_cells(const Shape& shape, std::int32_t rank, const RankOrder& ops) {
   return with_idle_cells(
       ops, {.lead = rank, .warmup = std::ssize(ops) / 2, .gap = 2 * (shape.ranks - 1 - rank)});
 }
 
-/// PyTorch drains each chunk from its newest micro-batch; the paper from its oldest.
+/// PyTorch drains each chunk from its newest micro-batch, the paper from its oldest.
 Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
@@ -32,8 +32,8 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// Forwards cross the ranks v times, and so do backwards. A rank starts its next chunk when it has
-/// run all m ops of this one and the first of them is back from its round over the p ranks:
+/// Forwards pass the ranks v times, and so do backwards. A rank starts its next chunk when it has
+/// run all m ops of this one and the first of them has returned from its round over the p ranks:
 ///   T = t(F) + t(B),  t(X) = (v-1) max(m X, p (X+c)) + (m+p-1) X + (p-1) c
 Claims claim(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;

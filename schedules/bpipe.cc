@@ -1,4 +1,4 @@
-// BPipe: 1F1B whose early ranks keep part of their activations in the memory of late ones, so that
+// BPipe: 1F1B whose early ranks store part of their activations in the memory of late ones, so that
 // all ranks need about the same. Kim et al., "BPipe: Memory-Balanced Pipeline Parallelism for
 // Training Large Language Models", 2023.
 #include <algorithm>
@@ -13,11 +13,12 @@ namespace {
 const ScheduleDef& one_f_one_b() { return find_schedule("1f1b"); }
 
 /// ceil((p+2)/2): half of the p + 1 micro-batches that a pair of ranks holds together, rounded up,
-/// and one on its way between them.
+/// plus one in transit between them.
 std::size_t limit_of(std::int32_t ranks) { return static_cast<std::size_t>((ranks + 3) / 2); }
 
-/// Goes through a rank's order with only so much memory. Where there is no room, the newest
-/// micro-batch goes, for it is needed last; it is back an op before its backward begins.
+/// Adds copies to a rank's order so that it stays within a memory limit. When the limit is reached,
+/// the newest micro-batch is evicted, because it is needed last; it is loaded back one op before
+/// its backward begins.
 class Eviction {
  public:
   explicit Eviction(std::size_t limit) : limit_(limit) {}
@@ -59,8 +60,8 @@ class Eviction {
 
   std::size_t limit_;
   std::set<std::int32_t> held_;     ///< in the rank's own memory
-  std::set<std::int32_t> loaded_;   ///< of these, back for their backward
-  std::set<std::int32_t> evicted_;  ///< in the partner's
+  std::set<std::int32_t> loaded_;   ///< those loaded back for their backward
+  std::set<std::int32_t> evicted_;  ///< in the partner rank's memory
   RankOrder made_;
 };
 
@@ -75,13 +76,15 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// 1F1B's times: copies that are no longer than a forward hide beside the ops next to them.
+/// 1F1B's times, if copies are no longer than a forward and so hide beside the adjacent ops.
 Claims claim(const ScheduleRequest& request) {
   Claims claims;
   const UniformCost& cost = request.cost;
   if (cost.copy <= std::min(cost.forward, cost.full_backward()))
     claims = one_f_one_b().claims(request);
-  claims.peak_chunks.clear();  // what is elsewhere is not in the order: tests of its own
+  // Peaks include other ranks' activations, which a rank's own order does not show; tests cover
+  // them.
+  claims.peak_chunks.clear();
   return claims;
 }
 

@@ -1,5 +1,5 @@
-// Chimera: two pipelines in opposite directions, whose ops fall into each other's gaps; every rank
-// holds two stages' weights. Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural
+// Chimera: two pipelines in opposite directions, whose ops fill each other's gaps; every rank holds
+// the weights of two stages. Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural
 // Networks with Bidirectional Pipelines", 2021.
 #include <algorithm>
 
@@ -35,7 +35,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// For m = kp and F <= B, with messages for p >= 4 and c <= F, B - F:
 ///   T = m (F + B) + (p-2) (F + k (B - F)) + (p-1 + 2k (p-2)) c
-/// The slots are equal and B is longer, so that each of the k groups waits in the middle.
+/// The slots are equal but B is longer than F, so that each of the k groups waits in the middle.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);

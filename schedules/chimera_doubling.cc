@@ -1,6 +1,6 @@
-// Chimera with forward doubling: a forward takes two micro-batches at once, whose backwards follow
-// one by one. Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural Networks with
-// Bidirectional Pipelines", 2021.
+// Chimera with forward doubling: a forward processes two micro-batches at once, whose backwards
+// follow one by one. Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural Networks
+// with Bidirectional Pipelines", 2021.
 #include "schedules/chimera_variants.h"
 #include "schedules/chunk_cost.h"
 
@@ -27,7 +27,7 @@ Schedule build(const ScheduleRequest& request) {
   return build_chimera_of_pairs(pairs, microbatch_of_pair);
 }
 
-/// For m = 2kp, B = 2F and no latency: T = m (F + B) + 2 (p-2) F, whatever k is.
+/// For m = 2kp, B = 2F and no latency: T = m (F + B) + 2 (p-2) F, for every k.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);

@@ -1,4 +1,4 @@
-// Chimera with backward halving: a backward takes half a micro-batch, written as one of its two
+// Chimera with backward halving: a backward processes half a micro-batch, written as one of its two
 // slices. Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural Networks with
 // Bidirectional Pipelines", 2021.
 #include "schedules/chimera_variants.h"
@@ -7,7 +7,7 @@
 namespace bubblescope {
 namespace {
 
-/// Backwards of slices come last slice first.
+/// Backwards of slices run in reverse order.
 Op half_of_microbatch(Op op, int n) {
   op.slice = static_cast<std::int16_t>(op.kind == OpKind::kForward ? n : 1 - n);
   return op;
@@ -17,7 +17,7 @@ Schedule build(const ScheduleRequest& request) {
   return build_chimera_of_pairs(request, half_of_microbatch);
 }
 
-/// For m = kp, B = 2F and no latency: T = m (F + B) + (p-2) F, whatever k is.
+/// For m = kp, B = 2F and no latency: T = m (F + B) + (p-2) F, for every k.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   ScheduleRequest halves = request;

@@ -1,4 +1,4 @@
-// Orders of pairs.
+// Builds orders of pairs from chimera's order.
 #include "schedules/chimera_variants.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Dividing a rank's share.
+// Divides a rank's share into chunks and slices.
 #include "schedules/chunk_cost.h"
 
 namespace bubblescope {

@@ -1,4 +1,4 @@
-// What closed forms are made of: the durations of the ops of one chunk, or one slice of it.
+// The terms of the closed forms: durations of the ops of one chunk, or of one slice of it.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ struct ChunkCost {
   Nanos backward = 0;  ///< the full backward
   Nanos input_grad = 0;
   Nanos weight_grad = 0;
-  Nanos message = 0;  ///< one message between two ranks; 0 where there is one rank
+  Nanos message = 0;  ///< one message between two ranks; 0 for one rank
 };
 
-/// [x]+ in formulas: a wait that is not there does not save time.
+/// [x]+ in formulas: max(x, 0).
 inline Nanos at_least_zero(Nanos time) { return time > 0 ? time : 0; }
 
-/// The uniform costs of a request, per chunk and slice. Empty where a rank's share does not divide
-/// evenly into them: then its stages differ, and closed forms for uniform stages do not hold.
+/// A request's uniform costs per chunk and slice. Empty if a rank's share does not divide evenly
+/// into them: then stages differ, and the closed forms for uniform stages do not hold.
 std::optional<ChunkCost> chunk_cost(const ScheduleRequest& request);
 
 }  // namespace bubblescope

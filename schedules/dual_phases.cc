@@ -1,4 +1,4 @@
-// The eight phases.
+// The eight phases of DualPipe.
 #include "schedules/dual_phases.h"
 
 #include <utility>
@@ -6,7 +6,7 @@
 namespace bubblescope {
 namespace {
 
-/// Backwards of both streams in turn, full ones at first, then input gradients alone.
+/// Backwards of both streams in turn: full ones first, then input gradients only.
 void add_turns(TwoStreamOrder& order, std::int32_t turns) {
   order.repeat(turns / 2, "B1 B0");
   order.repeat(turns % 2, "B1 I0");

@@ -13,21 +13,22 @@
 
 namespace bubblescope {
 
-/// A rank on the way from an end of the pipeline, where stream 0 comes in and stream 1 leaves, to
-/// its innermost rank: there the streams are one (DualPipeV) or go on to the other half (DualPipe).
+/// A rank on the path from an end of the pipeline, where stream 0 enters and stream 1 leaves, to
+/// the innermost rank: there both are the same stream (DualPipeV) or continue to the other half
+/// (DualPipe).
 struct DualRank {
   std::array<Stream, 2> streams;
   std::int32_t microbatches = 0;  ///< in each stream
-  std::int32_t depth = 0;         ///< ranks on the way
-  std::int32_t position = 0;      ///< of this rank on the way, from 0
+  std::int32_t depth = 0;         ///< ranks on the path
+  std::int32_t position = 0;      ///< of this rank on the path, from 0
 };
 
 RankOrder dual_order(const DualRank& rank);
 
-/// What a rank waits in total when overlapped pairs start together and cost F + B:
+/// The total waiting time of a rank if overlapped pairs start together and cost F + B:
 ///   (depth-1) (2F + [I - W]+)
-/// In the paper's words (F&B + B - 3W), which supposes F = I >= W. Empty where I > F, where B is
-/// not I + W, and where messages take time: there is no closed form.
+/// The paper writes (F&B + B - 3W), which assumes F = I >= W. Empty if I > F, if B is not I + W,
+/// and if messages take time: there is no closed form.
 std::optional<Nanos> dual_bubble(const ChunkCost& cost, std::int32_t depth);
 
 }  // namespace bubblescope

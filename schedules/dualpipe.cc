@@ -1,5 +1,6 @@
-// DualPipe: micro-batches enter at both ends, and forwards one way overlap backwards the other way;
-// every rank holds two stages' weights. DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024.
+// DualPipe: micro-batches enter at both ends, and forwards in one direction overlap backwards in
+// the other; every rank holds the weights of two stages. DeepSeek-AI, "DeepSeek-V3 Technical
+// Report", 2024.
 #include "schedules/dual_phases.h"
 
 namespace bubblescope {
@@ -32,7 +33,7 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// Every rank holds p+1 chunks at once. T: see dual_bubble.
+/// Every rank holds p+1 chunks. For T see dual_bubble.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Claims claims;

@@ -1,4 +1,4 @@
-// DualPipeV: DualPipe folded in half, so that every rank needs its stages' weights only once.
+// DualPipeV: DualPipe folded in half, so that every rank holds the weights of its stages only once.
 // DeepSeek-AI, DualPipe repository, 2025 ("cut in half" by Qi et al.).
 #include "schedules/chunk_cost.h"
 #include "schedules/dual_phases.h"
@@ -27,7 +27,7 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// Every rank holds 2p+1 chunks at once. T: see dual_bubble.
+/// Every rank holds 2p+1 chunks. For T see dual_bubble.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Claims claims;

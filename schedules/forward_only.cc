@@ -8,7 +8,8 @@ namespace bubblescope {
 namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
-  if (request.shape.chunks == 1) return {};  // any groups give the same order
+  // All groups give the same order.
+  if (request.shape.chunks == 1) return {};
   if (request.profile == Profile::kPytorch || request.profile == Profile::kDeepspeed)
     return {to_string(request.profile) + " evaluates one chunk per rank; leave --vpp out"};
   return refuse_groups(request);
@@ -27,8 +28,8 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// Every rank follows the one before, F+c later. A group of n micro-batches takes n F per chunk,
-/// but before the next chunk its first one must be back from its round over the p ranks:
+/// Every rank starts F+c after the previous one. A group of n micro-batches takes n F per chunk,
+/// but before the next chunk its first one must return from its round over the p ranks:
 ///   T = sum over groups of ((v-1) max(n F, p (F+c)) + n F)  +  (p-1) (F+c)
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;

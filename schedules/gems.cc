@@ -1,14 +1,13 @@
-// GEMS: two pipelines in opposite directions, in turn, for models of which a rank can hold the
-// activations of one micro-batch only.
-// Jain et al., "GEMS: GPU-Enabled Memory-Aware Model-Parallelism System for Distributed DNN
-// Training", 2020.
+// GEMS: two pipelines in opposite directions that take turns, for models that leave a rank memory
+// for the activations of only one micro-batch. Jain et al., "GEMS: GPU-Enabled Memory-Aware
+// Model-Parallelism System for Distributed DNN Training", 2020.
 #include "schedules/chunk_cost.h"
 
 namespace bubblescope {
 namespace {
 
-/// The i-th micro-batch to enter goes down where i is even, up where it is odd: its forward follows
-/// the backward of the one before through the ranks.
+/// The i-th micro-batch goes down if i is even, up if it is odd: its forward follows the backward
+/// of the previous one through the ranks.
 Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t first_upward = (shape.microbatches + 1) / 2;
@@ -28,9 +27,9 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// For F <= B: T = m (p B + F) + (p-1) F + (m+1) (p-1) c
-/// The last micro-batch ends where it began. If it went up, that rank has waited (p-1) (F+c) to
-/// start, and its span is that much shorter.
+/// For F <= B: T = m (p B + F) + (p-1) F + (m+1) (p-1) c The last micro-batch ends on the rank
+/// where it began. If it went up, that rank has waited (p-1) (F+c) to start, and its span is
+/// shorter by that time.
 Claims claim(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;

@@ -17,8 +17,8 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// T = (m+p-1) (F+B) + 2 (p-1) c: a message is paid for once on the way down and once on the way
-/// up.
+/// T = (m+p-1) (F+B) + 2 (p-1) c: messages cost time only in the first forward and the last
+/// backward.
 Claims claim(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;

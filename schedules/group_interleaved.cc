@@ -1,7 +1,7 @@
-// Group-interleaved 1F1B: interleaved with half the warm-up, which lets go of activations a
-// micro-batch earlier, and with W right behind its I. With --offload it is PipeOffload.
-// Wan et al., "PipeOffload: Improving Scalability of Pipeline Parallelism with Memory
-// Optimization", 2025.
+// Group-interleaved 1F1B: interleaved with half the warm-up, which releases activations a
+// micro-batch earlier, and with each W directly after its I. With --offload it is PipeOffload. Wan
+// et al., "PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optimization",
+// 2025.
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
@@ -10,7 +10,7 @@
 namespace bubblescope {
 namespace {
 
-/// Gradients come back a step per rank: they do not wait for W.
+/// Gradients return one step per rank, because they do not wait for W.
 constexpr std::int32_t kSteps = 1;
 
 Schedule build(const ScheduleRequest& request) {
@@ -26,7 +26,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// With F, I and W of a chunk, and no time for messages:
 ///   T = mv (F + I + W) + (p-1) (F + I)
-/// where groups fill the loop and F = I = W. Rank r holds (v-1) g + p - r chunks.
+/// if groups fill the loop and F = I = W. Rank r holds (v-1) g + p - r chunks.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;

@@ -1,7 +1,7 @@
-// Hanayo: micro-batches run down and up the ranks in W waves, as in Chimera folded onto one copy of
+// Hanayo: micro-batches run down and up the ranks in W waves, like Chimera folded onto one copy of
 // the weights. Liu et al., "Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large
-// Model Training Efficiency", 2023. The paper draws its schedules; these slots are one way to get
-// them, with a bubble of their own.
+// Model Training Efficiency", 2023. The paper only draws its schedules; these slots are one way to
+// construct them, with their own bubble.
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"

@@ -1,5 +1,5 @@
-// Interleaved 1F1B: v chunks per rank cut the bubble by v, for v times the messages.
-// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021.
+// Interleaved 1F1B: v chunks per rank divide the bubble by v, for v times the messages. Narayanan
+// et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021.
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
@@ -9,11 +9,11 @@
 namespace bubblescope {
 namespace {
 
-/// A micro-batch is on its way to the last rank and back: two steps for each rank in between.
+/// A micro-batch travels to the last rank and back: two steps for each rank in between.
 constexpr std::int32_t kSteps = 2;
 
-/// PyTorch starts each rank a step after the one before it, waits until the first backward can be
-/// there, v p + 2 (p-1-r) steps after the start, and takes two steps for a backward of the
+/// PyTorch starts each rank one step after the previous one, waits until the first backward can
+/// arrive, v p + 2 (p-1-r) steps after the start, and takes two steps for each backward of the
 /// cool-down.
 RankOrder pytorch_cells(const ScheduleRequest& request, std::int32_t rank, const RankOrder& ops) {
   const Shape& shape = request.shape;
@@ -43,7 +43,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// With F and B of a chunk, g the size of the first group, h of the last:
 ///   T = (mv+p-1) (F + B) + 2 (p-1) c + (v-1) ([p (F+c) - g F]+ + [p (B+c) - h B]+)
-/// for c <= F, B: messages cost time where the first group goes down and the last one comes up.
+/// for c <= F, B: messages cost time when the first group goes down and the last one comes up.
 Claims claim(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos chunks = request.shape.chunks;

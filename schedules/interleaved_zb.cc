@@ -10,11 +10,11 @@
 namespace bubblescope {
 namespace {
 
-/// Half of interleaved 1F1B's: what is on its way back is I alone.
+/// Half of interleaved 1F1B's, because only I is on the way back.
 constexpr std::int32_t kSteps = 1;
 
-/// PyTorch starts each rank a step after the one before it, lets the warm-ups end together, and
-/// then holds forwards back until their inputs are there.
+/// PyTorch starts each rank one step after the previous one, makes all warm-ups end together, and
+/// then delays forwards until their inputs have arrived.
 std::vector<RankOrder> pytorch_cells(const ScheduleRequest& request, const Schedule& schedule) {
   const Shape& shape = request.shape;
   std::vector<RankOrder> cells;

@@ -1,4 +1,4 @@
-// Naive model parallelism: one micro-batch at a time goes all the way down and back up.
+// Naive model parallelism: one micro-batch at a time goes down all ranks and back up.
 #include "schedules/chunk_cost.h"
 #include "schedules/rank_order.h"
 
@@ -13,7 +13,7 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// T = m (p (F + B) + 2 (p-1) c): nothing overlaps, not even the messages.
+/// T = m (p (F + B) + 2 (p-1) c): nothing overlaps, not even messages.
 Claims claim(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const ChunkCost cost = *chunk_cost(request);

@@ -1,5 +1,5 @@
-// PipeDream: 1F1B that never flushes. Every backward ends with an update, and micro-batches on
-// their way keep the weights that they began with (weight stashing). Narayanan et al., "PipeDream:
+// PipeDream: 1F1B without flushes. Every backward ends with an update, and micro-batches in flight
+// keep the weights that they began with (weight stashing). Narayanan et al., "PipeDream:
 // Generalized Pipeline Parallelism for DNN Training", 2019.
 #include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
@@ -7,8 +7,8 @@
 namespace bubblescope {
 namespace {
 
-/// Micro-batches read the weights that are there when they enter a stage: as many updates old when
-/// they are applied as the stage warms up with. Replicas update together; the reduction of their
+/// A micro-batch reads the newest weights when it enters a stage. Its gradient is then as many
+/// updates late as the stage has warm-up forwards. Replicas update together; reducing their
 /// gradients takes no time unless --optimizer local asks for it.
 Schedule build(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);

@@ -1,5 +1,5 @@
-// PipeDream-2BW: 1F1B that never flushes, with gradients accumulated over a batch, so that two
-// versions of the weights are enough. Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN
+// PipeDream-2BW: 1F1B without flushes, with gradients accumulated over a batch, so that two
+// versions of the weights suffice. Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN
 // Training", 2021.
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 /// Updates are one late: W(t+1) = W(t) - learning rate * gradient at W(t-1).
 constexpr std::int32_t kDelay = 1;
 
-/// Micro-batches of an update, over all replicas: enough to fill every pipeline, unless given.
+/// Micro-batches per update, over all replicas; by default just enough to fill every pipeline.
 std::int32_t batch_of(const Shape& shape) { return shape.group_size.value_or(shape.ranks); }
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {

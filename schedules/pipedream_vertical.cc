@@ -1,5 +1,5 @@
 // PipeDream with vertical sync: a micro-batch uses the same version of the weights on all stages,
-// the one that was the newest when it entered the first. Narayanan et al., "PipeDream: Generalized
+// the newest one when it entered the first stage. Narayanan et al., "PipeDream: Generalized
 // Pipeline Parallelism for DNN Training", 2019.
 #include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
@@ -7,8 +7,8 @@
 namespace bubblescope {
 namespace {
 
-/// The delay of the first stage, in updates: p-1 without replicas. Its updates may be of other
-/// sizes than a later stage's, so all stages must have as many replicas.
+/// The delay is that of the first stage, in updates: p-1 without replicas. Updates of different
+/// stages must have the same size, so all stages need the same number of replicas.
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_round_robin(request);
   const std::vector<std::int32_t> replicas = replicas_of(request);

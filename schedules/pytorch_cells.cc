@@ -1,4 +1,4 @@
-// What torch.distributed.pipelining fills in between the ops of its orders.
+// The idle cells that torch.distributed.pipelining puts between the ops of its orders.
 #include "schedules/pytorch_cells.h"
 
 namespace bubblescope {

@@ -1,5 +1,5 @@
-// The idle cells of PyTorch's orders. They take no time, but in PyTorch's lowering each one costs
-// its rank a turn, and so they decide where receives are posted.
+// The idle cells of PyTorch's orders. They take no time, but each costs its rank a turn in
+// PyTorch's lowering and so affects where receives are posted.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace bubblescope {
 
 inline constexpr Op kIdleCell{0, 0, 0, OpKind::kIdle, Pairing::kAlone};
 
-/// Where a rank has idle cells: `lead` of them first, `gap` of them behind the first `warmup` ops,
-/// and one before each op from the `cooldown`th on, where that is given.
+/// The idle cells of a rank: `lead` at the front, `gap` after the first `warmup` ops, and one
+/// before each op from the `cooldown`th on, if that is given.
 struct IdleCells {
   std::int64_t lead = 0;
   std::int64_t warmup = 0;
@@ -24,9 +24,9 @@ struct IdleCells {
 /// The cells of one rank.
 RankOrder with_idle_cells(const RankOrder& ops, const IdleCells& idle);
 
-/// Holds every forward back, in steps that all ranks take together, until the forward of the
-/// previous stage has run in an earlier step; whatever is in its place waits as idle cells.
-/// `cells` are those of all ranks; stages follow each other in one pipeline.
+/// Delays every forward, in steps that all ranks take together, until the forward of the previous
+/// stage has run in an earlier step; idle cells take its place. `cells` are those of all ranks; the
+/// stages form one pipeline.
 std::vector<RankOrder> with_forwards_in_step(const std::vector<RankOrder>& cells,
                                              std::int32_t stages, std::int32_t microbatches);
 

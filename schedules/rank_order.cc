@@ -1,4 +1,4 @@
-// Merging a rank's forwards and backwards into one order.
+// Merges a rank's forwards and backwards into one order.
 #include "schedules/rank_order.h"
 
 #include <algorithm>

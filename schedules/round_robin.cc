@@ -1,4 +1,4 @@
-// Warm-ups and turns.
+// Warm-ups and turns of 1F1B-RR.
 #include "schedules/round_robin.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Replica q of r takes every r-th micro-batch.
+/// Replica q of r runs every r-th micro-batch.
 Visits visits_of_replica(const Visit& first, std::int32_t microbatches, std::int32_t replicas) {
   Visits visits;
   for (std::int32_t at = first.microbatch; at < microbatches; at += replicas)

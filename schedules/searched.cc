@@ -1,4 +1,4 @@
-// From requests to searched schedules.
+// Builds searched schedules from requests.
 #include "schedules/searched.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What the schedules have in common whose order is searched for, given costs and memory caps.
+// Common parts of the schedules whose order is searched for, given costs and memory caps.
 #pragma once
 
 #include <string>
@@ -8,32 +8,31 @@
 
 namespace bubblescope {
 
-/// Where a searched schedule's stages lie and what its backward is.
+/// The placement of a searched schedule's stages and the form of its backward.
 enum class SearchForm : std::uint8_t {
-  kLinear,  ///< one stage per rank, I and W apart
-  kV,       ///< two chunks per rank, down the ranks and up again, I and W apart
+  kLinear,  ///< one stage per rank, split backwards
+  kV,       ///< two chunks per rank, down the ranks and up again, split backwards
   kVFused,  ///< the same with full backwards
 };
 
-/// The request with at most `microbatches` micro-batches' memory, of a rank's whole share, per
-/// rank.
+/// Caps every rank at the memory of `microbatches` micro-batches of its whole share.
 ScheduleRequest capped_at(ScheduleRequest request, std::int64_t microbatches);
 
-/// The request with at most `chunks` chunks per rank held until their W ends, whatever --mem says.
+/// Caps every rank at `chunks` chunks held until their W ends, regardless of --mem.
 ScheduleRequest capped_at_chunks(ScheduleRequest request, std::int64_t chunks);
 
-/// Every rank whose cap is below what one micro-batch needs: without that there is no schedule.
+/// Refuses caps that are too small for one micro-batch, for every such rank.
 std::vector<std::string> refuse_search(const ScheduleRequest& request, SearchForm form);
 
-/// The order with the shortest span (own last end minus own first start, of the worst rank) that
-/// the heuristics of schedules/search find under the request's caps or smaller ones: more memory
-/// never makes it longer.
+/// The order with the shortest span (last end minus first start, of the worst rank) that the
+/// heuristics of schedules/search find under the request's caps or smaller ones. More memory never
+/// makes it longer.
 Schedule build_searched(const ScheduleRequest& request, SearchForm form);
 
-/// The same under the request's caps alone, where they belong to the schedule's name.
+/// The same under exactly the request's caps, for schedules whose caps are part of their name.
 Schedule build_searched_under_its_caps(const ScheduleRequest& request, SearchForm form);
 
-/// On one rank there is nothing to wait for; more is not promised.
+/// Claims the work on one rank, where there is nothing to wait for; empty for more ranks.
 Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form);
 
 }  // namespace bubblescope

@@ -1,6 +1,5 @@
-// Seq1F1B: 1F1B over slices of sequences, so that a slice's time is the bubble's unit.
-// Sun et al., "Seq1F1B: Efficient Sequence-Level Pipeline Parallelism for Large Language Model
-// Training", 2024.
+// Seq1F1B: 1F1B over slices of sequences, so that the bubble is counted in slices. Sun et al.,
+// "Seq1F1B: Efficient Sequence-Level Pipeline Parallelism for Large Language Model Training", 2024.
 #include <algorithm>
 
 #include "schedules/chunk_cost.h"
@@ -9,7 +8,7 @@
 namespace bubblescope {
 namespace {
 
-/// The first backward is of a micro-batch's last slice: its n-1 other slices go first.
+/// The first backward is that of a micro-batch's last slice, so its n-1 other slices run first.
 std::int32_t warmup_of(const Shape& shape, std::int32_t rank) {
   return shape.ranks - 1 - rank + shape.slices - 1;
 }

@@ -1,4 +1,4 @@
-// Renumbering micro-batches into slices.
+// Renumbers micro-batches into slices.
 #include "schedules/slices.h"
 
 namespace bubblescope {

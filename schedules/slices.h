@@ -1,5 +1,5 @@
-// Sequences cut into slices, each of which goes through the pipeline like a micro-batch. A token
-// looks back: slices go forward from first to last, and backward from last to first.
+// Slices of sequences, each of which passes the pipeline like a micro-batch. Causal attention makes
+// slices run forward from first to last, and backward from last to first.
 #pragma once
 
 #include "schedules/rank_order.h"
@@ -10,8 +10,8 @@ namespace bubblescope {
 /// The shape in which every slice counts as a micro-batch.
 Shape count_slices(Shape shape);
 
-/// From visits of such a shape to visits of slices: micro-batch u of them is slice u mod n of
-/// micro-batch u / n on its way forward, and slice n-1 - u mod n on its way backward.
+/// Converts visits of such a shape to visits of slices: micro-batch u becomes slice u mod n of
+/// micro-batch u / n in the forward, and slice n-1 - u mod n in the backward.
 Visits visits_of_slices(Visits visits, std::int32_t slices);
 
 }  // namespace bubblescope

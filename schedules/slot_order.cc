@@ -1,4 +1,4 @@
-// Sorting by slot.
+// Sorts ops by slot.
 #include "schedules/slot_order.h"
 
 #include <algorithm>

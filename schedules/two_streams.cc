@@ -1,4 +1,4 @@
-// Reading the notation of the phases.
+// Parses the notation of the phases.
 #include "schedules/two_streams.h"
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 struct Turn {
   OpKind kind = OpKind::kForward;
   std::size_t stream = 0;
-  bool oldest = false;  ///< of either stream
+  bool oldest = false;  ///< takes the oldest one of either stream
   Pairing pairing = Pairing::kAlone;
 };
 

@@ -1,5 +1,5 @@
-// Schedules in which two streams of micro-batches pass through a rank, written in phases: V-shaped
-// ones, where a micro-batch comes back to the rank, and bidirectional ones.
+// Orders in which two streams of micro-batches pass a rank, written in phases: V-shaped schedules,
+// where a micro-batch returns to the rank, and bidirectional ones.
 #pragma once
 
 #include <array>
@@ -12,17 +12,17 @@
 
 namespace bubblescope {
 
-/// Micro-batches first_microbatch, first_microbatch + 1, ... through one of a rank's stages.
+/// Micro-batches first_microbatch, first_microbatch + 1, ... on one of a rank's stages.
 struct Stream {
   std::int32_t stage = 0;
   std::int32_t first_microbatch = 0;
 };
 
-/// A rank's order, phase by phase, in the notation of the papers. An op names its kind and its
-/// stream, and takes that stream's next micro-batch:
+/// Builds a rank's order, phase by phase, in the notation of the papers. An op names its kind and
+/// its stream, and takes that stream's next micro-batch:
 ///   "F0 I1 W1"  a forward of stream 0, then the input and the weight gradient of stream 1
 ///   "F0&B1"     a forward of stream 0 overlapped with a full backward of stream 1
-///   "W"         the weight gradient that has waited longest, of either stream
+///   "W"         the oldest pending weight gradient, of either stream
 class TwoStreamOrder {
  public:
   TwoStreamOrder(std::array<Stream, 2> streams, std::int64_t expected_ops);

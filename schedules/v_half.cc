@@ -1,12 +1,12 @@
-// V-Half: two chunks per rank in a V, with half the memory of 1F1B; the warm-up and the cool-down
-// are packed without raising the peak. Qi et al., "Pipeline Parallelism with Controllable Memory",
+// V-Half: two chunks per rank in a V, with half of 1F1B's memory; the warm-up and the cool-down are
+// packed without raising the peak. Qi et al., "Pipeline Parallelism with Controllable Memory",
 // 2024.
 #include "schedules/searched.h"
 
 namespace bubblescope {
 namespace {
 
-/// Floor((p+2)/2) micro-batches.
+/// The cap is floor((p+2)/2) micro-batches.
 ScheduleRequest capped(const ScheduleRequest& request) {
   return capped_at_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
 }

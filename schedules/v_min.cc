@@ -5,7 +5,7 @@
 namespace bubblescope {
 namespace {
 
-/// Floor((p+4)/3) micro-batches.
+/// The cap is floor((p+4)/3) micro-batches.
 ScheduleRequest capped(const ScheduleRequest& request) {
   return capped_at_chunks(request, 2 * ((request.shape.ranks + 4) / 3));
 }

@@ -1,4 +1,4 @@
-// Groups of micro-batches: what each framework accepts, and the order that follows.
+// Groups of micro-batches: what each framework accepts, and the resulting order.
 #include "schedules/virtual_stages.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace {
 
 using std::to_string;
 
-/// PyTorch cuts the micro-batches into equal rounds of at least p.
+/// PyTorch divides the micro-batches into equal rounds of at least p.
 std::int32_t pytorch_rounds(const Shape& shape) {
   return std::max(1, shape.microbatches / shape.ranks);
 }
@@ -106,9 +106,10 @@ std::int64_t virtual_warmup(const ScheduleRequest& request, std::int32_t rank, s
   const Shape& shape = request.shape;
   const std::int64_t ahead = std::int64_t{steps} * (shape.ranks - 1 - rank);
   const std::int64_t overlap = request.moe_overlap ? 1 : 0;
-  if (shape.chunks == 1) return ahead + overlap;  // no loop
+  // There is no loop.
+  if (shape.chunks == 1) return ahead + overlap;
   const Groups groups = groups_of(request);
-  // A lone micro-batch at the end of two chunks holds nobody up.
+  // A single micro-batch at the end of two chunks delays nothing.
   const bool lone = groups.last == 1 && shape.chunks == 2;
   const std::int64_t longest = std::int64_t{groups.size} + (lone ? groups.size : groups.last);
   return std::int64_t{shape.chunks - 1} * groups.size + std::min(ahead, longest) + overlap;

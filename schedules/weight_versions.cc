@@ -1,4 +1,4 @@
-// Counting updates.
+// Counts updates.
 #include "schedules/weight_versions.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::vector<WeightUse> weights_of(const RankOrder& ops, UpdateRule rule) {
     const std::int32_t update = op.microbatch / rule.microbatches;
     uses.push_back({std::max(0, update - rule.delay), {}});
     if (op.kind != OpKind::kBackward) continue;
-    // An update comes with the last backward before those of the next one.
+    // An update follows the last backward before those of the next update.
     uses.back().written = update + 1;
     if (previous_backward && uses[*previous_backward].written == update + 1)
       uses[*previous_backward].written.reset();

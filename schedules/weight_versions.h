@@ -1,4 +1,4 @@
-// Which weights the ops of asynchronous schedules use.
+// Weight versions: which weights the ops of asynchronous schedules read and write.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace bubblescope {
 
-/// Every run of `microbatches` ends with an update; the u-th of them (from 0) makes version u+1 and
-/// is computed with version u - delay, forward and backward.
+/// Every `microbatches` micro-batches end with an update. The u-th group (from 0) writes version
+/// u+1 and reads version u - delay, forward and backward.
 struct UpdateRule {
   std::int32_t microbatches = 1;
   std::int32_t delay = 0;
 };
 
-/// The versions of a rank's ops, whose backwards come in the order of their micro-batches.
+/// The versions of a rank's ops, whose backwards must be in micro-batch order.
 std::vector<WeightUse> weights_of(const RankOrder& ops, UpdateRule rule);
 
 }  // namespace bubblescope

@@ -1,5 +1,5 @@
-// ZB-1p: zb-auto where every rank holds at most the p micro-batches that 1F1B's first rank holds.
-// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3.
+// ZB-1p: zb-auto with at most p micro-batches per rank, as on 1F1B's first rank. Qi et al., "Zero
+// Bubble Pipeline Parallelism", 2024, section 3.
 #include "schedules/searched.h"
 
 namespace bubblescope {

@@ -1,5 +1,5 @@
-// ZB-H1: 1F1B with the weight gradients put off, which fills two thirds of its bubble.
-// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 2.3.
+// ZB-H1: 1F1B with delayed weight gradients, which fill two thirds of its bubble. Qi et al., "Zero
+// Bubble Pipeline Parallelism", 2024, section 2.3.
 #include "schedules/zero_bubble.h"
 
 namespace bubblescope {

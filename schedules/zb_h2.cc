@@ -1,5 +1,5 @@
-// ZB-H2: twice the warm-up of ZB-H1, so that no rank waits between its first op and its last.
-// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 2.3.
+// ZB-H2: twice the warm-up of ZB-H1, so that no rank waits between its first op and its last. Qi et
+// al., "Zero Bubble Pipeline Parallelism", 2024, section 2.3.
 #include <algorithm>
 
 #include "schedules/zero_bubble.h"

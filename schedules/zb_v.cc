@@ -16,8 +16,8 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return {};
 }
 
-/// The phases are made for at least n = 2p-1 micro-batches; where there are fewer, the cells of
-/// the missing ones are idle.
+/// The phases are for at least n = 2p-1 micro-batches; if there are fewer, the cells of the missing
+/// ones are idle.
 RankOrder rank_cells(const Shape& shape, std::int32_t rank) {
   const std::int32_t n = std::max(2 * shape.ranks - 1, shape.microbatches);
   const std::int32_t below = shape.ranks - rank;
@@ -42,7 +42,8 @@ Schedule build(const ScheduleRequest& request) {
   schedule.rank_of_stage = zigzag_placement(request.shape.ranks, 2);
   for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank) {
     RankOrder cells = rank_cells(request.shape, rank);
-    if (request.profile == Profile::kPytorch)  // which starts each rank a step late
+    // PyTorch starts each rank one step later.
+    if (request.profile == Profile::kPytorch)
       schedule.posted.push_back(with_idle_cells(cells, {.lead = rank}));
     std::erase(cells, kIdleCell);
     schedule.order.push_back(std::move(cells));
@@ -50,7 +51,7 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// Where F = I = W >= 2c:
+/// If F = I = W >= 2c:
 ///   T = max(4 (m+p) - 2, 6m + p-1) F + (5p-7) c,  span = 6m F + (6p-8) c
 /// the span for m >= 2p-1 only, the makespan for fewer micro-batches only without messages.
 Claims claim(const ScheduleRequest& request) {

@@ -1,4 +1,4 @@
-// The hand-made zero-bubble schedules, by one rule.
+// Builds the handcrafted zero-bubble schedules by one rule.
 #include "schedules/zero_bubble.h"
 
 #include <algorithm>

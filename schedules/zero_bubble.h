@@ -1,5 +1,5 @@
-// What the schedules with split backwards of the zero-bubble paper share.
-// Qi et al., "Zero Bubble Pipeline Parallelism", 2024.
+// Common parts of the zero-bubble paper's schedules with split backwards. Qi et al., "Zero Bubble
+// Pipeline Parallelism", 2024.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,24 @@
 
 namespace bubblescope {
 
-/// The paper's hand-made schedules: rank r warms up with height (p-1-r) forwards, then F and I take
-/// turns, and W's follow height r I's behind, so that every rank holds height (p-1) + 1
+/// The paper's handcrafted schedules: rank r runs height (p-1-r) warm-up forwards, then F and I
+/// take turns, and each W is height r I's late, so that every rank holds height (p-1) + 1
 /// micro-batches. Height 1 is ZB-H1, height 2 is ZB-H2.
 Schedule build_zero_bubble(const ScheduleRequest& request, std::int32_t height);
 
-/// min(m, height (p-1) + 1) on every rank.
+/// Peak micro-batches: min(m, height (p-1) + 1) on every rank.
 std::vector<std::int64_t> zero_bubble_peaks(const Shape& shape, std::int32_t height);
 
-/// What each rank after the first adds to the makespan and to the longest span.
+/// The increase per rank, after the first, of the makespan and the longest span.
 struct RankBubble {
   Nanos makespan = 0;
   Nanos span = 0;
 };
 
-/// Where a rank's first I comes p-1-r turns after its first F:
+/// The bubble if a rank's first I comes p-1-r turns after its first F:
 ///   span = I + 2c + [F + 2c - W]+,  makespan = max(F + 3c, span)
-/// Empty outside m > p and 2c <= W (without messages m >= p is enough): other waits come first.
+/// Empty unless m > p and 2c <= W (without messages m >= p suffices): otherwise other waits
+/// dominate.
 std::optional<RankBubble> bubble_of_one_high(const Shape& shape, const ChunkCost& cost);
 
 }  // namespace bubblescope

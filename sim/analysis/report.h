@@ -1,6 +1,4 @@
-// The BubbleReport: busy time by kind and idle time by cause, which add up to the makespan per
-// rank:
-//   rank 3: busy 24 ms, idle 9 ms (warm-up 3, drain 6)
+// The BubbleReport: busy time by kind and idle time by cause; per rank they add up to the makespan.
 #pragma once
 
 #include <array>
@@ -106,8 +104,7 @@ struct BubbleReport {
   Nanos max_span = 0;  ///< largest time from a rank's first start to its own last end
   Nanos ideal = 0;     ///< busy time of the busiest rank
   Bubble bubble;
-  /// Without flushes: time per micro-batch in the steady state. Empty for schedules with flushes
-  /// and for too few micro-batches.
+  /// Steady-state time per micro-batch; empty with flushes and for too few micro-batches.
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;
   MemoryModel memory;                        ///< the model by which the peaks were counted

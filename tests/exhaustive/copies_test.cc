@@ -33,7 +33,7 @@ std::optional<Schedule> build(const std::string& name, std::int32_t ranks, std::
   }
 }
 
-/// Every schedule of the catalogue in a few shapes; those that are searched for in small ones.
+/// Every registered schedule in a few shapes; searched ones in small shapes.
 std::vector<Schedule> catalogue() {
   std::vector<Schedule> schedules;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
@@ -49,7 +49,7 @@ std::vector<Schedule> catalogue() {
 
 using Spans = std::map<std::string, OpTime>;
 
-/// Of compute ops but R, by name; with copies, of everything.
+/// The spans of compute ops except R, by name; with `everything`, of copies too.
 Spans spans_of(const Schedule& schedule, const UniformCost& cost, bool everything) {
   const Program program = lower_or_throw(schedule);
   const Timeline timeline = simulate(program, spread(cost, schedule));
@@ -84,7 +84,7 @@ TEST(Moves, ThatCostNothingLeaveEverySchedulesTimes) {
       EXPECT_TRUE(validate(moved).empty()) << schedule.name;
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
       const bool runs_alone =
-          schedule.joint_forwards == 1;  // copies have no place within a joint run
+          schedule.joint_forwards == 1;  // copies cannot be placed within fused forwards
       if (moved.keeper_of_rank.empty() && runs_alone) moved = with_offload(std::move(moved), {});
       for (const Problem& problem : validate(moved)) ADD_FAILURE() << problem.message;
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
@@ -124,7 +124,7 @@ std::vector<Peak> peaks_of(const Schedule& schedule, const UniformCost& cost) {
   return find_peaks(schedule, program, simulate(program, spread(cost, schedule)), {});
 }
 
-/// Whatever copies take, no rank holds more than ceil((p+2)/2) micro-batches, its own and its
+/// Whatever copies cost, no rank holds more than ceil((p+2)/2) micro-batches, its own and its
 /// partner's; with at least as many micro-batches rank 0 holds that many.
 TEST(Bpipe, BalancesMemory) {
   for (std::int32_t ranks = 2; ranks <= 10; ++ranks)
@@ -141,7 +141,7 @@ TEST(Bpipe, BalancesMemory) {
         }
 }
 
-/// Copies up to the shorter of F and B hide beside the ops next to them: 1F1B's time stays.
+/// Copies up to the shorter of F and B hide beside the adjacent ops: 1F1B's time stays the same.
 TEST(Bpipe, HidesCopiesThatAreNotLongerThanOps) {
   for (std::int32_t ranks = 2; ranks <= 8; ++ranks)
     for (std::int32_t microbatches = 1; microbatches <= 3 * ranks; ++microbatches)
@@ -156,8 +156,8 @@ TEST(Bpipe, HidesCopiesThatAreNotLongerThanOps) {
         }
 }
 
-/// What 1F1B holds on rank 0 grows with p; offloaded it holds no more than the ops beside which
-/// copies run: the newest, the one that goes, the one that comes.
+/// 1F1B's memory on rank 0 grows with p. With offloading, a rank holds only the newest micro-batch,
+/// the one being evicted and the one being loaded, per op beside which copies run.
 TEST(Offload, HoldsAFewMicrobatchesWhateverTheNumberOfRanks) {
   for (const std::int32_t ranks : {4, 8, 16}) {
     const Schedule schedule = with_offload(*build("1f1b", ranks, 1, 3 * ranks), {});
@@ -182,8 +182,8 @@ TEST(Offload, ReachesThePeaksOfPipeOffload) {
   for (const Peak& peak : peaks_of(offloaded, cost)) EXPECT_LE(peak.chunks, 4);
 }
 
-/// Two ranks that share a link run their copies one after the other, each direction for itself; the
-/// step is the one that separate links of each rank give, or longer.
+/// Two ranks that share a link run their copies one after the other, separately for each direction.
+/// The step is at least as long as with separate links.
 TEST(Offload, NeverRunsTwoCopiesOfASharedLinkAtOnce) {
   int turns = 0;
   for (const char* name : {"gpipe", "1f1b", "zb-h2", "group-interleaved"})

@@ -1,5 +1,5 @@
-// The critical path and the slack of random programs, against what they claim: an unbroken chain
-// from the first start to the last end, and how much longer every instruction could take.
+// Checks the critical path and the slack of random programs against their definitions: an unbroken
+// chain from the first start to the last end, and how much longer every instruction could take.
 #include "sim/analysis/critical_path.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Case random_case(std::mt19937& random) {
   return made;
 }
 
-/// Whether one waits for the other, by a dependency or in their lane.
+/// Whether one instruction waits for the other, by a dependency or in their lane.
 bool waits_for(const Program& program, InstructionId later, InstructionId earlier) {
   const auto dependencies = program.dependencies_of(later);
   if (std::find(dependencies.begin(), dependencies.end(), earlier) != dependencies.end())

@@ -1,5 +1,5 @@
-// The dataflow pass against an event loop that knows nothing of it: a clock, a heap of ends, and
-// the rule of the machine. Both must agree to the nanosecond on random programs.
+// Compares the dataflow pass with an independent event loop: a clock, a heap of ends, and the rule
+// of the machine. Both must agree to the nanosecond on random programs.
 #include "tests/support/event_loop.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Every registered schedule, over all small shapes: it is legal, it does not deadlock, and what it
-// claims is so. A new schedule is tested here without being named.
+// Every registered schedule over all small shapes is legal, does not deadlock and keeps its claims.
+// New schedules are tested without being named here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace bubblescope {
 
-/// For gtest, which would show the bytes.
+/// Used by gtest, which would print the bytes.
 static std::ostream& operator<<(std::ostream& out, const ScheduleDef& def) {
   return out << def.name;
 }
@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::int32_t kMostRanks = 8;
 
-/// Shares that one, two and three chunks divide evenly: F, I and W alike, uneven either way, and a
-/// full backward that costs more than its halves.
+/// Shares that one, two and three chunks divide evenly: equal F, I and W, unequal ones, and a full
+/// backward that costs more than its halves.
 std::vector<UniformCost> uniform_costs() {
   std::vector<UniformCost> costs;
   for (const std::array<Nanos, 4> share : {std::array<Nanos, 4>{60, 60, 60, 120},
@@ -46,10 +46,10 @@ std::vector<UniformCost> uniform_costs() {
   return costs;
 }
 
-/// None, hidden, hidden by some schedules, longer than any op.
+/// No messages, hidden ones, ones that some schedules hide, and ones longer than any op.
 constexpr Nanos kMessages[] = {0, 6, 45, 600};
 
-/// The values of one flag that mean something to a schedule.
+/// The values of one flag that have an effect on a schedule.
 std::vector<std::int32_t> chunks_of(const ScheduleDef& def) {
   if (def.repeats_chunks) return {*def.implied_chunks, 2 * *def.implied_chunks};
   if (def.implied_chunks) return {*def.implied_chunks};
@@ -75,7 +75,7 @@ std::vector<ScheduleRequest> small_requests(const ScheduleDef& def) {
       for (const auto& value : values) set(varied.emplace_back(request), value);
     requests = std::move(varied);
   };
-  // A search takes its time for every shape; its own tests go on from here.
+  // ^Searches take long for every shape; their own tests cover more.
   std::vector<std::int32_t> ranks(def.reads_costs ? kMostRanks / 2 : kMostRanks);
   std::iota(ranks.begin(), ranks.end(), 1);
   std::vector<std::int32_t> microbatches(4 * kMostRanks + 1);
@@ -117,7 +117,7 @@ std::string text_of(const ScheduleRequest& request) {
          " B=" + std::to_string(cost.full_backward()) + " c=" + std::to_string(cost.message);
 }
 
-/// How many claims of each kind were compared, and those that were wrong.
+/// The number of claims of each kind that were compared, and the wrong ones.
 struct ClaimCheck {
   std::map<std::string, int> compared;
   std::vector<std::string> wrong;
@@ -160,7 +160,7 @@ ClaimCheck check_claims(const ScheduleDef& def) {
   return check;
 }
 
-/// Per (stage, micro-batch): F, and B or I and W; each once, nothing else but copies.
+/// Per (stage, micro-batch): F, and B or I and W, each once, and nothing else but copies.
 bool runs_each_op_once(const Schedule& schedule) {
   std::map<std::tuple<OpKind, std::int32_t, std::int32_t, std::int16_t>, int> runs;
   std::int64_t whole = 0;  // a full backward counts as its two halves
@@ -202,7 +202,7 @@ TEST_P(EverySchedule, KeepsItsClaims) {
   for (const auto& [what, count] : check.compared) RecordProperty(what, count);
 }
 
-/// The names of tests have no dashes.
+/// Names of tests cannot have dashes.
 std::string test_name(const testing::TestParamInfo<ScheduleDef>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), '-', '_');

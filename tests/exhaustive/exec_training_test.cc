@@ -1,4 +1,4 @@
-// Every schedule trains what a single rank would train.
+// Every schedule trains the same as a single rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace bubblescope {
 namespace {
 
-/// Whether every stage adds up its micro-batches in the order of the serial reference.
+/// Whether every stage accumulates its micro-batches in the order of the serial reference.
 bool adds_in_order(const Schedule& schedule) {
   if (schedule.pipelines > 1 || schedule.shape.slices > 1) return false;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
@@ -31,7 +31,7 @@ bool adds_in_order(const Schedule& schedule) {
   return true;
 }
 
-/// How many trainings were proven.
+/// The number of verified trainings.
 struct Proven {
   int all = 0;
   int exact = 0;
@@ -81,14 +81,14 @@ TEST(Training, DISABLED_EveryScheduleEqualsTheSerialReferenceInLargerShapes) {
   EXPECT_GT(prove_every_schedule(shapes).all, 80);
 }
 
-/// What training a schedule leaves behind, when its own staleness is simulated serially.
+/// The result of training a schedule whose staleness is simulated serially.
 TrainingResult simulate_staleness(const std::string& name) {
   return train_serially(*build_if_legal(find_schedule(name), {3, 1, 6, 1, {}}), small_model(),
                         kProvenSteps);
 }
 
 TEST(Training, AsynchronousSchedulesAreAsStaleAsTheySay) {
-  // Updates within a step change what is trained: neither is what 1F1B trains, nor each other.
+  // Updates within a step change the result: it differs from 1F1B's and between the two schedules.
   const TrainingResult flushed = simulate_staleness("1f1b");
   const TrainingResult stashed = simulate_staleness("pipedream");
   const TrainingResult doubled = simulate_staleness("pipedream-2bw");
@@ -157,7 +157,7 @@ TEST(Training, AdamTrainsTheSameToo) {
 
 TEST(Training, EverySlicingScheduleCutsSequencesAnywhere) {
   TrainingOptions options = small_model();
-  options.model.sequence = 7;  // slices of 4 and 3, of 3, 2 and 2, of 2, 2, 2 and 1
+  options.model.sequence = 7;  // slices of 4 and 3; of 3, 2 and 2; of 2, 2, 2 and 1
   options.model.batch = 2;
   options.model.blocks_per_stage = 2;
   for (const char* name : {"seq1f1b", "terapipe", "slimpipe", "chimera-halving"})
@@ -165,7 +165,7 @@ TEST(Training, EverySlicingScheduleCutsSequencesAnywhere) {
       for (const std::int32_t slices : {2, 3, 4}) {
         const Shape shape{2, 1, 4, slices, {}};
         const auto plain = build_if_legal(find_schedule(name), shape);
-        if (!plain) continue;  // slimpipe's slices fill the ranks, chimera's are two
+        if (!plain) continue;  // slimpipe's slices must fill the ranks, and chimera has two
         const Schedule schedule = with_recompute(*plain, {recompute});
         const Proof proof = train(schedule, lowered(schedule), options);
         EXPECT_TRUE(proof.matches) << name << ", " << slices << ": " << to_string(proof);
@@ -201,13 +201,13 @@ TEST(Training, WhatCannotBeTrainedIsRefused) {
   TrainingOptions odd_heads = small_model();
   odd_heads.model.heads = 3;
   refuses(*build_if_legal(find_schedule("1f1b"), {2, 1, 2, 1, {}}), odd_heads);
-  // Four tokens, five slices.
+  // Four tokens cannot have five slices.
   refuses(*build_if_legal(find_schedule("seq1f1b"), {2, 1, 2, 5, {}}), small_model());
   ScheduleRequest shared{{3, 1, 6, 1, {}}, {}, {}};
   shared.replicas = {2, 1};
   refuses(build_schedule(find_schedule("pipedream"), shared), small_model());  // no reductions
   shared.shape.microbatches = 5;
-  refuses(build_schedule(find_schedule("pipedream"), shared), small_model());  // a half round
+  refuses(build_schedule(find_schedule("pipedream"), shared), small_model());  // half a round
 }
 
 InstructionId find_copy(const Program& program, const std::string& name) {
@@ -216,7 +216,7 @@ InstructionId find_copy(const Program& program, const std::string& name) {
   throw Error("there is no " + name);
 }
 
-/// Rank 3 of bpipe on four ranks keeps what rank 0 evicts, also where it is another process.
+/// Rank 3 of bpipe on four ranks stores what rank 0 evicts, even if it is another process.
 TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const Schedule schedule = *build_if_legal(find_schedule("bpipe"), {4, 1, 8, 1, {}});
   const Program program = lowered(schedule);
@@ -234,14 +234,14 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   kept.saved.blocks[0].mixed.values[5] = 7;
   const Blob bytes = to_bytes(kept);
   EXPECT_TRUE(cargo.keep(evict, bytes).empty());
-  // 2 x 8 numbers of four bytes, on rank 3.
+  // 2 x 8 numbers of four bytes on rank 3.
   EXPECT_EQ(keeper.peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
   const Blob back = cargo.keep(load, {});
   EXPECT_EQ(back, bytes);
   const Kept read = read_kept(back);
   EXPECT_EQ(read.saved.tokens.inputs, kept.saved.tokens.inputs);
   EXPECT_EQ(read.saved.blocks.at(0).mixed.values, kept.saved.blocks[0].mixed.values);
-  EXPECT_TRUE(cargo.keep(load, {}).empty());  // it has gone
+  EXPECT_TRUE(cargo.keep(load, {}).empty());  // it has been released
   EXPECT_TRUE(cargo.keep(evict, bytes).empty());
   EXPECT_EQ(keeper.peak_bytes()[3], 64);  // one at a time
 }
@@ -254,7 +254,7 @@ TEST(Training, RefusesWhatCameBackCut) {
   EXPECT_THROW(read_kept(bytes), Error);
 }
 
-/// The peaks that were measured are those of the memory curve, recomputed and evicted parts too.
+/// The measured peaks are those of the memory curve, including recomputed and evicted parts.
 TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
   const TrainingOptions options = small_model();
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
@@ -268,8 +268,8 @@ TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
       const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
       const std::vector<Peak> peaks =
           find_peaks(schedule, program, execution.steps[0], training_memory(schedule, options));
-      // Between the halves of a full backward a stage holds a little more; what is measured by the
-      // clock may miss or add one micro-batch that was on its way.
+      // Between the halves of a full backward a stage holds a little more; a measurement by the
+      // clock may miss or add one micro-batch in transit.
       const bool copies = !schedule.keeper_of_rank.empty();
       for (std::size_t rank = 0; rank < peaks.size(); ++rank)
         EXPECT_NEAR(static_cast<double>(training.peak_bytes()[rank]),

@@ -1,4 +1,4 @@
-// What makes a training wrong is found by its proof, or told.
+// Wrong trainings are found by verification or reported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblescope {
 namespace {
 
 TEST(Training, AWrongVersionOfTheWeightsIsFoundByTheProof) {
-  // 0B3 of rank 0 reads version 1, as its forward did; here both take version 0 instead.
+  // 0B3 of rank 0 reads version 1, as its forward did; here both read version 0 instead.
   const Schedule schedule = *build_if_legal(find_schedule("pipedream"), {3, 1, 6, 1, {}});
   Schedule fresher = schedule;
   for (std::size_t at = 0; at < fresher.order[0].size(); ++at)
@@ -53,7 +53,7 @@ TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
   }
 }
 
-/// The program without the dependencies that `is_dropped` picks.
+/// The program without the dependencies for which `is_dropped` holds.
 Program without(const Program& program,
                 const std::function<bool(InstructionId, InstructionId)>& is_dropped) {
   Program result = program;
@@ -68,13 +68,14 @@ Program without(const Program& program,
   return result;
 }
 
-/// Makes what is no longer waited for late, so that whoever should have waited comes first.
+/// Delays the producer of a message that nothing waits for any more, so that its reader comes
+/// first.
 Injection delay_maker(const Program& program, InstructionId message) {
   const Instruction& maker = program.instructions[program.dependencies_of(message)[0]];
   return {maker.rank, to_string(maker.op), Injection::Kind::kDelay, 20'000'000};
 }
 
-/// The op that reads what a message carries.
+/// The op that reads the content of a message.
 InstructionId reader_of(const Program& program, const Op& message) {
   const bool goes_forward = message.kind == OpKind::kSendForward;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -124,7 +125,7 @@ TEST(Training, AMissingDependencyIsFoundByTheProof) {
   EXPECT_GE(found, 20);
 }
 
-/// Without the edge from a copy to its user, the user finds nothing.
+/// Without the dependency of a user on its copy, the user finds nothing.
 TEST(Training, ABackwardThatDoesNotWaitForItsLoadIsFound) {
   const Schedule schedule =
       with_offload(*build_if_legal(find_schedule("gpipe"), {2, 1, 6, 1, {}}), {});
@@ -154,7 +155,7 @@ TEST(Training, ABackwardThatDoesNotWaitForItsLoadIsFound) {
   EXPECT_GT(loads, 2);
 }
 
-/// A backward that begins before later slices have added to its keys' and values' gradients.
+/// A backward that begins before later slices have added to the gradients of its keys and values.
 TEST(Training, ASliceThatComesTooEarlyIsFoundByTheProof) {
   Schedule schedule = *build_if_legal(find_schedule("terapipe"), {2, 1, 2, 2, {}});
   const Schedule right = schedule;

@@ -1,5 +1,5 @@
-// What is exported for other simulators takes as long there as it does here: every file is read and
-// run by tests/support/foreign_replay, which shares no code with the program.
+// Schedules exported for other simulators take as long there as here. Every file is read and run by
+// tests/support/foreign_replay, which shares no code with the program.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace bubblescope {
 namespace {
 
-/// A schedule under some costs, in all that an exporter is given.
+/// A schedule with its costs, and everything else that an exporter needs.
 struct Case {
   ValidSchedule schedule;
   Program program = {};
@@ -28,7 +28,7 @@ struct Case {
   }
 };
 
-/// F, I, W and the message are all different, so that no two orders take the same time by chance.
+/// F, I, W and the message all differ, so that no two orders take the same time by chance.
 UniformCost uneven_cost(Nanos message) {
   UniformCost cost;
   cost.forward = 1'100'001;
@@ -38,7 +38,7 @@ UniformCost uneven_cost(Nanos message) {
   return cost;
 }
 
-/// Every registered schedule in shapes of a few ranks, in all three ways of overlapped pairs.
+/// Every registered schedule in shapes of a few ranks, for all three kinds of overlap.
 std::vector<Case> small_cases() {
   std::vector<Case> cases;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
@@ -54,7 +54,7 @@ std::vector<Case> small_cases() {
           const ValidSchedule schedule = build_schedule(def, request);
           for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
             std::variant<Program, Deadlock> lowered = lower(schedule, {overlap});
-            if (std::holds_alternative<Deadlock>(lowered)) continue;  // pairs that wait in a ring
+            if (std::holds_alternative<Deadlock>(lowered)) continue;  // the pairs wait in a cycle
             Case& made = cases.emplace_back(Case{schedule});
             made.program = std::get<Program>(std::move(lowered));
             made.durations = price(made.program, spread(request.cost, schedule));
@@ -63,7 +63,7 @@ std::vector<Case> small_cases() {
   return cases;
 }
 
-/// Made once: some schedules search for their order.
+/// Built once, because some schedules search for their order.
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = small_cases();
   return cases;
@@ -107,7 +107,8 @@ Case one_f_one_b(const LowerOptions& options = {}) {
 }
 
 TEST(ForeignFormats, AnExportNoticesALostDependency) {
-  // Without its first "requires" rank 1 would not wait for a message: the replay is then shorter.
+  // Without its first "requires" rank 1 would not wait for a message, and the replay would be
+  // shorter.
   const Case one = one_f_one_b();
   std::string text = write("goal", one.priced())[0].content;
   const std::size_t requires_at = text.find(" requires ", text.find("\nrank 1 {"));
@@ -124,7 +125,7 @@ TEST(ForeignFormats, RefuseWhatTheirSimulatorsDecideThemselves) {
   Case uneven = one_f_one_b();
   for (InstructionId id = 0; id < uneven.program.size(); ++id)
     if (is_message(uneven.program.instructions[id])) uneven.durations[id] += id;
-  EXPECT_THROW(write("goal", uneven.priced()), Error);  // one -L for all
+  EXPECT_THROW(write("goal", uneven.priced()), Error);  // GOAL has one -L for all messages
   EXPECT_NO_THROW(write("chakra", uneven.priced()));
 }
 

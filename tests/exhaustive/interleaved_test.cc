@@ -1,4 +1,4 @@
-// The interleaved schedules with every group size, also those that no framework accepts.
+// The interleaved schedules with every group size, including those that no framework accepts.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Interleaved, EveryGrouping,
                          testing::Values("interleaved", "interleaved-zb"));
 
 TEST(Groups, WarmUpAsMegatronWhereverTheyFillTheLoop) {
-  // w = 2 (p-1-r) + (v-1) g: Megatron's own, before it is cut off at m v.
+  // w = 2 (p-1-r) + (v-1) g is Megatron's warm-up before it is limited to m v.
   for_each_grouping([&](const ScheduleRequest& request) {
     const Shape& shape = request.shape;
     const std::int64_t visits = std::int64_t{shape.microbatches} * shape.chunks;
@@ -86,8 +86,8 @@ TEST(Groups, WarmUpAsMegatronWhereverTheyFillTheLoop) {
 }
 
 TEST(Interleaved, RaggedGroupsCostAtMostWhatWasMeasured) {
-  // F = 1, B = 2 of a whole rank, p = 4, v = 2: T - 3m, where (p-1) (F + B) / v = 4.5 is the bubble
-  // of groups that fill the loop. Measured with an independent simulator of Megatron's table.
+  // F = 1, B = 2 for a whole rank, p = 4, v = 2: the table has T - 3m; (p-1) (F + B) / v = 4.5 is
+  // the bubble of groups that fill the loop. From an independent simulator of Megatron's table.
   struct Row {
     std::int32_t microbatches;
     std::int32_t group_size;

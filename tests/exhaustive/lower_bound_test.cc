@@ -1,5 +1,5 @@
-// The lower bound against every order there is: never above the makespan of any, the same for all,
-// however pairs and messages run.
+// Compares the lower bound with every possible order: it is never above any makespan and the same
+// for all orders, for every overlap and message mode.
 #include "sim/analysis/lower_bound.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace bubblescope {
 namespace {
 
-/// What there is to be ordered.
+/// The ops to be ordered.
 struct Shapes {
   std::vector<std::int32_t> rank_of_stage;
   std::int32_t microbatches;
@@ -47,7 +47,7 @@ Schedule unordered(const Shapes& shapes) {
   return schedule;
 }
 
-/// Every order of one rank's ops in which none stands before one of the same rank that it needs.
+/// Every order of one rank's ops in which no op comes before one of the same rank that it needs.
 std::vector<RankOrder> orders_of_rank(const Schedule& schedule, RankOrder ops) {
   const auto less = [](const Op& left, const Op& right) {
     return std::tuple(left.stage, left.microbatch, left.kind) <
@@ -85,7 +85,7 @@ void for_every_order(Schedule schedule, const std::function<void(const Schedule&
   }
 }
 
-/// Costs that no two stages have in common.
+/// Costs that differ between any two stages.
 CostModel costs_of(std::size_t stages, Nanos message, Nanos slope) {
   CostModel costs;
   costs.message = message;
@@ -97,11 +97,11 @@ CostModel costs_of(std::size_t stages, Nanos message, Nanos slope) {
 }
 
 struct Best {
-  Nanos makespan = std::numeric_limits<Nanos>::max();  ///< the least of all orders
+  Nanos makespan = std::numeric_limits<Nanos>::max();  ///< the shortest of all orders
   std::optional<Nanos> bound;
 };
 
-/// Checks on the way that the bound is the same for every order.
+/// Also checks that the bound is the same for every order.
 Best best_of_all(const Shapes& shapes, const CostModel& costs) {
   Best best;
   for_every_order(unordered(shapes), [&](const Schedule& schedule) {
@@ -132,10 +132,10 @@ TEST(LowerBound, IsNeverAboveTheBestOfAllOrders) {
             << shapes.rank_of_stage.size() << " stages, " << message;
         if (*best.bound == best.makespan) ++reached;
       }
-  EXPECT_GE(reached, 20);  // of 42: a bound that were always loose would be no use
+  EXPECT_GE(reached, 20);  // of 42 cases: a bound that is always loose would be useless
 }
 
-// The bound is of the ops and of the data, whatever holds them up.
+// The bound depends on the ops and the data, not on what they wait for.
 TEST(LowerBound, IsTheSameUnderEveryOverlapAndMessageMode) {
   int compared = 0;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {

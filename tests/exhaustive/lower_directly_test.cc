@@ -1,4 +1,4 @@
-// The fast way to a Program against the general one: the same instructions in the same order.
+// Compares the fast lowering with the general one: the same instructions in the same order.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -36,7 +36,7 @@ void expect_same(const Program& direct, const Program& sorted, const std::string
   }
 }
 
-/// Whether the fast way took it on; then it is the same.
+/// Whether the fast lowering accepted the schedule; if so, checks that the result is the same.
 bool is_taken(const Schedule& schedule, Overlap overlap, const std::string& what) {
   const std::optional<Program> direct = lower_directly(schedule, overlap);
   if (!direct) return false;
@@ -48,7 +48,7 @@ bool is_taken(const Schedule& schedule, Overlap overlap, const std::string& what
   return true;
 }
 
-/// Each small shape of a schedule that it does not refuse.
+/// Visits each small shape that a schedule accepts.
 template <class Visit>
 void for_each_small(const ScheduleDef& def, Visit visit) {
   for (std::int32_t ranks = 1; ranks <= 6; ++ranks)
@@ -72,7 +72,7 @@ TEST(LowerDirectly, GivesTheProgramOfEverySchedule) {
         if (is_taken(schedule, overlap, def.name)) taken.insert(def.name);
     });
   }
-  // Those that keep the planner busy. bpipe copies, chimera-doubling joins forwards.
+  // The schedules that a planner evaluates most. bpipe copies and chimera-doubling fuses forwards.
   for (const char* name : {"1f1b", "chimera", "dualpipe", "dualpipev", "gpipe", "hanayo",
                            "interleaved", "interleaved-zb", "seq1f1b", "zb-h1", "zb-v"})
     EXPECT_TRUE(taken.contains(name)) << name;
@@ -86,14 +86,14 @@ TEST(LowerDirectly, GivesTheProgramOfRandomSchedules) {
     for (const Overlap overlap : kOverlaps)
       if (is_taken(schedule, overlap, "seed " + std::to_string(seed))) ++taken;
   }
-  EXPECT_GT(taken, 1500);  // all but the fused
+  EXPECT_GT(taken, 1500);  // all but the fused overlap
 }
 
 TEST(LowerDirectly, LeavesDeadlocksToTheWayThatExplainsThem) {
   ScheduleRequest request;
   request.shape = {2, 1, 2, 1, {}};
   Schedule schedule = build_schedule(find_schedule("gpipe"), request);
-  // Rank 0 wants a gradient first that needs its own second forward.
+  // Rank 0 first runs a gradient that needs its own second forward.
   std::swap(schedule.order[0][1], schedule.order[0][2]);
   std::swap(schedule.order[1][0], schedule.order[1][1]);
   std::swap(schedule.order[1][2], schedule.order[1][3]);

@@ -1,4 +1,4 @@
-// Time goes on in steps of one; within a step everything that can move is moved until nothing can.
+// Time advances in steps of one; in each step everything that can move is moved.
 #include "tests/exhaustive/message_interpreter.h"
 
 #include <algorithm>
@@ -143,7 +143,7 @@ class Interpreter {
     return true;
   }
 
-  /// One message, or under kBatched all up to the next compute op.
+  /// Moves one message or, under kBatched, all messages up to the next compute op.
   bool move_group(Queue& queue) {
     std::size_t end = queue.head + 1;
     while (options_.mode == P2pMode::kBatched && end < queue.cells.size() &&

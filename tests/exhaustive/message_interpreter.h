@@ -1,5 +1,5 @@
-// A second opinion on posted messages: the rules of docs/messages.md played step by step in unit
-// time, without instructions, lanes or edges.
+// An independent interpreter of posted messages: the rules of docs/messages.md, step by step in
+// unit time, without instructions, lanes or edges.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@
 
 namespace bubblescope {
 
-/// "1B0" -> its start; nothing after a deadlock.
+/// From "1B0" to its start; empty after a deadlock.
 using Starts = std::optional<std::map<std::string, Nanos>>;
 
-/// Plays the posted lists of a schedule: computes, sends and receives, no overlapped pairs. Waits
-/// for sends must stand behind all else, where they hold nothing up.
+/// Runs the posted lists of a schedule: compute ops, sends and receives, no overlapped pairs. Waits
+/// for sends must be at the end, where they block nothing.
 Starts interpret(const Schedule& schedule, const LowerOptions& options, const CostModel& costs);
 
 }  // namespace bubblescope

@@ -1,5 +1,5 @@
 // Every way to post the messages of the smallest schedules, and many ways for larger ones: the
-// Program's times and deadlocks are those of an interpreter that knows no Programs.
+// times and deadlocks of the Program are those of an independent interpreter.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,8 +40,8 @@ OpKind wait_of_send(OpKind send) {
   return send == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
 }
 
-/// Lists that receive messages in another order than they are sent are legal where all sends are
-/// waited for. Behind all else, the waits hold nothing up.
+/// Lists that receive messages in another order than they are sent are legal if all sends are
+/// waited for. At the end of the lists, the waits block nothing.
 Schedule with_waits(Schedule schedule) {
   for (RankOrder& list : schedule.posted) {
     RankOrder waits;
@@ -55,7 +55,7 @@ Schedule with_waits(Schedule schedule) {
   return schedule;
 }
 
-/// The same question to the Program.
+/// The same result from the Program.
 Starts simulated_starts(const Schedule& written, const LowerOptions& options,
                         const CostModel& costs) {
   const Schedule schedule = with_waits(written);
@@ -90,7 +90,7 @@ const std::vector<LowerOptions> kQueueModes{
 const std::vector<LowerOptions> kHostModes{
     {.mode = P2pMode::kHostRendezvous}, {.mode = P2pMode::kHostSend}, {.mode = P2pMode::kBatched}};
 
-/// check runs the lists without a Program; its words are those of the Program that cannot be made.
+/// `check` runs the lists without a Program; its messages must be those of lowering.
 void expect_words_of_programs(const Schedule& schedule) {
   for (std::int32_t slots = 0; slots <= 2; ++slots) {
     LowerOptions options;
@@ -122,7 +122,7 @@ int expect_agreement(const Schedule& schedule, Nanos latency) {
   return deadlocks;
 }
 
-/// The least K with which the interpreter does not deadlock.
+/// The smallest K with which the interpreter does not deadlock.
 std::optional<std::int32_t> slots_by_trial(const Schedule& schedule, std::int32_t most) {
   for (std::int32_t slots = 0; slots <= most; ++slots) {
     const LowerOptions options{.mode = P2pMode::kEager, .eager_slots = slots};
@@ -131,7 +131,7 @@ std::optional<std::int32_t> slots_by_trial(const Schedule& schedule, std::int32_
   return std::nullopt;
 }
 
-/// Computes with their sends behind them: where receives go is left open.
+/// Compute ops followed by their sends; receives are to be inserted.
 RankOrder with_sends(const Schedule& schedule, std::int32_t rank) {
   RankOrder list;
   for (const Op& op : schedule.order[rank]) {
@@ -168,7 +168,7 @@ std::ptrdiff_t latest_place(const RankOrder& list, const Receive& receive) {
   return std::find(list.begin(), list.end(), receive.consumer) - list.begin();
 }
 
-/// Every list that has the receives at or before their consumers, in every order.
+/// Every list that has the receives before their consumers, in every order.
 std::vector<RankOrder> all_lists(const Schedule& schedule, std::int32_t rank) {
   std::vector<RankOrder> lists{with_sends(schedule, rank)};
   for (const Receive& receive : receives_of(schedule, rank)) {
@@ -218,7 +218,7 @@ TEST(Messages, EveryPostingOfTwoMicrobatchesOnTwoRanksAgreesWithTheRules) {
   EXPECT_GT(deadlocks, 1000);
 }
 
-/// Orders in which everything can run, drawn at random: what is ready next is put down next.
+/// Random orders in which everything can run: each next op is one that is ready.
 Schedule random_schedule(std::mt19937& random, Schedule schedule) {
   std::vector<Op> left;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
@@ -283,7 +283,7 @@ TEST(Messages, SuggestedReceivesDeadlockInNoMode) {
 }
 
 /// Every rank only receives from below and sends upward, each receive just before its use: nothing
-/// stands in a queue before something that could go earlier.
+/// in a queue blocks something that could go earlier.
 TEST(Messages, WithoutHeadOfLineWaitsFifoIsDataflow) {
   for (std::int32_t ranks = 1; ranks <= 5; ++ranks)
     for (std::int32_t microbatches = 1; microbatches <= 6; ++microbatches)
@@ -303,7 +303,7 @@ TEST(Messages, WithoutHeadOfLineWaitsFifoIsDataflow) {
       }
 }
 
-/// A wait for each send, somewhere behind it.
+/// Inserts a wait for each send, somewhere after it.
 void insert_waits(std::mt19937& random, RankOrder& list) {
   for (std::ptrdiff_t at = 0; at < std::ssize(list); ++at) {
     Op op = list[static_cast<std::size_t>(at)];

@@ -25,7 +25,7 @@ struct Published {
   std::int32_t microbatches;
   Nanos cost[4];  ///< F, I, W of a chunk and a message
   Memory memory;
-  std::int32_t half_chunks;  ///< the most that a rank may hold, in halves of a chunk; 0: no cap
+  std::int32_t half_chunks;  ///< maximum memory of a rank, in halves of a chunk; 0: no cap
   Nanos span;
 };
 
@@ -100,7 +100,7 @@ TEST(PublishedGenerators, AreNeverShorterWithTheSameMemory) {
   }
 }
 
-// Whole ranges of caps, in steps of half a chunk: memory comes back at W, or half of it at I.
+// Ranges of caps in steps of half a chunk; memory is released at W, or half of it at I.
 TEST(SearchedSchedules, AreNoLongerWithMoreMemory) {
   constexpr unsigned kSeed = 20261122;
   std::mt19937 engine(kSeed);

@@ -1,5 +1,5 @@
-// What a search calls optimal is what trying every order finds, on small problems of all
-// placements, and its bounds hold on larger ones.
+// Optimal search results are those of trying every order, on small problems of all placements;
+// bounds also hold on larger ones.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -32,7 +32,7 @@ struct Small {
   std::int32_t microbatches;
 };
 
-/// Up to 24 ops: all that the oracle tries in moments.
+/// Up to 24 ops, which the oracle can enumerate quickly.
 constexpr Small kSmall[] = {
     {PlacementChoice::kLinear, 1, 1, 4},      {PlacementChoice::kLinear, 2, 1, 2},
     {PlacementChoice::kLinear, 2, 1, 3},      {PlacementChoice::kLinear, 2, 1, 4},
@@ -76,7 +76,7 @@ ScheduleRequest drawn(Draw& draw, const Small& small) {
   return request;
 }
 
-/// Over split backwards, and full ones where those are shorter; not over mixes of both.
+/// The minimum over split backwards, and full ones if those are shorter; excludes mixes.
 Nanos shortest(const ScheduleRequest& request, const SearchGoal& goal) {
   Nanos least = 0;
   for (const bool fused : {false, true})
@@ -107,7 +107,7 @@ TEST(Search, ProvesWhatTryingEverythingFinds) {
                    " p=" + std::to_string(small.ranks) + " v=" + std::to_string(small.chunks) +
                    " m=" + std::to_string(small.microbatches));
       ASSERT_TRUE(validate(found.schedule).empty());
-      // A mix of full and split backwards may be shorter than both, and need not be proved.
+      // A mix of full and split backwards may be shorter than both, and need not be proved optimal.
       ASSERT_LE(found.value, shortest(request, goal));
       if (!mixing_can_pay(request)) {
         ASSERT_EQ(found.value, shortest(request, goal));
@@ -133,7 +133,7 @@ void add_orders(std::vector<std::vector<Token>>& found, std::vector<Token> begun
   if (done[2] < split) next(2, {done[0], done[1], done[2] + 1}, split);
 }
 
-// Two ranks, two micro-batches: every pair of orders is timed. A claim is true, a bound holds, and
+// Two ranks, two micro-batches: every pair of orders is timed. Claims and bounds must hold, and
 // here the best mix is found each time.
 TEST(Search, ClaimsOnlyWhatHoldsForMixedBackwards) {
   std::vector<std::vector<Token>> orders;
@@ -162,7 +162,8 @@ TEST(Search, ClaimsOnlyWhatHoldsForMixedBackwards) {
   }
 }
 
-// Full backwards are shorter, split ones let rank 0 start its own sooner: the best step has both.
+// Full backwards are shorter, but split ones let rank 0 start its own sooner: the best step has
+// both.
 TEST(Search, MixesFullAndSplitBackwards) {
   ScheduleRequest request;
   request.shape = shape_of({PlacementChoice::kLinear, 2, 1, 4});
@@ -183,7 +184,7 @@ TEST(Search, MixesFullAndSplitBackwards) {
   EXPECT_TRUE(has_full && has_split);
 }
 
-// Whole ranges of caps, without a clock.
+// Ranges of caps, without a time limit.
 TEST(Search, FindsNothingLongerWithMoreMemory) {
   Draw draw;
   for (int turn = 0; turn < 4; ++turn) {
@@ -208,7 +209,7 @@ TEST(Search, FindsNothingLongerWithMoreMemory) {
   }
 }
 
-// The whole step can be repeated, so no period is longer than a micro-batch's share of it.
+// The whole step can be repeated, so no period is longer than its time per micro-batch.
 TEST(Search, PeriodIsNoLongerThanTheStepsShare) {
   ScheduleRequest request;
   request.shape = shape_of({PlacementChoice::kLinear, 8, 1, 32});
@@ -237,7 +238,7 @@ TEST(Search, KeepsWithinTheBytesOfDevices) {
   EXPECT_GT(found.bound, search_schedule(request, {}).bound);
 }
 
-// The oracle of unit ops is another program with another idea: it goes through time.
+// The oracle for unit ops is an independent program that advances through time.
 TEST(Search, ReachesTheUnitOptimaUnderCaps) {
   for (std::int32_t ranks = 2; ranks <= 4; ++ranks)
     for (std::int32_t microbatches = 2; microbatches <= 5; ++microbatches)
@@ -255,8 +256,8 @@ TEST(Search, ReachesTheUnitOptimaUnderCaps) {
       }
 }
 
-// Any deal of the stages is free to be chosen, so none can be better: two ranks with two chunks
-// have three deals that differ by more than names.
+// Any assignment of the stages may be chosen, so none can be better: two ranks with two chunks have
+// three assignments that differ by more than names.
 TEST(Search, FreePlacementIsTheBestOfAllDeals) {
   Draw draw;
   for (int turn = 0; turn < 10; ++turn) {
@@ -272,7 +273,7 @@ TEST(Search, FreePlacementIsTheBestOfAllDeals) {
   }
 }
 
-// The effort is counted in ops, so that a search without a clock ends the same on any machine.
+// Effort is counted in ops, so that a search without a time limit ends the same on any machine.
 TEST(Search, TheSameSeedFindsTheSame) {
   ScheduleRequest request;
   request.shape = shape_of({PlacementChoice::kV, 4, 2, 9});
@@ -286,13 +287,13 @@ TEST(Search, TheSameSeedFindsTheSame) {
   goal.effort = 2'000'000;
   const FoundSchedule first = search_schedule(request, goal);
   const FoundSchedule second = search_schedule(request, goal);
-  EXPECT_FALSE(first.is_optimal());  // else the effort would not have ended it
+  EXPECT_FALSE(first.is_optimal());  // otherwise the effort would not have ended it
   EXPECT_EQ(first.schedule.order, second.schedule.order);
   EXPECT_EQ(first.bound, second.bound);
 }
 
-// A bound is one however much is left open: half an order's value must not be provable, and the
-// exact search must find nothing below the bound.
+// A bound must hold however early the search ends: half the value of an order must not be provable,
+// and the exact search must find nothing below the bound.
 TEST(Search, BoundsHoldForLargerSteps) {
   Draw draw;
   for (int turn = 0; turn < 15; ++turn) {

@@ -1,5 +1,5 @@
-// The searched schedules: within their caps, no longer than the hand-made ones, optimal where all
-// orders can be tried, the same every time.
+// The searched schedules keep their caps, are no longer than the handcrafted ones, optimal if all
+// orders can be tried, and deterministic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ ScheduleRequest shaped(std::int32_t ranks, std::int32_t microbatches, std::int32
   return request;
 }
 
-/// Costs of 1 to 30, latency up to 8; memory that comes back at I, at W or at both; caps per rank
-/// from what one micro-batch needs on.
+/// Costs of 1 to 30, latency up to 8; memory released at I, at W or at both; caps per rank of at
+/// least one micro-batch.
 ScheduleRequest drawn(Draw& draw, std::int32_t chunks) {
   const auto ranks = static_cast<std::int32_t>(draw.between(1, 6));
   ScheduleRequest request =
@@ -140,8 +140,8 @@ TEST(SearchedSchedules, ReadTheCostsOfEachStage) {
   EXPECT_EQ(times_of(program, simulate(program, costs)).max_span, 72);
 }
 
-/// Chunks held at most: V-Min 2 floor((p+4)/3), V-Half 2 floor((p+2)/2), 1F1B-V 2 ceil(2p/3), and
-/// one more where 3 divides p.
+/// Maximum chunks held: V-Min 2 floor((p+4)/3), V-Half 2 floor((p+2)/2), 1F1B-V 2 ceil(2p/3), plus
+/// one if 3 divides p.
 TEST(SearchedSchedules, HoldWhatTheirNamesPromise) {
   for (std::int32_t ranks = 2; ranks <= 8; ++ranks)
     for (const auto& [name, chunks] : {std::pair{"v-min", 2 * ((ranks + 4) / 3)},

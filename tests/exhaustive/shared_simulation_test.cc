@@ -1,4 +1,4 @@
-// The event loop against the dataflow pass: to the nanosecond the same where nothing is shared.
+// The event loop agrees with the dataflow pass to the nanosecond if nothing is shared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,8 +74,8 @@ TEST(SharedSimulation, IsTheDataflowPassWhereNothingFlows) {
   }
 }
 
-// Of the random programs some share and some do not; those that do can only take longer, for a
-// share is never more than the whole.
+// Some of the random programs share resources and some do not; those that do can only take longer,
+// because a share is never more than the whole.
 TEST(SharedSimulation, IsTheDataflowPassWhereNoTwoFlowsMeetAndNeverShorter) {
   std::mt19937 random(20240609);
   int alone = 0;
@@ -115,8 +115,8 @@ Program program_of(const ScheduleDef& def, P2pMode mode) {
                                                   : Program{};
 }
 
-// Compute ops far longer than any message: a rank's next message to the same peer leaves when the
-// one before has long arrived. Only a queue that was held up may send two at once.
+// Compute ops are far longer than any message: a rank's next message to the same peer leaves after
+// the previous one has arrived. Only a queue that was blocked may send two at once.
 TEST(SharedSimulation, IsTheDataflowPassOnEveryScheduleWithLinksThatAreNeverFull) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const P2pMode mode : {P2pMode::kDataflow, P2pMode::kFifo, P2pMode::kBatched}) {
@@ -124,11 +124,11 @@ TEST(SharedSimulation, IsTheDataflowPassOnEveryScheduleWithLinksThatAreNeverFull
       std::vector<Nanos> durations(program.size(), 0);
       for (InstructionId id = 0; id < program.size(); ++id)
         if (is_compute(program.instructions[id].op.kind)) durations[id] = 1000 + id;
-      if (program.size() == 0) continue;  // a deadlock
+      if (program.size() == 0) continue;  // it deadlocks
       const Traffic traffic = route_messages(program, durations, with_links(cluster_of(4, 2), 40));
       const Timeline expected = simulate(program, durations_alone(traffic));
       const bool shared = any_shared(traffic, expected);
-      // The messages of forwards that run as one leave at once.
+      // The messages of fused forwards leave together.
       const bool joint = def.name.starts_with("chimera-");
       ASSERT_TRUE(!shared || joint || mode != P2pMode::kDataflow) << def.name;
       if (shared) continue;

@@ -48,8 +48,8 @@ struct Sums {
   Nanos slowest_forward = 0;
   Nanos slowest_backward = 0;
   Nanos slowest_turn = 0;
-  /// max_s (sum_{j<s} (F_j + B_j) + m (F_s + B_s)): stage s can neither start before one
-  /// micro-batch is down there nor end before the last is back up.
+  /// max_s (sum_{j<s} (F_j + B_j) + m (F_s + B_s)): stage s cannot start before one micro-batch has
+  /// reached it, nor end before the last one has returned from it.
   Nanos lower_bound = 0;
 };
 
@@ -68,8 +68,8 @@ Sums sum_up(const Pipeline& pipeline) {
 }
 
 TEST(GPipe, MakespanIsExactForUnevenStages) {
-  // A flow shop with the same order everywhere, down and then up:
-  // T = sum F + (m-1) max F + sum B + (m-1) max B.
+  // A flow shop with the same order on all machines, first down, then up: T = sum F + (m-1) max F +
+  // sum B + (m-1) max B.
   std::mt19937 random(kSeed);
   for (int trial = 0; trial < kTrials; ++trial) {
     const Pipeline pipeline = random_pipeline(random);

@@ -1,5 +1,5 @@
-// The ends of steps, for every registered schedule over small shapes: what they add takes nothing
-// from what was there, and is timed as the rule of the machine says.
+// The ends of steps, for every registered schedule over small shapes: they do not change the rest
+// of the step, and are timed by the rule of the machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,18 +21,18 @@
 
 namespace bubblescope {
 
-/// For gtest, which would show the bytes.
+/// Used by gtest, which would print the bytes.
 static std::ostream& operator<<(std::ostream& out, const ScheduleDef& def) {
   return out << def.name;
 }
 
 namespace {
 
-/// An instruction of any Program of a schedule.
+/// Identifies an instruction in any Program of a schedule.
 using Key = std::tuple<std::int32_t, OpKind, std::int32_t, std::int32_t, std::int16_t>;
 using Spans = std::map<Key, std::pair<Nanos, Nanos>>;
 
-/// When compute ops and messages run.
+/// The start and end of compute ops and messages.
 Spans spans_of(const Program& program, const Timeline& timeline) {
   Spans spans;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -104,7 +104,7 @@ TEST_P(EveryUpdate, LeavesTheTimelineAsItIsWhereItTakesNoTime) {
       const Program program = lower_with(schedule, update);
       const Timeline timeline = simulate(program, model);
       ASSERT_EQ(spans_of(program, timeline), spans) << name;
-      if (update.optimizer != OptimizerMode::kPostValidation) {  // whose messages take their time
+      if (update.optimizer != OptimizerMode::kPostValidation) {  // its messages take time
         ASSERT_EQ(makespan_of(timeline), makespan_of(expected)) << name;
       }
     }
@@ -149,7 +149,7 @@ TEST_P(EveryUpdate, IsAccountedForToTheNanosecond) {
   });
 }
 
-/// Those whose order does not take a search; the names of tests have no dashes.
+/// Schedules whose order needs no search; names of tests cannot have dashes.
 std::vector<ScheduleDef> trained_without_search() {
   std::vector<ScheduleDef> defs = Registry<ScheduleDef>::instance().all();
   std::erase_if(

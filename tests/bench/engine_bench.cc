@@ -1,4 +1,4 @@
-// The event loop where everything is shared, and a batch of scenarios.
+// Benchmarks of the event loop with everything shared, and of batches of scenarios.
 #include <benchmark/benchmark.h>
 
 #include "sim/engine/simulate_batch.h"
@@ -20,7 +20,7 @@ ValidSchedule schedule_of(const char* name, std::int32_t ranks, std::int32_t chu
   return build_schedule(find_schedule(name), request);
 }
 
-/// Two nodes and ranks that take turns on them: every message passes both NICs.
+/// Two nodes with alternating ranks, so that every message passes both NICs.
 Cluster alternating_nodes(std::int32_t ranks) {
   Cluster cluster;
   for (std::int32_t rank = 0; rank < ranks; ++rank) cluster.node_of_rank.push_back(rank % 2);
@@ -33,7 +33,7 @@ Cluster alternating_nodes(std::int32_t ranks) {
   return cluster;
 }
 
-/// An event: an instruction ends, or the first byte of a message leaves.
+/// An event is the end of an instruction or the departure of a message.
 void BM_SharedSimulation(benchmark::State& state) {
   const auto ranks = static_cast<std::int32_t>(state.range(0));
   const ValidSchedule schedule = schedule_of("1f1b", ranks, 1, 512);
@@ -47,7 +47,8 @@ void BM_SharedSimulation(benchmark::State& state) {
 }
 BENCHMARK(BM_SharedSimulation)->Arg(4)->Arg(8)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
 
-/// 1000 seeds; an item is an instruction in a scenario. Messages take time, so that they are noisy.
+/// Runs 1000 seeds; an item is an instruction in a scenario. Messages take time, so that they are
+/// noisy.
 void time_noise(benchmark::State& state, const Noise& noise) {
   constexpr std::size_t kSeeds = 1000;
   const ValidSchedule schedule = schedule_of("1f1b", static_cast<std::int32_t>(state.range(0)), 1,

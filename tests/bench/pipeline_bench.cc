@@ -1,4 +1,4 @@
-// What each verb costs per op, on the shapes that the README quotes.
+// The cost of each verb per op, for the shapes that the README quotes.
 #include <benchmark/benchmark.h>
 
 #include "sim/analysis/analyze.h"
@@ -66,7 +66,7 @@ void BM_Analyze(benchmark::State& state) {
 }
 BENCHMARK(BM_Analyze)->Unit(benchmark::kMillisecond);
 
-/// A planner's inner loop: the whole walk on a small shape.
+/// The planner's inner loop: all verbs on a small shape.
 void BM_WholeWalkSmall(benchmark::State& state) {
   const ScheduleDef& def = find_schedule("1f1b");
   for (auto _ : state) {

@@ -1,5 +1,5 @@
-// What `plan` evaluates per second and core: a configuration is built, lowered, timed and accounted
-// for, from its flags to the row of the table.
+// The number of configurations that `plan` evaluates per second and core: each is built, lowered,
+// timed and analyzed, from its flags to its row of the table.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -23,7 +23,7 @@ Configuration eight_ranks(const std::string& schedule) {
   return configuration;
 }
 
-/// The claim is 10,000 items a second on an idle core, for each of them.
+/// The claim is 10,000 items per second on an idle core, for each schedule.
 void plan(benchmark::State& state, const std::string& schedule) {
   PredictOptions options;
   options.cost.uniform.message = 100'000;
@@ -34,8 +34,8 @@ void plan(benchmark::State& state, const std::string& schedule) {
   state.SetItemsProcessed(state.iterations());
 }
 
-/// The same for a model: splits of layers, ranks and recomputation differ from one configuration to
-/// the next, the order and the program do not.
+/// The same for a model: layer splits, ranks and recomputation differ between configurations; the
+/// order and the program do not.
 void plan_model(benchmark::State& state, const std::string& schedule) {
   PredictOptions options;
   options.model.model = "llama3-70b";
@@ -59,7 +59,8 @@ void plan_model(benchmark::State& state, const std::string& schedule) {
   state.SetItemsProcessed(tried);
 }
 
-/// Those of `--schedules all`; names, because the registry is not filled yet when this runs.
+/// The schedules of `--schedules all`, by name, because the registry is not filled yet when this
+/// runs.
 const bool kRegistered = [] {
   for (const char* name :
        {"1f1b", "bfs", "bpipe", "chimera", "chimera-doubling", "chimera-halving", "dualpipe",

@@ -1,5 +1,5 @@
-// Tests write schedules down, as text or op by op, and hand them straight to what takes valid ones:
-// here they are validated on the way. Throws Error (Fault::kProblem) for one that is not legal.
+// Lets tests pass schedules that are written as text or op by op to functions that take valid ones:
+// validates them on the way. Throws Error (Fault::kProblem) for illegal ones.
 #pragma once
 
 #include <optional>

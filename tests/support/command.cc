@@ -1,4 +1,4 @@
-// A pipe from the program.
+// Reads the program's output through a pipe.
 #include "tests/support/command.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The program, asked through its command line.
+// Runs the program through its command line.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 namespace bubblescope {
 
 struct CommandOutcome {
-  int status = 0;      ///< -1: it did not exit by itself
+  int status = 0;      ///< -1: it did not exit normally
   std::string output;  ///< stdout; or stdout and stderr together
 };
 
 /// Runs `bubblescope ARGUMENTS` in a shell.
 CommandOutcome run_command(const std::string& arguments);
 
-/// The same with stderr behind stdout.
+/// The same, with stderr merged into stdout.
 CommandOutcome run_with_messages(const std::string& arguments);
 
-/// One command within this process, without what it writes to stderr. What it throws is thrown.
+/// Runs one command in this process, without its stderr. Exceptions pass through.
 CommandOutcome call_command(int (*command)(const Arguments& arguments), const Arguments& arguments);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Every rank goes on as long as what it needs is known.
+// Every rank advances as long as its inputs are known.
 #include "tests/support/copy_interpreter.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Interpreter {
     Nanos out_free = 0;
     Nanos in_free = 0;
     Nanos loaded = 0;  ///< the end of the last load
-    Nanos memory = 0;  ///< when the memory that was asked back is free
+    Nanos memory = 0;  ///< when the memory requested by an EVICT is free
     std::map<std::string, Nanos> loaded_before_forward;
   };
 
@@ -82,7 +82,7 @@ class Interpreter {
     return note(rank, op, start, costs_.stage_cost(op).load);
   }
 
-  /// What an op waits for, by name; nothing that is not in the schedule.
+  /// The inputs of an op, by name; empty for ops that are not in the schedule.
   std::vector<std::pair<std::string, std::int32_t>> inputs(const Op& op) const {
     std::vector<std::pair<std::string, std::int32_t>> names;
     const auto add = [&](OpKind kind, std::int32_t stage) {

@@ -1,5 +1,5 @@
-// When a step's ops run, straight from the schedule: the rules of compute ops and copies, rank by
-// rank, without a Program. The judge of lowering and of the dataflow pass.
+// An independent interpreter of compute ops and copies: computes when a step's ops run, rank by
+// rank, without a Program. Tests compare lowering and the dataflow pass with it.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ struct OpTime {
   bool operator==(const OpTime&) const = default;
 };
 
-/// By the name of the op. For schedules without overlapped pairs and replicas that do not deadlock;
-/// every rank has its own link to the host.
+/// By op name. For schedules without overlapped pairs and replicas that do not deadlock; every rank
+/// has its own link to the host.
 std::map<std::string, OpTime> interpret_copies(const Schedule& schedule, const CostModel& costs);
 
 }  // namespace bubblescope

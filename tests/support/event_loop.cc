@@ -1,4 +1,4 @@
-// Events in the order of their times.
+// Events in time order.
 #include "tests/support/event_loop.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Runs a Program by the clock: at every end, looks which instructions can start now.
+/// Runs a Program by the clock: at every end, starts the instructions that can start.
 class EventLoop {
  public:
   EventLoop(const Program& program, const std::vector<Nanos>& durations)

@@ -1,4 +1,4 @@
-// The rule of the machine played by the clock, as a judge of the dataflow pass.
+// An independent simulator of the rule of the machine, to compare the dataflow pass with.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace bubblescope {
 
-/// A clock, a heap of ends, and at every end a look at which instructions can start now. It knows
-/// nothing of topological orders. Quadratic in the instructions.
+/// Uses a clock and a heap of ends, and at every end looks for instructions that can start. It does
+/// not need a topological order. Quadratic in the instructions.
 Timeline run_by_the_clock(const Program& program, const std::vector<Nanos>& durations);
 
 }  // namespace bubblescope

@@ -27,7 +27,8 @@ std::size_t to_cpu(std::istringstream& words) {
   return cpu;
 }
 
-/// Behind "l3: ": calc 1000 cpu 0, send 1b to 1 tag 7 cpu 1, recv 1b from 0 tag 7 cpu 1.
+/// Parses the part after "l3: ": calc 1000 cpu 0, send 1b to 1 tag 7 cpu 1, recv 1b from 0 tag 7
+/// cpu 1.
 ForeignJob read_goal_job(std::istringstream& words, std::int64_t latency) {
   using Kind = ForeignJob::Kind;
   ForeignJob job;

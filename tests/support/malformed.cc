@@ -1,4 +1,4 @@
-// Reading the tables and feeding the readers.
+// Reads the tables and runs the readers on them.
 #include "tests/support/malformed.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ std::string resolve_escapes(const std::string& text) {
   return resolved;
 }
 
-/// The base with FIND replaced, as "FIND -> REPLACE" says; without a base the edit is the content.
+/// The base with FIND replaced, for "FIND -> REPLACE"; without a base the edit is the whole
+/// content.
 std::string apply_edit(const std::string& base, const std::string& edit, const std::string& where) {
   const std::size_t arrow = edit.find(" -> ");
   if (base.empty() || arrow == std::string::npos) return edit;

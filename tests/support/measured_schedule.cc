@@ -1,4 +1,4 @@
-// Times and peaks by the plainest means.
+// Times and peaks, computed as directly as possible.
 #include "tests/support/measured_schedule.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Times times_of(const Program& program, const Timeline& timeline) {
     const Instruction& instruction = program.instructions[id];
     if (is_message(instruction)) continue;
     Nanos& first = first_start[instruction.rank];
-    if (first < 0) first = timeline.start[id];  // a lane's instructions stand in its order
+    if (first < 0) first = timeline.start[id];  // the instructions of a lane are in its order
     times.max_span = std::max(times.max_span, timeline.end[id] - first);
     times.makespan = std::max(times.makespan, timeline.end[id]);
   }

@@ -1,4 +1,4 @@
-// What tests want to know of a schedule, found without the analysis that they test.
+// Properties of schedules, computed without the analysis under test.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ Times times_of(const Program& program, const Timeline& timeline);
 Times simulate_times(const Schedule& schedule, const UniformCost& cost,
                      Overlap overlap = Overlap::kAtomic);
 
-/// The most that each rank holds, adding up what its ops take and give back one after the other.
+/// The peak of each rank: the maximum running sum of its ops' memory changes.
 std::vector<std::int64_t> walk_peaks(const Schedule& schedule, const MemoryDelta& delta);
 
 /// A rank's ops with spaces between, overlapped pairs as `(0F7;7B3)OVERLAP_F_B`.

@@ -1,4 +1,4 @@
-// Depth first, one op at a time, in any interleaving of the ranks.
+// Depth-first search, one op at a time, in any interleaving of the ranks.
 #include "tests/support/order_oracle.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Trial {
                 static_cast<std::size_t>(microbatch)];
   }
 
-  /// At least, if every rank runs the rest of its ops without a wait.
+  /// A lower bound: every rank runs the rest of its ops without a wait.
   Nanos value() const {
     Nanos most = 0;
     for (std::size_t rank = 0; rank < free_.size(); ++rank) {
@@ -71,7 +71,7 @@ class Trial {
     return 0;
   }
 
-  /// False if another order with the same ops was there no later.
+  /// False if another prefix with the same ops had no later results.
   bool is_new() {
     std::vector<Nanos> times = free_;
     for (std::size_t row = 0; row < count_.size(); ++row)

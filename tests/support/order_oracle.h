@@ -1,4 +1,4 @@
-// The shortest order of a small search problem, by trying everything.
+// The shortest order of a small search problem, by enumeration.
 #pragma once
 
 #include "schedules/search/search_problem.h"

@@ -1,4 +1,4 @@
-// https://protobuf.dev/programming-guides/encoding/ and perfetto's protos.
+// Follows https://protobuf.dev/programming-guides/encoding/ and perfetto's protos.
 #include "tests/support/perfetto_reader.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Instructions thrown into lanes.
+// Distributes random instructions over lanes.
 #include "tests/support/random_program.h"
 
 #include <variant>

@@ -1,4 +1,4 @@
-// Random programs for tests of the engine: lanes, instructions without one, any dependencies.
+// Random programs for tests of the engine: lanes, instructions without a lane, any dependencies.
 #pragma once
 
 #include <random>
@@ -9,8 +9,8 @@
 
 namespace bubblescope {
 
-/// Up to 5 ranks and 60 instructions. Dependencies point to earlier instructions of any lane; what
-/// has no lane is a message to another rank, where there is one.
+/// Up to 5 ranks and 60 instructions. Dependencies point to earlier instructions of any lane;
+/// instructions without a lane are messages to another rank, if there is one.
 Program random_program(std::mt19937& random);
 
 /// One duration from 1 to 50 per instruction.

@@ -1,4 +1,4 @@
-// A random walk: whatever is ready may come next.
+// A random walk: any op that is ready may come next.
 #include "tests/support/random_schedule.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class RandomWalk {
   }
 
  private:
-  /// std's distributions differ between libraries; a remainder does not.
+  /// Uses a remainder because the distributions of std differ between libraries.
   std::int32_t below(std::int32_t limit) {
     return static_cast<std::int32_t>(random_() % static_cast<std::uint32_t>(limit));
   }
@@ -83,7 +83,7 @@ class RandomWalk {
     return made_[index(Made{Product::kRecomputed, op.stage, op.microbatch, op.slice})];
   }
 
-  /// Puts down the first op of the shuffled list that is ready, now and then with a partner.
+  /// Appends the first ready op of the shuffled list, sometimes with a partner.
   void place_one(std::vector<Op>& waiting, const MadeIndex& index) {
     const auto first = std::find_if(waiting.begin(), waiting.end(),
                                     [&](const Op& op) { return is_ready(op, index); });

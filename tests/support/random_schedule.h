@@ -1,4 +1,4 @@
-// Random legal schedules for property tests: all that the IR can say, in small.
+// Random legal schedules for property tests: small, but with every feature of the IR.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace bubblescope {
 
-/// What a random schedule may have beyond whole sequences, F and B or I and W.
+/// The optional features of a random schedule, besides whole sequences and F and B or I and W.
 struct RandomTraits {
   bool slices = false;
   bool recompute = false;
-  bool messages = false;  ///< post the messages that lowering places
-  bool idle = false;      ///< sprinkle idle slots into `posted`; not together with messages
+  bool messages = false;  ///< post the messages that lowering would place
+  bool idle = false;      ///< insert idle slots into `posted`; not together with messages
 };
 
-/// The same seed gives the same schedule. Up to 4 ranks, 8 stages anywhere, 6 micro-batches; one
-/// pipeline or two; overlapped pairs here and there.
+/// The same seed gives the same schedule. Up to 4 ranks, 8 stages with any placement, 6
+/// micro-batches; one or two pipelines; some overlapped pairs.
 Schedule random_schedule(std::uint32_t seed, const RandomTraits& traits = {});
 
 }  // namespace bubblescope

@@ -48,8 +48,8 @@ class Oracle {
     return rank == 0 || count(before, rank - 1, 0) > nth;
   }
 
-  /// Every way in which ranks from `rank` on can use this unit of time; rank r has `time_left` + r
-  /// units with it. Waiting while there is a W to run gains nothing.
+  /// Extends by every way in which ranks from `rank` on can use this unit of time; rank r has
+  /// `time_left` + r units with it. Waiting while a W can run gains nothing.
   void extend(Progress before, Progress after, std::int32_t rank, std::int32_t time_left,
               std::vector<Progress>& next) const {
     if (rank == ranks_) {

@@ -1,4 +1,4 @@
-// The shortest span of small zero-bubble schedules, by trying everything.
+// The shortest span of small zero-bubble schedules, by enumeration.
 #pragma once
 
 #include <cstdint>

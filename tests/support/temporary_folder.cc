@@ -1,4 +1,4 @@
-// Making it.
+// Creates the folder.
 #include "tests/support/temporary_folder.h"
 
 #include <cstdlib>

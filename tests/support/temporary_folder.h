@@ -1,4 +1,4 @@
-// A folder of its own for every test, which goes with it.
+// A separate folder for every test, removed after it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Matrix matrix(rows, columns);
   for (float& value : matrix.values)
-    value = static_cast<float>(random() >> 40) * 0x1p-22F - 2.0F;  // -2 to 2
+    value = static_cast<float>(random() >> 40) * 0x1p-22F - 2.0F;  // from -2 to 2
   return matrix;
 }
 

@@ -1,4 +1,4 @@
-// Where the tests find the program, the source tree and the reference data. Only test_paths.cc is
+// The locations of the program, the source tree and the reference data. Only test_paths.cc is
 // compiled with these paths, so the objects of all other tests are the same in every checkout.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The report of a step that can be accounted for by hand.
+// The report of a step that can be checked by hand.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -73,7 +73,7 @@ TEST(Analyze, TellsFlightFromWaiting) {
 }
 
 TEST(Analyze, ChargesUnequalWorkToImbalance) {
-  // Stage 1 takes three times as long: rank 0 has 2*60 less to do and waits for it.
+  // Stage 1 takes three times as long: rank 0 has 2*60 less work and waits for it.
   const BubbleReport report = analyze_text(kTwoRanks, 0, {1, 3}).report;
   EXPECT_EQ(report.ranks[1].busy - report.ranks[0].busy, 120);
   EXPECT_EQ(cause(report.ranks[0], IdleCause::kImbalance), 120);
@@ -124,7 +124,7 @@ TEST(Analyze, CountsMemoryInTheUsersUnitAndInBytes) {
 }
 
 TEST(LowerBound, IsReachedByAPerfectSchedule) {
-  // p=2, m=1: nothing can run side by side; 10 + 10 + 20 + 20.
+  // p=2, m=1: nothing can overlap; 10 + 10 + 20 + 20.
   const BubbleReport report = analyze_text("0F0 0B0 | 1F0 1B0", 0).report;
   EXPECT_EQ(report.lower_bound, 60);
   EXPECT_EQ(report.makespan, 60);

@@ -1,4 +1,4 @@
-// Links, bandwidth by message size, and the way of a message through a cluster.
+// Links, bandwidth by message size, and the path of a message through a cluster.
 #include "sim/model/cluster.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(Rate, TenthsOfAGigabitAreExact) {
 
 TEST(LinkSpeed, GoesFromPointToPointInAStraightLine) {
   const LinkSpeed speed{0, {{1000, 8}, {3000, 24}}};
-  EXPECT_EQ(speed.rate(10), kLoadPerByte);        // the smallest measured
+  EXPECT_EQ(speed.rate(10), kLoadPerByte);        // the smallest measured size
   EXPECT_EQ(speed.rate(2000), 2 * kLoadPerByte);  // half way: 16 Gb/s
   EXPECT_EQ(speed.rate(9000), 3 * kLoadPerByte);
   EXPECT_EQ(speed.capacity(), 3 * kLoadPerByte);

@@ -1,4 +1,4 @@
-// UNSHARD, RESHARD and REDUCE_GRAD of posted lists: sound, timed, kept.
+// UNSHARD, RESHARD and REDUCE_GRAD of posted lists: validation, times, round trips.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -74,10 +74,10 @@ TEST(PostedCollectives, GatherTheNextStageBesideTheOpsOfThisOne) {
 }
 
 TEST(PostedCollectives, GatherAgainOnlyWhenThereIsRoom) {
-  // 1UNSHARD stands behind 0RESHARD, which waits for 0F0 (4 to 5): so it ends at 9.
+  // 1UNSHARD follows 0RESHARD, which waits for 0F0 (4 to 5), so it ends at 9.
   const Timed timed("0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 1B0 1RESHARD 0UNSHARD 0B0 0RESHARD");
   EXPECT_EQ(timed.start("1F0"), 9);
-  EXPECT_EQ(timed.start("0UNSHARD", 1), 12);  // behind 1B0, 10 to 12
+  EXPECT_EQ(timed.start("0UNSHARD", 1), 12);  // after 1B0, from 10 to 12
   EXPECT_EQ(timed.start("0B0"), 16);
 }
 

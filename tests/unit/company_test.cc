@@ -1,4 +1,5 @@
-// Ops in company: slower while other ranks of their device are busy, by as much as the costs say.
+// Contention: ops slow down while other ranks of their device are busy, by the factors of the
+// costs.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +16,7 @@
 namespace bubblescope {
 namespace {
 
-/// Every kind of op of every stage is slowed alike.
+/// Slows every kind of op of every stage equally.
 Contention slowed(std::size_t stages, std::int32_t ranks_per_device, const Slowdown& slowdown) {
   Contention contention;
   contention.ranks_per_device = ranks_per_device;
@@ -32,7 +33,7 @@ Timeline run(const Program& program, std::vector<Nanos> alone, const Contention&
 
 using Ends = std::vector<Nanos>;
 
-/// A forward on each rank that waits for nothing.
+/// One independent forward per rank.
 Program forwards_apart(std::int32_t ranks) {
   Program program;
   program.ranks = ranks;
@@ -45,7 +46,7 @@ Program forwards_apart(std::int32_t ranks) {
   return program;
 }
 
-/// Of so many nanoseconds each.
+/// The ends of forwards with these durations.
 Ends run_apart(const std::vector<Nanos>& alone, const Contention& contention) {
   return run(forwards_apart(static_cast<std::int32_t>(alone.size())), alone, contention).end;
 }
@@ -54,15 +55,15 @@ TEST(Company, TwoOpsOfEqualLengthSlowEachOtherToTheirEnds) {
   EXPECT_EQ(run_apart({100, 100}, slowed(2, 2, {1.25})), (Ends{125, 125}));
 }
 
-// Both at 4/5 of their pace until 50 ns are done after 62.5 ns, which is seen at 63; by then 50.4
-// ns of the other are done, and the other 49.6 take as long: it ends at 112.6, which is seen at
-// 113.
+// Both run at 4/5 of the full rate until the first has done 50 ns of work at 62.5 ns, rounded up to
+// 63. By then the other has done 50.4 ns; its remaining 49.6 run at the full rate, so it ends at
+// 112.6, rounded up to 113.
 TEST(Company, AnOpGoesOnFasterWhenTheOtherHasEnded) {
   EXPECT_EQ(run_apart({100, 50}, slowed(2, 2, {1.25})), (Ends{113, 63}));
 }
 
-// Three busy: 2 x, so that at 40 each has done 20; then two: 1.5 x, 30 ns for the second's other
-// 20; then the last has done 40 and does the other 40 alone.
+// With three busy ranks ops take 2 x, so at 40 each has done 20; then two at 1.5 x, so the second's
+// remaining 20 take 30 ns; then the last has done 40 and runs its remaining 40 alone.
 TEST(Company, EveryNumberOfBusyRanksHasItsOwnPace) {
   EXPECT_EQ(run_apart({80, 40, 20}, slowed(3, 3, {1.5, 2})), (Ends{110, 70, 40}));
 }
@@ -113,7 +114,7 @@ TEST(Company, WaitingRanksSlowNobody) {
 }
 
 // Noise stretches an op of 14.4 s by 1000: four hours are 14.4e12 ns of 720,720 parts each, over
-// 2^63. Both at 4/5 of their pace: 18e12 ns.
+// 2^63. Both run at 4/5 of the full rate: 18e12 ns.
 TEST(Company, OpsThatNoiseMakesHoursLongEndWhenTheyShould) {
   const Program program = forwards_apart(2);
   Traffic traffic;
@@ -123,7 +124,7 @@ TEST(Company, OpsThatNoiseMakesHoursLongEndWhenTheyShould) {
   const Nanos hours = 14'400'000'000'000;
   EXPECT_EQ(simulator.run(std::vector{hours, hours}).timeline.end,
             (Ends{18'000'000'000'000, 18'000'000'000'000}));
-  // The short one takes 1.25 of its hour, in which the long one does 1 of its 4; then 3 alone.
+  // The short one takes 1.25 hours, in which the long one does 1 of its 4 hours; then 3 alone.
   EXPECT_EQ(simulator.run(std::vector{hours, hours / 4}).timeline.end,
             (Ends{15'300'000'000'000, 4'500'000'000'000}));
 }

@@ -1,4 +1,4 @@
-// Copies of activations: what they wait for, who waits for them, whose memory they take.
+// Copies of activations: their dependencies, their dependents, and the memory that they use.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +24,7 @@
 namespace bubblescope {
 namespace {
 
-/// F 10, B 20, a copy as long as asked.
+/// F 10, B 20, copies of the given duration.
 UniformCost cost_of(Nanos copy) {
   UniformCost cost;
   cost.forward = cost.input_grad = cost.weight_grad = 10;
@@ -75,14 +75,14 @@ TEST(Copies, HoldUpTheOpThatNeedsThem) {
 
 TEST(Copies, TakeNoneOfTheHostsMemory) {
   const Timed timed = time(parse_schedule_text(kOneRank), 15);
-  // 0F0 0F1, then 0F2 for the evicted 0F0; the load takes when 0B2 has given back.
+  // 0F0 0F1, then 0F2 for the evicted 0F0; the load allocates when 0B2 has released.
   EXPECT_EQ(timed.report().ranks[0].peak.chunks, 2);
   const auto curve = memory_curve(timed.schedule, timed.program, timed.timeline, {});
   EXPECT_EQ(curve.back().held.chunk_millionths, 0);
   EXPECT_EQ(curve.size(), 8u);
 }
 
-/// Rank 1 keeps what rank 0 evicts, from the copy's start to the load's end.
+/// Rank 1 holds what rank 0 evicts, from the start of the copy to the end of the load.
 TEST(Copies, TakeTheKeepersMemory) {
   Schedule schedule = parse_schedule_text(
       "0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0 | 1F0 1F1 1F2 "
@@ -109,7 +109,8 @@ TEST(Copies, OfACheckpointTakeItsMemoryOnly) {
   memory.kept.full = kWhole / 4;
   const Timed timed = time(schedule, 5);
   const std::vector<Peak> peaks = find_peaks(schedule, timed.program, timed.timeline, memory);
-  // At 0R2: the checkpoint of 0F1 and all of 0F2. At 0R1: that of 0F0 is back, and all of 0F1.
+  // At 0R2: the checkpoint of 0F1 and all of 0F2. At 0R1: the checkpoint of 0F0 is back, and all of
+  // 0F1.
   EXPECT_DOUBLE_EQ(peaks[0].chunks, 1.25);
 }
 

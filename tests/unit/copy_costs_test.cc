@@ -1,5 +1,5 @@
-// Copies of activations: what cost files say of them, who slows them, and that a device with a
-// known law is found to have it.
+// Copies of activations: their costs in cost files, contention, and the calibration of a device
+// with a known law.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -39,8 +39,8 @@ Schedule with_keepers(Schedule schedule, bool by_host) {
   return schedule;
 }
 
-// An eviction of 10 begins with an op of 8 on the same rank. Half as fast beside it, it has 6 left
-// at 8, and then goes on at its own pace: 14. The op is not slowed.
+// An eviction of 10 begins with an op of 8 on the same rank. At half the rate it has 6 left at 8,
+// and then continues at the full rate: 14. The op is not slowed.
 TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
   ProgramDraft draft(1, 2);
   const std::uint32_t lane = draft.add_lane({0, "evict"});
@@ -65,8 +65,8 @@ CostFile parse(const std::string& stage, const std::string& copy) {
 constexpr const char* kStage =
     R"({"forward": 1, "backward": 2, "activation_bytes": {"kept": 1000}})";
 
-// 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to ranks 10 bytes per nanosecond, and 2
-// us.
+// 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to other ranks 10 bytes per nanosecond,
+// and 2 us.
 TEST(CopyCosts, OfCopiesToOtherRanksStandApart) {
   const CostFile file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
       "slowdown": [1.25, 1.5], "to_rank": {"latency": "2us", "bandwidth_gbps": 80}})");
@@ -78,7 +78,7 @@ TEST(CopyCosts, OfCopiesToOtherRanksStandApart) {
   EXPECT_EQ(cost_model(file, to_rank).stages[0].evict, 2100);
   EXPECT_EQ(cost_model(file, to_rank).stages[0].load, 2100);
   EXPECT_FALSE(contention(file, to_rank));
-  EXPECT_FALSE(contention(file, build("1f1b")));  // moves nothing
+  EXPECT_FALSE(contention(file, build("1f1b")));  // it copies nothing
 }
 
 TEST(CopyCosts, OfAStageGoBeforeThoseOfAll) {
@@ -150,7 +150,7 @@ TEST(CopyCosts, FindTheLawOfTheDevice) {
       ASSERT_EQ(seen->size(), 5u);
       for (std::size_t busy = 0; busy < seen->size(); ++busy) {
         ASSERT_TRUE((*seen)[busy]) << busy;
-        // Whoever comes or goes meanwhile counts for up to a quarter of a rank.
+        // An op that begins or ends meanwhile counts for up to a quarter of a rank.
         EXPECT_NEAR(static_cast<double>((*seen)[busy]->mean), kMiddle * factors[busy],
                     0.03 * kMiddle)
             << busy;

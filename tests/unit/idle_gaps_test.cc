@@ -1,4 +1,4 @@
-// Idle time stretch by stretch.
+// Idle time, gap by gap.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace bubblescope {
 namespace {
 
-/// Under data flow and under a blocking mode.
+/// With dataflow and with a blocking mode.
 std::vector<RecordedStep> schedules_in_two_modes() {
   std::vector<RecordedStep> steps = every_schedule(uneven_cost());
   for (RecordedStep& blocking : every_schedule(uneven_cost(), {.mode = P2pMode::kFifo}))
@@ -73,7 +73,7 @@ TEST(IdleGaps, SayWhatWasWaitedForAndWhen) {
   EXPECT_EQ(gaps[1].end, 3'500'000);
 }
 
-// A rank that has less work than the busiest one waits for that much whatever the order is.
+// A rank with less work than the busiest one waits for the difference, whatever the order.
 TEST(IdleGaps, ShowImbalanceFirst) {
   const RecordedStep step = record_text("0F0 0B0 | 1F0 1B0", {});
   Timeline timeline = step.timeline;  // 0F0 0-1, 1F0 1-2, 1B0 2-4, 0B0 4-6

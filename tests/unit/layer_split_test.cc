@@ -1,4 +1,4 @@
-// Layers to stages: what is dealt, what it holds, and that nothing better fits.
+// Layer splits: the layers of each stage, their memory, and that no better split fits.
 #include "sim/analysis/layer_split.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ ValidSchedule order_of(const char* name, std::int32_t ranks, std::int32_t microb
   return build_schedule(find_schedule(name), request);
 }
 
-/// Of the fullest rank, timed: the slow way.
+/// The memory of the fullest rank, computed by a simulation.
 Bytes peak_of(ModelOnDevices on, const Schedule& schedule, const LayerCounts& counts) {
   on.parallel.layers_of_stage = counts;
   const ModelStep step = model_step(on, schedule);
@@ -49,7 +49,7 @@ Bytes peak_of(ModelOnDevices on, const Schedule& schedule, const LayerCounts& co
   return most;
 }
 
-/// Every way to deal layers to stages.
+/// Every assignment of layers to stages.
 std::vector<LayerCounts> all_counts(std::int64_t layers, std::size_t stages) {
   if (stages == 1) return {{layers}};
   std::vector<LayerCounts> all;
@@ -162,7 +162,7 @@ TEST(LayerSplits, WhatAnotherCoversIsNotTried) {
       EXPECT_FALSE(roomy.load(*worth[before]).covers(roomy.load(*worth[at])));
     }
   }
-  // One byte less than the balanced split needs: now there is.
+  // With one byte less than the balanced split needs, there is a fitted split.
   on.gpu.memory = roomy.load(*worth[0]).fullest_rank - 1;
   const LayerDealer tight(on, schedule);
   const auto fitted = tight.worth_trying(std::vector{LayerSplit::kBalanced, LayerSplit::kFitted});

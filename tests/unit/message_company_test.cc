@@ -1,4 +1,4 @@
-// Messages in company: slowed by the ranks that compute beside them, and found to be so.
+// Contention of messages: they slow down beside computing ranks, and calibration finds it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,7 +23,7 @@
 namespace bubblescope {
 namespace {
 
-/// 0F0 beside a message from rank 0 for which 1F0 waits.
+/// 0F0 beside a message from rank 0 that 1F0 waits for.
 Program make_program() {
   ProgramDraft draft(2, 3);
   draft.add({{0, 0, 0, OpKind::kForward}, 0, 0, 0});
@@ -33,7 +33,7 @@ Program make_program() {
   return std::get<Program>(std::move(draft).finish());
 }
 
-/// When the message and 0F0 end; alone they take 10 and so long.
+/// When the message and 0F0 end; alone they take 10 and `forward`.
 std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown& messages) {
   const Program program = make_program();
   Traffic traffic;
@@ -54,15 +54,14 @@ std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown&
 TEST(MessageCompany, AMessageTakesLongerBesideABusyRank) {
   EXPECT_EQ(ends_of(100, {}, {})[0], 10);
   EXPECT_EQ(ends_of(100, {}, {2})[0], 20);
-  // Half as fast for 10, so that 5 of 10 are left: 15.
+  // Half the rate for 10 leaves 5 of 10: 15.
   EXPECT_EQ(ends_of(10, {}, {2})[0], 15);
 }
 
-// 0F0 is alone until the message has come at 10: it then has 10 of 20 left, which take 15 beside
-// 1F0.
+// 0F0 is alone until the message has arrived at 10; its remaining 10 of 20 are beside 1F0.
 TEST(MessageCompany, AMessageMakesNoRankBusy) {
   EXPECT_EQ(ends_of(20, {1.5}, {1})[1], 25);
-  // A message that takes 20 lets it have ended by then.
+  // A message that takes 20 lets it end before.
   EXPECT_EQ(ends_of(20, {1.5}, {2})[1], 20);
 }
 
@@ -80,7 +79,7 @@ TEST(MessageCompany, ABandwidthDependsOnTheSize) {
                  R"(, "bandwidth_gbps": [[1000, 8], [2000, 16]]})")
         .message.nanos();
   };
-  EXPECT_EQ(nanos_of("500"), 1000 + 500);    // 8 Gb/s: 1 byte per ns, as of the smallest size
+  EXPECT_EQ(nanos_of("500"), 1000 + 500);    // 8 Gb/s, as of the smallest size: 1 byte per ns
   EXPECT_EQ(nanos_of("1500"), 1000 + 1000);  // half-way, 12 Gb/s: 1.5 bytes per ns
   EXPECT_EQ(nanos_of("4000"), 1000 + 2000);  // 16 Gb/s
 }
@@ -101,7 +100,7 @@ TEST(MessageCompany, CostFilesSayWhatAMessageTakes) {
   }
 }
 
-/// Steps in which ranks of a training take turns on a device that slows copies.
+/// Steps in which the ranks of a training take turns on a device that slows copies.
 std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
   const TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
@@ -127,7 +126,7 @@ TEST(MessageCompany, FindsTheLawOfTheDevice) {
   const double factors[] = {1, 1.2, 1.5, 1.75, 2};
   for (std::size_t busy = 0; busy < costs.size(); ++busy) {
     ASSERT_TRUE(costs[busy]) << busy;
-    // Whoever comes or goes meanwhile counts for up to a quarter of a rank.
+    // An op that begins or ends meanwhile counts for up to a quarter of a rank.
     EXPECT_NEAR(static_cast<double>(costs[busy]->mean), 2560 * factors[busy], 0.03 * 2560) << busy;
   }
 }
@@ -143,8 +142,8 @@ TEST(MessageCompany, CopiesAreTimedBySize) {
   EXPECT_EQ(gpu.handles, 0);
 }
 
-// A copy of 8000 bytes takes 1000 + 1000 ns: 64 Gb/s beyond what the smallest takes. From producer
-// to consumer there are 5000, so 3000 are beside the copy. In turns copies took 2000 alone and 2600
+// A copy of 8000 bytes takes 1000 + 1000 ns: 64 Gb/s beyond the smallest one. From producer to
+// consumer it takes 5000, so 3000 are besides the copy. In turns copies took 2000 alone and 2600
 // beside a busy rank.
 TEST(MessageCompany, WhatIsMeasuredBecomesAnEntryOfTheCostFile) {
   const Program program = make_program();
@@ -161,7 +160,7 @@ TEST(MessageCompany, WhatIsMeasuredBecomesAnEntryOfTheCostFile) {
   const std::vector<Timeline> real{alone};
   const MessageEvidence evidence{{{program, real}},         {{program, turns}}, 2, 5000, 8000,
                                  {{64, 1000}, {8000, 2000}}};
-  // 1F0 of `beside` computes, too: two ranks are busy.
+  // 1F0 of `beside` computes too, so two ranks are busy.
   EXPECT_EQ(message_json(evidence).dump(),
             R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
             R"("in_company":["5300ns","5600ns"]})");

@@ -16,7 +16,7 @@ namespace {
 /// PyTorch's Interleaved1F1B for p = 2, v = 1, m = 2: the smallest that its deferral deadlocks.
 constexpr const char* kOneFOneB = "0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1";
 
-/// Two forwards, received in the other order than they are sent.
+/// Two forwards, received in another order than they are sent.
 constexpr const char* kCrossed = "0F0 0SEND_F0 0F1 0SEND_F1 | 1RECV_F1 1RECV_F0 1F0 1F1";
 
 /// F = 1, B = 2, in nanoseconds.
@@ -61,7 +61,7 @@ TEST(DeferReceives, MovesReceivesToTheirConsumers) {
 }
 
 TEST(DeferReceives, ReleasesReceivesBeforeASendToAHigherRank) {
-  // 0RECV_B0 is held back when 0SEND_F1 comes, and both have to do with rank 1.
+  // 0RECV_B0 is deferred when 0SEND_F1 comes, and both involve rank 1.
   const Schedule schedule = parse_schedule_text(
       "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1 |"
       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1");
@@ -88,8 +88,8 @@ TEST(Messages, OneSlotOrOneGroupRemovesTheSmallestDeadlock) {
 }
 
 TEST(Messages, ADirectHandOverNeedsNoSlot) {
-  // Without a slot 0SEND_F0 waits for 1RECV_F0, which stands behind 1RECV_F1. With one slot F0
-  // takes it, and F1 goes straight to its receive at the head.
+  // Without a slot 0SEND_F0 waits for 1RECV_F0, which is behind 1RECV_F1. With one slot F0 takes
+  // it, and F1 is sent directly to its receive at the head.
   const Schedule crossed = parse_schedule_text(kCrossed);
   EXPECT_EQ(eager_slots_needed(crossed), 1);
   EXPECT_EQ(deadlock_of(kCrossed, {.mode = P2pMode::kRendezvous}),
@@ -98,7 +98,7 @@ TEST(Messages, ADirectHandOverNeedsNoSlot) {
 }
 
 TEST(Messages, NoNumberOfSlotsHelpsAReceiveBeforeWhatItsSenderNeeds) {
-  // Rank 1 receives F1 before it sends the B0 for which rank 0 waits before it makes F1.
+  // Rank 1 receives F1 before it sends the B0 that rank 0 waits for before it produces F1.
   const Schedule schedule = parse_schedule_text(
       "0F0 0SEND_F0 0RECV_B0 0B0 0F1 0SEND_F1 0RECV_B1 0B1 |"
       "1RECV_F0 1F0 1B0 1RECV_F1 1SEND_B0 1F1 1B1 1SEND_B1");
@@ -106,13 +106,13 @@ TEST(Messages, NoNumberOfSlotsHelpsAReceiveBeforeWhatItsSenderNeeds) {
 }
 
 TEST(Messages, AReceiveAtTheHeadHoldsUpTheOnesBehindIt) {
-  // F1 is there at 2, F0 at 1; the queue hands out F1 first, so 1F0 starts at 2 and not at 1.
+  // F1 arrives at 2, F0 at 1; the queue delivers F1 first, so 1F0 starts at 2 and not at 1.
   EXPECT_EQ(report_of(kCrossed, {.mode = P2pMode::kDataflow}).makespan, 3);
   EXPECT_EQ(report_of(kCrossed, {.mode = P2pMode::kFifo}).makespan, 4);
 }
 
 TEST(Messages, LatencyBlocksTheSenderOnlyInARendezvousOfTheHost) {
-  // Messages of 3 ns, F = 1, both receives posted first. F0 is on its way from 1 to 4. If that does
+  // Messages of 3 ns, F = 1, both receives posted first. F0 is in transit from 1 to 4. If that does
   // not block rank 0, F1 follows from 2 to 5 and rank 1 ends at 6. If it does, rank 0 runs F1 from
   // 4 to 5 and sends it until 8, and only then rank 1, which waits for both, runs both until 10.
   constexpr const char* kEarly = "0F0 0SEND_F0 0F1 0SEND_F1 | 1RECV_F0 1RECV_F1 1F0 1F1";
@@ -134,7 +134,8 @@ TEST(Messages, BlockedRanksAreIdleAndNotBusy) {
 }
 
 TEST(Messages, WaitingBehindAMessageOnItsWayIsCommunication) {
-  // One micro-batch, messages of 1 ns: rank 0 waits from 1 to 6, of which the gradient's way is 1.
+  // One micro-batch, messages of 1 ns: rank 0 waits from 1 to 6, of which the gradient is in
+  // transit for 1.
   for (const Named<P2pMode>& mode : kP2pModes) {
     const BubbleReport report = report_of("0F0 0B0 | 1F0 1B0", {.mode = mode.choice}, 1);
     const auto& causes = report.ranks[0].idle_by_cause;

@@ -1,4 +1,4 @@
-// The memory that a device leaves a program, collectives over nodes, experts over tensor ranks,
+// The device memory available to a program, collectives over nodes, experts over tensor ranks,
 // known errors.
 #include "tools/model_fit.h"
 
@@ -90,7 +90,7 @@ TEST(ModelFit, PlansHaveHeadRoom) {
   }
 }
 
-// 8 of a node's devices leave it through 8 NICs of 45 GB/s: 360 of the 376 GB/s inside.
+// 8 of a node's devices communicate through 8 NICs of 45 GB/s: 360 of the 376 GB/s inside.
 TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
   const Gpu& device = gpu("h100");
   EXPECT_EQ(group_link(device, 8, 1).bytes_per_second, device.inside.bytes_per_second);
@@ -141,7 +141,7 @@ TEST(Experts, ReachOverTensorRanks) {
   EXPECT_THROW(model_step(on, shape_of(4)), Error);
 }
 
-// All ranks together hold each expert as often as there are groups, however it is cut.
+// All ranks together hold each expert as often as there are groups, however it is split.
 TEST(Experts, WeighTheSameHoweverTheyAreCut) {
   ModelOnDevices on = deepseek();
   on.parallel.tensor = 4;

@@ -1,4 +1,4 @@
-// A model's step beyond its layers: how it ends, who holds what, what cannot be.
+// A model's step beyond its layers: its end, the memory of ranks, and errors.
 #include "sim/model/model_step.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string complaint(const ModelOnDevices& on, std::int32_t stages) {
   return "none";
 }
 
-// 1F1B of 8 layers' time, without and with its end: reductions, norm and update come on top.
+// 1F1B of 8 layers' time, without and with its end: reductions, norm and update are added.
 TEST(StepEnd, TakesTimeWhereTheProgramHasIt) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.data = 16;
@@ -58,7 +58,7 @@ TEST(StepEnd, TakesTimeWhereTheProgramHasIt) {
   };
   const Nanos without = makespan();
   options.update = {OptimizerMode::kBarrier, GradReduction::kOverlap};
-  // Stage 0's backward is the last op of 1F1B, and every stage waits for the norm: then the longest
+  // Stage 0's backward is the last op of 1F1B, and every stage waits for the norm; the longest
   // update follows.
   Nanos update = 0;
   for (const UpdateCost& cost : step.costs.updates) update = std::max(update, cost.optimizer);
@@ -91,13 +91,13 @@ TEST(StepEnd, CountsWhatComputeDoesNotHide) {
   EXPECT_EQ(update_cost(on, parameters, endless, {1}).reduce_grad,
             waited + std::llround(20.0 / 132 * static_cast<double>(reduce - waited)));
   EXPECT_EQ(update_cost(on, parameters, {}, {1}).reduce_grad, reduce);
-  // Both replicas of a bidirectional schedule are two copies more to sum over.
+  // Both replicas of a bidirectional schedule count as two more copies.
   EXPECT_EQ(update_cost(on, parameters, {}, {2}).reduce_grad,
             all_reduce_time(4e9, 32, on.gpu.outside));
 }
 
-// No rank has room for all weights (ZeRO stage 3) or all gradients (2): they pass the network with
-// every micro-batch, and not again at the step's end. Two bytes per weight, four per gradient.
+// No rank has memory for all weights (ZeRO stage 3) or all gradients (2): they are sent with every
+// micro-batch, and not again at the step's end. Two bytes per weight, four per gradient.
 TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.tensor = 8;
@@ -120,8 +120,8 @@ TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
   }
 }
 
-// Experts have data / expert copies, the rest has data copies: with as many expert as data ranks
-// nobody else has the same experts, and there is nothing to reduce.
+// Experts have data / expert copies, the rest has data copies: with as many expert as data ranks no
+// other rank has the same experts, and there is nothing to reduce.
 TEST(StepEnd, ReducesExpertsOverTheirOwnCopies) {
   ModelOnDevices on = on_devices("mixtral-8x7b", "h100");
   on.parallel.data = on.parallel.expert = 8;
@@ -142,8 +142,8 @@ TEST(RankMemory, OfAReplicatedStageIsOnEveryOneOfItsRanks) {
   EXPECT_EQ(step.states[0].optimizer, step.states[1].optimizer);
 }
 
-// No placement can do with less than the mean of the states and one micro-batch: both are below
-// what the fullest rank of 1F1B holds, and the sum of both is above either.
+// No placement can need less than the mean of the states plus one micro-batch: both are below what
+// the fullest rank of 1F1B holds, and their sum is above either.
 TEST(RankMemory, LeastIsTheSumOfStatesAndOneMicrobatch) {
   const ModelOnDevices on = on_devices("gpt3-13b", "h100");
   const ModelStep step = model_step(on, shape_of(4));
@@ -209,7 +209,7 @@ TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
             model_flops_per_sample(without.model, 4096, true));
 }
 
-// A collective beside compute takes 20 of 132 SMs from it: hiding all of it still costs that.
+// A collective beside compute takes 20 of 132 SMs from it: even a fully hidden one costs that.
 TEST(Collectives, SlowDownTheComputeBesideThem) {
   ModelOnDevices on = on_devices("llama3-70b", "h100");
   on.parallel.tensor = 8;
@@ -273,7 +273,7 @@ TEST(ModelGradients, AreAddedUpByAKernelOfTheirOwnWhereTheProductsDoNot) {
   EXPECT_EQ(separate.input_grad, fused.input_grad);
 }
 
-// BPipe: rank r keeps what it evicts with rank p-1-r; --offload keeps it in the host's memory.
+// BPipe: rank r evicts to rank p-1-r; --offload evicts to the host's memory.
 TEST(ModelCopies, TakeTheLinkToWhereActivationsAreKept) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.gpu.inside = {500, 1e9};

@@ -1,4 +1,4 @@
-// Models, devices and what they cost: against the papers' own formulas and tables.
+// Models, devices and their costs, compared with the papers' formulas and tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ TEST(Models, HaveTheParametersThatTheirPapersState) {
   struct Known {
     const char* name;
     double billions;
-    double tolerance;  ///< papers round, and count norms and biases or not
+    double tolerance;  ///< papers round, and differ in counting norms and biases
   };
   const Known known[] = {
       {"gpt3-175b", 174.6, 0.005},        // 2104.04473, table 2: 174.6 billion
@@ -222,7 +222,7 @@ TEST(LayerCosts, RecomputationOfItsOwnIsWhatItAddsInOnePiece) {
 }
 
 TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {
-  // Table 4, one layer of 22B, t = 8, 4 samples of 2,048 tokens, scores kept: forward 7.7 ms and
+  // Table 4, one layer of 22B, t = 8, 4 samples of 2,048 tokens, scores saved: forward 7.7 ms and
   // backward 11.9 ms, with sequence parallelism 7.2 and 11.8. The elementwise rate is a compromise
   // between them and F and I of arXiv 2401.10241, table 9.
   ModelOnDevices on = on_devices("megatron-22b", "a100");
@@ -242,8 +242,8 @@ TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {
   EXPECT_NEAR((again.input_grad + again.weight_grad) / 1e6, 13.2, 0.07 * 13.2);
 }
 
-// 2401.10241, table 9: T_F, T_B and T_W of 3, 4, 3 and 2 layers on an A100. W is products alone, to
-// which their rate was fitted.
+// 2401.10241, table 9: T_F, T_B and T_W of 3, 4, 3 and 2 layers on an A100. W consists of GEMMs
+// alone, to which their rate was fitted.
 TEST(LayerCosts, AreNearTheMeasuredOnesOf240110241) {
   struct Measured {
     const char* model;
@@ -281,7 +281,7 @@ TEST(LayerSplit, GivesTheEndsLessWhereTheyHoldTheTables) {
   // 2401.10241: "both the initial and final pipeline stages possess one fewer transformer layer".
   EXPECT_EQ(split_layers(22, 8, {1, 1}),
             (std::vector<std::int64_t>{0, 2, 5, 8, 11, 14, 17, 20, 22}));
-  // Llama 3's 126 layers on 128 stages: the tables have theirs.
+  // Llama 3's 126 layers on 128 stages: the embedding and the head have their own.
   const std::vector<std::int64_t> first = split_layers(126, 128, {0.1, 0.9});
   EXPECT_EQ(first[1], 0);
   EXPECT_EQ(first[127], 126);
@@ -289,7 +289,7 @@ TEST(LayerSplit, GivesTheEndsLessWhereTheyHoldTheTables) {
 
 TEST(ModelSteps, RefuseWhatCannotBeCut) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
-  EXPECT_THROW(model_step(on, loop(35)), Error);  // 32 layers and two tables
+  EXPECT_THROW(model_step(on, loop(35)), Error);  // 32 layers and two tables make at most 34 stages
   on.parallel.tensor = 3;
   EXPECT_THROW(model_step(on, loop(2)), Error);
 }

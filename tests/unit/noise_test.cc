@@ -1,4 +1,4 @@
-// Noise that is the same on every machine, and the distributions that it claims.
+// Noise is the same on every machine and has the claimed distributions.
 #include "sim/model/noise.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ std::vector<Nanos> makespans(const Case& made, const Noise& noise, std::size_t s
                           [&](std::size_t block) { return NoisyBatch(model, block); });
 }
 
-/// What the first op takes in many scenarios, as a part of what it costs.
+/// The duration of the first op in many scenarios, relative to its cost.
 std::vector<double> factors_of_first_op(const Noise& noise) {
   const Case made = two_ranks();
   const NoiseModel model(made.program, made.durations, noise);
@@ -66,7 +66,7 @@ double deviation_of(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// The first outputs of SplitMix64 from the state 1234567, as its authors' code gives them.
+// The first outputs of SplitMix64 from the state 1234567, by its authors' code.
 TEST(Random, IsSplitMix64) {
   EXPECT_EQ(draw(1234567, 0), 6457827717110365317u);
   EXPECT_EQ(draw(1234567, 1), 3203168211198807973u);
@@ -102,7 +102,7 @@ TEST(Noise, NothingTakesLessThanNoTime) {
   EXPECT_EQ(*std::min_element(factors.begin(), factors.end()), 0);
 }
 
-// 32 000 draws at 1 %: 320, give or take four times sqrt(320 x 0.99).
+// 32 000 draws at 1 %: 320, within four times sqrt(320 x 0.99).
 TEST(Noise, StragglersComeWithTheirProbability) {
   Noise noise;
   noise.stragglers = {0.01, 3};
@@ -135,8 +135,8 @@ TEST(Noise, OpsOfOneRankOrOneMicrobatchAreSlowTogether) {
     }
 }
 
-// A message of 1 ms, of which 0.75 are its bytes', is 0.25 ms + 0.75 ms times its micro-batch's
-// length; without bytes it is as long as ever.
+// A message of 1 ms, of which its bytes take 0.75, takes 0.25 ms + 0.75 ms times its micro-batch's
+// length; without bytes its duration is constant.
 TEST(Noise, LengthensTheBytesOfMessagesAndNotTheirLatency) {
   const Case made = two_ranks();
   std::vector<Nanos> bytes(made.program.size(), 0);
@@ -169,7 +169,7 @@ TEST(Noise, ScenariosDoNotDependOnHowManyThereAre) {
   EXPECT_NE(makespans(made, noise, 100), many);
 }
 
-// Pinned: the same on every machine, whatever its maths library rounds.
+// Pinned values: the same on every machine, whatever its math library rounds.
 TEST(Noise, IsTheSameOnEveryMachine) {
   Noise noise;
   noise.op_jitter = 0.05;
@@ -181,7 +181,7 @@ TEST(Noise, IsTheSameOnEveryMachine) {
             (std::vector<Nanos>{12'698'243, 15'849'688, 9'755'404, 20'174'043}));
 }
 
-// What is drawn belongs to the op, wherever it stands: with the same noise every op of two orders
+// A draw belongs to the op, wherever it is in the order: with the same noise every op of two orders
 // takes the same time.
 TEST(Noise, BelongsToTheOpAndNotToItsPlace) {
   const Schedule one = parse_schedule_text(kTwoRanks);
@@ -245,7 +245,7 @@ TEST(StepTimes, CountsRanksFromTheShortest) {
   std::vector<Nanos> makespans;
   for (Nanos at = 20; at > 0; --at) makespans.push_back(at);
   const StepTimes times = summarize(makespans);
-  EXPECT_EQ(times.p50, 10);  // 10 of 20 take no longer
+  EXPECT_EQ(times.p50, 10);  // 10 of 20 are no longer
   EXPECT_EQ(times.p95, 19);
   EXPECT_EQ(times.least, 1);
   EXPECT_EQ(times.most, 20);

@@ -1,4 +1,4 @@
-// Partitions of small models: against every way to cut them, and by hand.
+// Partitions of small models, compared with enumeration and with results by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::vector<std::size_t> sizes(const Partition& partition) {
   return counts;
 }
 
-/// The least bottleneck over every way to cut a chain.
+/// The minimum bottleneck over every way to split a chain.
 Nanos try_every_cut(const std::vector<Nanos>& times, std::int32_t stages) {
   Nanos best = std::numeric_limits<Nanos>::max();
   const std::function<void(std::size_t, std::int32_t, Nanos)> cut =
@@ -70,7 +70,7 @@ TEST(Partition, LeastBottleneckIsThatOfTryingEveryCut) {
   }
 }
 
-// Straight and without weights, PipeDream's planner asks the same question.
+// Straight and without weights, PipeDream's planner solves the same problem.
 TEST(Partition, StraightPipedreamIsTheLeastBottleneck) {
   std::mt19937 dice(kSeed);
   for (int turn = 0; turn < 20; ++turn) {
@@ -88,21 +88,21 @@ TEST(Partition, CutsAGraphOnlyWhereItsLayersHaveTheirInputs) {
   LayerGraph graph = chain({4, 3, 3, 4});
   graph.inputs = {{}, {0}, {0}, {1, 2}};
   const Prefixes prefixes = find_prefixes(graph, 100);
-  EXPECT_EQ(prefixes.all.size(), 6u);  // with the empty one
+  EXPECT_EQ(prefixes.all.size(), 6u);  // includes the empty one
   const auto partition = least_bottleneck(graph, 2);
   ASSERT_TRUE(partition);
   EXPECT_EQ(partition->period, 7);
   EXPECT_EQ(sizes(*partition), (std::vector<std::size_t>{2, 2}));
 }
 
-// Too many prefixes: the layers are taken in a row.
+// There are too many prefixes, so the layers are taken in a row.
 TEST(Partition, WideGraphsAreCutAsAChain) {
   LayerGraph graph = chain(std::vector<Nanos>(20, 1));
   for (auto& inputs : graph.inputs) inputs.clear();  // 2^20 prefixes
   EXPECT_EQ(find_prefixes(graph, 1000).all.size(), 21u);
 }
 
-// Ten micro-seconds of work without weights on four workers: replicas share it evenly.
+// 10 us of work without weights on four workers: replicas share it evenly.
 TEST(Partition, ReplicasShareTheWorkOfAStage) {
   const auto partition = plan_replicated(chain({2'000, 8'000}), {.levels = {{4, 1}}});
   ASSERT_TRUE(partition);
@@ -132,8 +132,8 @@ TEST(Partition, TransfersAndWarningsCountMessagesByOneRule) {
   EXPECT_EQ(transfer_time(partition.stages[0].output, 4'000'000'000, 1), 20);
 }
 
-// Layer 0 feeds 1 and 2, which feed 3: behind {0, 1} goes what 1 puts out; 0's is taken by 1, and
-// is counted there once, as PipeDream does. Behind {0, 1, 2} go both of 1's and 2's.
+// Layer 0 feeds 1 and 2, which feed 3: after {0, 1} the output of 1 is sent; 0's is taken by 1 and
+// counted there once, as PipeDream does. After {0, 1, 2} both of 1's and 2's are sent.
 TEST(Partition, OutputsAreThoseOfTheCutNotOfTheLastLayer) {
   LayerGraph graph = chain({1, 1, 1, 1});
   graph.inputs = {{}, {0}, {0}, {1, 2}};
@@ -178,7 +178,7 @@ TEST(Partition, BlocksAreTorchgpipes) {
   EXPECT_EQ(sizes(torchgpipe_blocks(chain({5, 5, 5}), 3)), (std::vector<std::size_t>{1, 1, 1}));
 }
 
-// 30 layers with embedding and loss counted are 32 on 4 stages: the ends have one layer fewer.
+// 30 layers with embedding and loss counted are 32 on 4 stages: the first and last have one less.
 TEST(Partition, MegatronCountsEmbeddingAndLossAsLayers) {
   EXPECT_EQ(megatron_counts(30, 4, {.counts_embedding = true, .counts_loss = true}),
             (std::vector<std::int32_t>{7, 8, 8, 7}));

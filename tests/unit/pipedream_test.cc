@@ -1,4 +1,4 @@
-// Training without flushes: periods of replicated stages, and the versions of their weights.
+// Training without flushes: periods of replicated stages, and versions of their weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ BubbleReport report_of_replicas(const std::vector<std::int32_t>& replicas) {
 }
 
 TEST(PipeDream, ReachesTheIdealPeriodOnReplicatedStages) {
-  // A stage of r ranks takes r (F + B) for a micro-batch, and starts r at once: F + B for each.
+  // A stage of r ranks takes r (F + B) per micro-batch and runs r at once: F + B for each.
   for (const std::vector<std::int32_t>& replicas :
        {std::vector{2, 1}, {3, 1}, {2, 1, 1}, {4, 2, 1}, {1, 1, 1, 1}})
     EXPECT_EQ(report_of_replicas(replicas).period, kForward + kBackward)
@@ -77,7 +77,7 @@ TEST(PipeDream, IsStalerTheEarlierTheStage) {
 }
 
 TEST(PipeDream, FeedsAWiderStageWithMoreInFlight) {
-  // Of (1, 2, 1), NOAM is 4. With one more on its way nothing stalls: the two replicas of the
+  // For (1, 2, 1), NOAM is 4. With one more in flight nothing stalls: the two replicas of the
   // second stage never wait for the first.
   ScheduleRequest request = request_of(4, 240);
   request.replicas = {1, 2, 1};
@@ -87,7 +87,7 @@ TEST(PipeDream, FeedsAWiderStageWithMoreInFlight) {
 
 TEST(PipeDream, RunsAsFastAsWhatIsOnItsWayAllows) {
   // A round trip takes p (F + B), and the first stage runs a backward for every forward: a
-  // micro-batch comes around every ceil(p / K) (F + B). Fewer on their way need fewer versions.
+  // micro-batch returns every ceil(p / K) (F + B). Fewer in flight need fewer versions.
   for (std::int32_t in_flight = 1; in_flight <= 4; ++in_flight) {
     ScheduleRequest request = request_of(4, 240);
     request.in_flight = in_flight;
@@ -148,8 +148,8 @@ TEST(PipeDream2BW, HoldsTwoVersionsOneUpdateApart) {
 }
 
 TEST(PipeDream, PaysItsRoundTripOncePerPMicrobatches) {
-  // p micro-batches are on their way and their round trip takes p (F + B) + 2 (p-1) c: the period
-  // of 1F1B is F + B + 2c (p-1) / p.
+  // p micro-batches are in flight and their round trip takes p (F + B) + 2 (p-1) c: the period of
+  // 1F1B is F + B + 2c (p-1) / p.
   ScheduleRequest request = request_of(4, 400);
   request.cost.message = 2;
   EXPECT_EQ(report_of("pipedream", request).period, kForward + kBackward + 3);
@@ -182,7 +182,7 @@ TEST(ValidateWeights, FindsVersionsThatAreNotThere) {
 }
 
 TEST(ValidateWeights, KnowsSlicesOfAMicrobatchApart) {
-  // The slices of micro-batch 0 enter before and behind the update of micro-batch 1.
+  // The slices of micro-batch 0 enter before and after the update of micro-batch 1.
   Schedule schedule = parse_schedule_text("0F1 0F1.1 0F0 0B1.1 0B1 0F0.1 0B0.1 0B0");
   schedule.weights = {{{0, {}}, {0, {}}, {0, {}}, {0, {}}, {0, 1}, {1, {}}, {1, {}}, {0, 2}}};
   EXPECT_TRUE(validate(schedule).empty());

@@ -58,7 +58,7 @@ TEST(Numbers, WhatIsNoListIsRefused) {
 }
 
 TEST(Plans, AreRankedByTimePerSampleThenMemory) {
-  Plan twice = plan_of("twice", 30, 1);  // 15 a sample
+  Plan twice = plan_of("twice", 30, 1);  // 15 per sample
   twice.configuration.shape.microbatches = 2;
   const std::vector<Plan> ranked =
       rank_plans({plan_of("slow", 20, 1), plan_of("fat", 16, 9), plan_of("lean", 16, 2), twice});
@@ -68,7 +68,8 @@ TEST(Plans, AreRankedByTimePerSampleThenMemory) {
 }
 
 TEST(Plans, TheParetoFrontHoldsWhatNothingElseBeatsInBoth) {
-  // 10 in 8; 11 in 8 is slower in as much; 12 in 4; 13 in 5 is slower in more; 14 in 1.
+  // 10 with 8; 11 with 8 is slower with the same memory; 12 with 4; 13 with 5 is slower with more;
+  // 14 with 1.
   const std::vector<Plan> ranked =
       rank_plans({plan_of("a", 10, 8), plan_of("b", 11, 8), plan_of("c", 12, 4),
                   plan_of("d", 13, 5), plan_of("e", 14, 1)});
@@ -101,7 +102,7 @@ TEST(Plans, TheParetoFrontIsThatOfBruteForce) {
 
 TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
   const WhatIf what_if(PredictOptions{}, false);
-  // 4 ranks, 8 micro-batches of F 1 and B 2 ms: 33 ms, of which 24 busy on every rank (README).
+  // 4 ranks, 8 micro-batches of F 1 and B 2 ms: 33 ms, of which every rank is busy for 24 (README).
   const Outcome outcome = what_if.evaluate(configuration_of("1f1b", 4, 8));
   ASSERT_TRUE(outcome.plan);
   EXPECT_EQ(outcome.plan->step, 33'000'000);
@@ -112,14 +113,14 @@ TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
 }
 
 TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
-  // Without messages both take (m+p-1) (F+B). GPipe pays 2 (p-1) c for them, 1F1B besides
-  // 2 c floor((m-1)(p-1)/p) (schedules/1f1b.cc): behind from c = 1 ns on.
+  // Without messages both take (m+p-1) (F+B). GPipe pays 2 (p-1) c for them, 1F1B another 2 c
+  // floor((m-1)(p-1)/p) (schedules/1f1b.cc): it is slower from c = 1 ns on.
   const WhatIf what_if(PredictOptions{}, false);
   std::vector<Plan> plans;
   for (const char* schedule : {"1f1b", "gpipe"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 8)).plan);
   const std::vector<Plan> ranked = rank_plans(std::move(plans));
-  ASSERT_EQ(ranked[0].configuration.schedule, "1f1b");  // as fast, in less memory
+  ASSERT_EQ(ranked[0].configuration.schedule, "1f1b");  // as fast, with less memory
   const BreakEvens break_evens = find_break_evens(what_if, ranked);
   ASSERT_EQ(break_evens.found.size(), 1U);
   EXPECT_EQ(break_evens.found[0].parameter, "p2p");

@@ -1,4 +1,4 @@
-// The message lists: examples by hand, and PyTorch's algorithm written down plainly as the judge.
+// The message lists: examples by hand, and a direct transcription of PyTorch's algorithm.
 #include "sim/ir/post_messages.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(PostMessages, NamesTheRanksThatWaitForEachOther) {
   }
 }
 
-/// PyTorch's _add_send_recv, word by word: sets of the actions on each rank's list.
+/// PyTorch's _add_send_recv, line by line: sets of the actions on each rank's list.
 class PlainPosting {
  public:
   explicit PlainPosting(const Schedule& schedule)

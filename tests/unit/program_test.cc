@@ -45,7 +45,7 @@ TEST(Lower, AddsOneMessagePerCrossing) {
 }
 
 TEST(Lower, AddsNoMessageWithinARank) {
-  // A V: stages 0 and 3 on rank 0, 1 and 2 on rank 1; the turn from 1 to 2 stays at home.
+  // A V: stages 0 and 3 on rank 0, 1 and 2 on rank 1; the message from 1 to 2 stays on its rank.
   const Program program = lowered(parse_schedule_text("0F0 3F0 3B0 0B0 | 1F0 2F0 2B0 1B0"));
   EXPECT_EQ(program.size(), 8u + 4u);
 }
@@ -91,8 +91,8 @@ TEST(Simulate, SplitBackwardFreesThePreviousStageEarlier) {
   EXPECT_EQ(starts(lowered(split), costs_of(split, 10, 10, 10, 0))["0I0"], 30);
 }
 
-// Rank 0 runs F of micro-batch 1 overlapped with B of micro-batch 0, whose gradient is there at
-// 10 + 10 + 20 = 40 (F00, F10, B10).
+// Rank 0 runs F of micro-batch 1 overlapped with B of micro-batch 0, whose gradient arrives at 10 +
+// 10 + 20 = 40 (F00, F10, B10).
 constexpr const char* kOverlapped = "0F0 (0F1;0B0)OVERLAP_F_B 0B1 | 1F0 1B0 1F1 1B1";
 
 TEST(Simulate, SerialPairStartsWithItsFirstHalf) {
@@ -108,7 +108,7 @@ TEST(Simulate, AtomicPairWaitsForBothInputs) {
   auto at = starts(lowered(schedule, Overlap::kAtomic), costs_of(schedule, 10, 10, 10, 0));
   EXPECT_EQ(at["0F1"], 40);
   EXPECT_EQ(at["0B0"], 50);
-  EXPECT_EQ(at["1F1"], 50);  // the forward's result is there when the forward ends
+  EXPECT_EQ(at["1F1"], 50);  // the forward's result is available when the forward ends
 }
 
 TEST(Simulate, FusedPairGivesBothResultsAtItsEnd) {
@@ -140,7 +140,7 @@ TEST(Spread, LosesNoNanosecond) {
 TEST(Recompute, MustEndBeforeItsBackward) {
   const Schedule schedule = parse_schedule_text("0F0 0R0 0B0 | 1F0 1R0 1B0");
   auto at = starts(lowered(schedule), costs_of(schedule, 10, 10, 10, 0));
-  EXPECT_EQ(at["0R0"], 10);  // it need not wait for the gradient
+  EXPECT_EQ(at["0R0"], 10);  // it does not wait for the gradient
   EXPECT_EQ(at["1B0"], 30);
 }
 

@@ -1,4 +1,4 @@
-// Nothing that is computed leaves the range in which it can be added up.
+// Every computed value stays in the range in which it can be summed.
 #include "sim/ir/range.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(Range, MultipliesWithinIt) {
   EXPECT_THROW(multiply(kLargest64, 65'536, "x"), Error);
 }
 
-// Each is a time by itself; the sum of four goes round 64 bits to a small number.
+// Each is a valid time; the sum of four overflows 64 bits to a small number.
 TEST(Range, AddsUpWithoutGoingRound) {
   EXPECT_THROW(expect_in_range(std::vector<Nanos>(16, kMaxNanos)), Error);
   EXPECT_NO_THROW(expect_in_range(std::vector<Nanos>(4, kMaxNanos / 4)));

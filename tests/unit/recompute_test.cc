@@ -1,4 +1,4 @@
-// Recomputation: where R's stand, what they cost, what they save.
+// Recomputation: the positions of R's, their cost and the memory that they save.
 #include "sim/ir/recompute.h"
 
 #include <gtest/gtest.h>
@@ -107,8 +107,8 @@ TEST(Recompute, IsCheckedAgainstTheStages) {
   EXPECT_NE(validate(schedule)[0].message.find("names 1 stage(s) of 2"), std::string::npos);
 }
 
-/// The catalogue's row "GPipe or 1F1B + full remat": R of its own runs while its rank waits for the
-/// gradient, so the bubble stays (p-1) (F+B); in one piece with B it grows to (p-1) (2F+B).
+/// The catalogue's row "GPipe or 1F1B + full remat": an R op runs while its rank waits for the
+/// gradient, so the bubble stays (p-1) (F+B); as part of B it grows to (p-1) (2F+B).
 TEST(Recompute, OfItsOwnLeavesTheBubbleAsItWas) {
   for (const char* name : {"gpipe", "1f1b"})
     for (std::int32_t ranks = 1; ranks <= 6; ++ranks)
@@ -131,7 +131,7 @@ TEST(Recompute, OfItsOwnLeavesTheBubbleAsItWas) {
         }
 }
 
-/// Rank r of 1F1B has min(m, p-r) checkpoints, and one micro-batch whole while it goes backward.
+/// Rank r of 1F1B has min(m, p-r) checkpoints, and one whole micro-batch during its backward.
 TEST(Recompute, HoldsCheckpointsAndOneWholeMicrobatch) {
   MemoryModel memory;
   memory.kept = {250'000, 500'000};
@@ -150,7 +150,7 @@ TEST(Recompute, HoldsCheckpointsAndOneWholeMicrobatch) {
   }
 }
 
-/// A forward takes 1 ms; GPT-3's attention is 2.7 % of that, and 70 % of the memory is let go.
+/// A forward takes 1 ms; GPT-3's attention is 2.7 % of that, and 70 % of the memory is released.
 TEST(Recompute, OfAttentionIsCheapAndKeepsSome) {
   const Schedule schedule = with_recompute(built("gpipe", 1, 4), {Recompute::kSelective});
   const CostModel costs = spread(UniformCost{}, schedule);

@@ -1,4 +1,5 @@
-// The schedules that there are, their orders as the papers draw them, and what they refuse.
+// The registered schedules, their orders as the papers draw them, and the requests that they
+// refuse.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -134,7 +135,7 @@ TEST(ZbV, StartsItsLastRankAsThePaperDraws) {
 }
 
 TEST(TwoStreamOrder, ReadsTheNotationOfThePhases) {
-  // Stream 0 is stage 2 from micro-batch 0 on, stream 1 is stage 5 from micro-batch 4 on.
+  // Stream 0 is stage 2 from micro-batch 0, stream 1 is stage 5 from micro-batch 4.
   TwoStreamOrder order({Stream{2, 0}, Stream{5, 4}}, 0);
   order.repeat(2, "F0 F1");
   order.repeat(1, "I1 I0 W W F0&B1 B0");
@@ -209,7 +210,7 @@ TEST(Refusals, SayTheRule) {
 }
 
 TEST(Refusals, AllowWhatTheFrameworksAllow) {
-  // Fewer micro-batches than ranks in one PyTorch round; a ragged last group of p in Megatron.
+  // Fewer micro-batches than ranks in one PyTorch round; an uneven last group of p in Megatron.
   EXPECT_NO_THROW(
       build_schedule(find_schedule("interleaved"), request_of(4, 2, 3, Profile::kPytorch)));
   EXPECT_NO_THROW(build_schedule(find_schedule("interleaved"),

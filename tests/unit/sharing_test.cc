@@ -1,4 +1,4 @@
-// Flows that share resources, against what can be worked out by hand.
+// Flows that share resources, compared with results by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace bubblescope {
 namespace {
 
-/// A flow of so many bytes over resources of so many bytes per nanosecond, from a time on.
+/// A flow of so many bytes, from `start` on, over resources with their bytes per nanosecond.
 struct TestFlow {
   Bytes bytes;
   std::vector<std::uint32_t> path;
   Nanos begin = 0;
 };
 
-/// Messages that wait for nothing and leave at their own time: it is their latency.
+/// Independent messages, each with its own start, which is its latency.
 struct Flows {
   Program program;
   Traffic traffic;
@@ -72,18 +72,18 @@ TEST(Sharing, SevenFlowsTakeSevenTimesTheTimeToTheNanosecond) {
 }
 
 // Alone each takes 100. The first has 500 bytes left when the second comes at 50; they take 100 at
-// half speed, in which the second moves 500 too, and 50 more for its other 500.
+// half the rate, in which the second sends 500 too, and then needs 50 for its other 500.
 TEST(Sharing, ALaterFlowSlowsTheFirstOnlyFromThenOn) {
   EXPECT_EQ(ends({10}, {{1000, {0}}, {1000, {0}, 50}}), (Ends{150, 200}));
 }
 
-// Resource 0 gives 6 to its two flows; the second is held to 3 there, so the third has 9 of the 12
-// of resource 1: 900 bytes take 300, 300 and 100. When the third has gone, nothing changes.
+// Resource 0 gives 6 to its two flows; the second is limited to 3 there, so the third has 9 of the
+// 12 of resource 1: 900 bytes take 300, 300 and 100. When the third has ended, nothing changes.
 TEST(Sharing, WhatABottleneckLeavesGoesToTheOthers) {
   EXPECT_EQ(ends({6, 12}, {{900, {0}}, {900, {0, 1}}, {900, {1}}}), (Ends{300, 300, 100}));
 }
 
-// A flow that can take 2 leaves 8 of 10 to the other; the second ends at 100, the first at 500.
+// A flow limited to 2 leaves 8 of 10 to the other; the second ends at 100, the first at 500.
 TEST(Sharing, AFlowThatCannotTakeItsShareLeavesItToTheOthers) {
   Flows made = let_flow({10}, {{1000, {0}}, {800, {0}}});
   made.traffic.flows[0].fastest = 2 * kLoadPerByte;
@@ -121,8 +121,8 @@ Flows random_flows(std::mt19937& random, int count, Nanos latest) {
   return made;
 }
 
-// Max-min fairness has one solution: every flow either takes all that it can, or passes a resource
-// that is full and on which nobody has more. Rounding leaves less than one unit per flow.
+// Max-min fairness has one solution: every flow either has its maximum, or passes a resource that
+// is full and on which no flow has more. Rounding leaves less than one unit per flow.
 TEST(Sharing, NobodyCouldHaveMoreWithoutOneThatHasNoMoreHavingLess) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {
@@ -154,7 +154,7 @@ TEST(Sharing, NobodyCouldHaveMoreWithoutOneThatHasNoMoreHavingLess) {
   }
 }
 
-/// Shares as the textbook fills them up, anew for every nanosecond, and flows that move on by them.
+/// Rates by progressive filling, recomputed for every nanosecond, and flows that advance by them.
 class NanosecondByNanosecond {
  public:
   explicit NanosecondByNanosecond(const Traffic& traffic) : traffic_(traffic) {
@@ -179,7 +179,8 @@ class NanosecondByNanosecond {
     return std::find(path.begin(), path.end(), resource) != path.end();
   }
 
-  /// What a resource can give to each of its flows that have no share yet; nothing if all have.
+  /// The rate that a resource can give to each of its flows without a rate yet; empty if all have
+  /// one.
   std::optional<Rate> fair_share(std::size_t resource, const std::vector<Rate>& shares,
                                  const std::vector<bool>& open) const {
     Rate left = traffic_.resources[resource].capacity;

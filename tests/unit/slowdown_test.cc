@@ -12,7 +12,7 @@
 namespace bubblescope {
 namespace {
 
-/// 0F0 1F0 1B0 0B0 in a row, messages free.
+/// 0F0 1F0 1B0 0B0 in sequence, messages take no time.
 struct Recorded {
   Program program;
   Timeline timeline;
@@ -48,8 +48,8 @@ Recorded recorded(Nanos f0, Nanos f1, Nanos b1, Nanos b0) {
   return made;
 }
 
-// Forwards take 10 and 30, backwards 20 and 20: 20 each in the mean, so evening them out gains
-// nothing in a chain, 80 either way; S is 1 although stage 1 is slow.
+// Forwards take 10 and 30, backwards 20 and 20: the mean is 20 each, so balancing a chain gains
+// nothing, 80 either way; S is 1 although stage 1 is slow.
 TEST(Slowdown, ConservesWork) {
   const Recorded one = recorded(10, 30, 20, 20);
   const std::vector<ReplicatedStep> steps{{{one.program, one.timeline}}};

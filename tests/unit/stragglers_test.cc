@@ -1,4 +1,4 @@
-// Means, replays and what-ifs on steps whose answers are known.
+// Means, replays and counterfactuals on steps with known answers.
 #include "sim/analysis/stragglers.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Durations and amounts: exact both ways, everything else refused.
+// Durations and amounts: parsed and printed exactly, everything else refused.
 #include "sim/ir/units.h"
 
 #include <gtest/gtest.h>

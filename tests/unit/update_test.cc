@@ -1,4 +1,4 @@
-// How a step ends: reductions, the norm, optimizer steps. F = 1, B = 2 (I = W = 1) unless said.
+// The end of a step: reductions, the norm, optimizer steps. F = 1, B = 2 (I = W = 1) unless stated.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,7 +26,7 @@ struct Ended {
   Timeline timeline;
   BubbleReport report;
 
-  /// When the n-th instruction of this text on a rank runs.
+  /// The span of the n-th instruction of this text on a rank.
   std::pair<Nanos, Nanos> span(std::int32_t rank, const std::string& text) const {
     for (InstructionId id = 0; id < program.size(); ++id) {
       const Instruction& instruction = program.instructions[id];
@@ -67,7 +67,7 @@ Ended end_step(const std::string& name, const ScheduleRequest& request, UpdateOp
 }
 
 TEST(Optimizer, WaitsBehindABarrierForTheLastGradientOfAll) {
-  // 1F1B: the last gradient is rank 0's at 3 (m+p-1) = 33; rank 3's own is there at 33 - 3 * 2.
+  // 1F1B: the last gradient is rank 0's at 3 (m+p-1) = 33; rank 3's own is ready at 33 - 3 * 2.
   const Ended ended = end_step("1f1b", request_of(4, 8), {OptimizerMode::kBarrier});
   for (std::int32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(ended.span(rank, std::to_string(rank) + "OPT"),
@@ -89,9 +89,9 @@ TEST(Optimizer, StepsWithItsOwnGradientsWhereNobodyWaits) {
 }
 
 TEST(Optimizer, KeepsTheParallelogramUnderPostValidation) {
-  // ZB-H2, F = I = W: rank r works without a bubble from r to r + 3m. The norm so far comes from
-  // the rank before, which was ready one unit earlier, so that nobody waits; the barrier's norm is
-  // there when the last rank is.
+  // ZB-H2, F = I = W: rank r works without a bubble from r to r + 3m. The partial norm comes from
+  // the previous rank, which was ready one unit earlier, so that no rank waits; the barrier's norm
+  // is ready when the last rank is.
   const Ended ended = end_step("zb-h2", request_of(4, 8), {OptimizerMode::kPostValidation});
   for (std::int32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(ended.span(rank, std::to_string(rank) + "OPT").first, 24 + rank);
@@ -102,7 +102,7 @@ TEST(Optimizer, KeepsTheParallelogramUnderPostValidation) {
 }
 
 TEST(Optimizer, PassesTheNormOnFromRankToRankUnderPostValidation) {
-  // In 1F1B the first rank is ready last, when the step would end; the norm so far takes a message
+  // In 1F1B the first rank is ready last, when the step would end; the partial norm takes a message
   // to each next rank.
   ScheduleRequest request = request_of(4, 8);
   request.cost.message = 1;
@@ -114,7 +114,7 @@ TEST(Optimizer, PassesTheNormOnFromRankToRankUnderPostValidation) {
 }
 
 TEST(Optimizer, WaitsForTheLastBlockingSend) {
-  // Host-rendezvous: 1SEND_B0 holds rank 1 for the message's 3, from F + 3 + F + B = 7 on.
+  // Host-rendezvous: 1SEND_B0 blocks rank 1 for the message's 3, from F + 3 + F + B = 7 on.
   ScheduleRequest request = request_of(2, 1);
   request.cost.message = 3;
   LowerOptions options;
@@ -131,7 +131,7 @@ TEST(Optimizer, RefusesWhatMakesNoGradientsOrUpdatesByItself) {
 }
 
 TEST(Optimizer, CountsInThePeriodOfUpdatesPerBatch) {
-  // PipeDream-2BW with p = 4 steps once in 4 micro-batches: (4 (F + B) + OPT) / 4 = 3 + 1.
+  // PipeDream-2BW with p = 4 updates once per 4 micro-batches: (4 (F + B) + OPT) / 4 = 3 + 1.
   ScheduleRequest request = request_of(4, 8);
   request.cost.update.optimizer = 4;
   for (const std::int32_t microbatches : {8, 12, 40}) {
@@ -153,8 +153,8 @@ TEST(Optimizer, StepsInTheMidstOfAsynchronousTraining) {
 }
 
 TEST(Optimizer, WaitsForTheReplicasOfItsStage) {
-  // Two ranks share stage 0 and update together: each reduction starts when both have run their
-  // backward, at once on both.
+  // Two ranks share stage 0 and update together: each reduction starts on both when both have run
+  // their backward.
   ScheduleRequest request = request_of(3, 12);
   request.replicas = {2, 1};
   const Ended ended = end_step("pipedream", request, {OptimizerMode::kLocal});

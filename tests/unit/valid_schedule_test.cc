@@ -1,4 +1,4 @@
-// What lower() and all behind it may rely on, and that nothing else reaches them.
+// The guarantees of ValidSchedule, and that nothing else reaches lower().
 #include "sim/ir/valid_schedule.h"
 
 #include <gtest/gtest.h>
@@ -152,8 +152,8 @@ void damage(std::mt19937& random, Schedule& schedule) {
   }
 }
 
-// Whatever is done to a schedule, the checks answer; and what they let through, everything behind
-// them takes: with a result, a deadlock or an Error.
+// Whatever is done to a schedule, the checks report it; and whatever they accept, all later code
+// accepts: with a result, a deadlock or an Error.
 TEST(ValidSchedule, WhatPassesTheChecksCanBeLowered) {
   std::mt19937 random(20'261'122);
   int valid_ones = 0;
@@ -169,7 +169,7 @@ TEST(ValidSchedule, WhatPassesTheChecksCanBeLowered) {
       check_modes(*valid);
       eager_slots_needed(*valid);
       with_recompute(*valid, {Recompute::kFull});
-    } catch (const Error&) {  // says why not
+    } catch (const Error&) {  // it says why not
     }
   }
   EXPECT_GT(valid_ones, 100);

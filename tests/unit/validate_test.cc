@@ -18,7 +18,7 @@ struct Case {
   const char* says;  ///< a part of the message
 };
 
-/// The text with everything that was inferred from it fixed to two ranks and two micro-batches.
+/// The text, with the shape set to two ranks and two micro-batches.
 Schedule two_by_two(const char* text) {
   Schedule schedule = parse_schedule_text(text);
   schedule.shape.microbatches = 2;
@@ -44,7 +44,7 @@ TEST(Validate, FindsEachKindOfProblem) {
       {"full and split backward", "0F0 0F1 0B0 0W0 0B1 | 1F0 1B0 1F1 1B1", 0, 3,
        "repeats what 0B0"},
       {"B and I of one", "0F0 0F1 0B0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 3, "B as well as I"},
-      // PyTorch's own validator counts I=W=1, B=1 for micro-batch 0 and is content with none for 1.
+      // PyTorch's own validator counts I=W=1, B=1 for micro-batch 0 and accepts none for 1.
       {"counts that cancel", "0F0 0F1 0B0 0I0 0W0 | 1F0 1B0 1F1 1B1", 0, {}, "0B1 is missing"},
       {"deadlock across ranks", "0F0 0B0 0F1 0B1 | 1F1 1B1 1F0 1B0", 0, 1, "deadlock"},
       {"recompute too late", "0F0 0F1 0B0 0R0 0B1 | 1F0 1B0 1F1 1B1", 0, 3, "needs it"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,7 +12,7 @@
 #include "sim/ir/error.h"
 #include "tools/exports.h"
 #include "traces/csv_string.h"
-#include "traces/json_string.h"
+#include "traces/json_writer.h"
 
 namespace bubblescope {
 
@@ -56,50 +57,58 @@ struct ActivitySlice {
   Nanos end = 0;
 };
 
-std::string to_json(const ActivitySlice& slice, const std::string& arguments) {
-  return fmt::format(
-      ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},\"cat\":\"{}\","
-      "\"args\":{{{}}}}}",
-      slice.rank, slice.stream, micros(slice.start), micros(slice.end - slice.start),
-      json_string(slice.name), slice.category, arguments);
+/// Begins the event of a slice; its "args" are open.
+void begin_slice(JsonWriter& json, const ActivitySlice& slice) {
+  json.line(0).begin_object().member("ph", "X").member("pid", slice.rank);
+  json.member("tid", slice.stream).key("ts").raw(micros(slice.start));
+  json.key("dur").raw(micros(slice.end - slice.start)).member("name", slice.name);
+  json.member("cat", slice.category).key("args").begin_object();
 }
 
-std::string write_names(const StepActivity& activity, const Step& step) {
+void end_slice(JsonWriter& json) { json.end_object().end_object(); }
+
+/// The event that names a process or a thread.
+void write_name(JsonWriter& json, std::int32_t rank, std::optional<std::uint32_t> stream) {
+  json.line(0).begin_object().member("ph", "M").member("pid", rank);
+  if (stream) json.member("tid", *stream);
+  json.member("name", stream ? "thread_name" : "process_name").key("args").begin_object();
+  json.member("name", stream ? fmt::format("stream {}", *stream) : fmt::format("rank {}", rank));
+  json.end_object().end_object();
+}
+
+void write_names(JsonWriter& json, const StepActivity& activity, const Step& step) {
   std::set<std::pair<std::int32_t, std::uint32_t>> rows;
   for (const DeviceActivity& one : activity.activities)
     rows.emplace(step.program.instructions[one.id].rank, one.stream);
-  std::string text;
-  for (std::int32_t rank = 0; rank < step.program.ranks; ++rank)
-    text += fmt::format(
-        "{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"rank {}\"}}}}",
-        rank == 0 ? "\n" : ",\n", rank, rank);
-  for (const auto& [rank, stream] : rows)
-    text += fmt::format(
-        ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":"
-        "\"stream {}\"}}}}",
-        rank, stream, stream);
-  return text;
+  for (std::int32_t rank = 0; rank < step.program.ranks; ++rank) write_name(json, rank, {});
+  for (const auto& [rank, stream] : rows) write_name(json, rank, stream);
 }
 
 /// Ops come first: what begins with them then lies within them.
 std::string write_trace(const StepActivity& activity, const Step& step) {
   std::map<InstructionId, std::uint32_t> stream_of;
   for (const DeviceActivity& one : activity.activities) stream_of.emplace(one.id, one.stream);
-  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" + write_names(activity, step);
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("displayTimeUnit", "ns").key("traceEvents").begin_array();
+  write_names(json, activity, step);
   for (const OpActivity& op : activity.ops) {
     const Instruction& instruction = step.program.instructions[op.id];
     const Nanos start = step.timeline.start[op.id];
-    text += to_json({instruction.rank, stream_of[op.id], to_string(instruction.op), "op", start,
-                     start + op.between_events},
-                    fmt::format("\"launches\":{},\"covered_ns\":{}", op.launches, op.covered));
+    begin_slice(json, {instruction.rank, stream_of[op.id], to_string(instruction.op), "op", start,
+                       start + op.between_events});
+    json.member("launches", op.launches).member("covered_ns", op.covered);
+    end_slice(json);
   }
   for (const DeviceActivity& one : activity.activities) {
     const Instruction& instruction = step.program.instructions[one.id];
-    text += to_json({instruction.rank, one.stream, one.name, kind_name(one), one.start, one.end},
-                    fmt::format("\"launched_by\":{},\"device\":{},\"bytes\":{}",
-                                json_string(to_string(instruction.op)), one.device, one.bytes));
+    begin_slice(json, {instruction.rank, one.stream, one.name, kind_name(one), one.start, one.end});
+    json.member("launched_by", to_string(instruction.op)).member("device", one.device);
+    json.member("bytes", one.bytes);
+    end_slice(json);
   }
-  return text + "\n]}\n";
+  json.line(0).end_array().end_object();
+  return text + '\n';
 }
 
 }  // namespace

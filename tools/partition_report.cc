@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "traces/json_string.h"
+#include "traces/json_writer.h"
 
 namespace bubblescope {
 
@@ -83,23 +83,21 @@ std::string csv_of(const PartitionPlan& plan) {
 }
 
 std::string json_of(const PartitionPlan& plan) {
-  std::string out = fmt::format(
-      "{{\"format\":\"bubblescope-partition/1\",\"period_ns\":{},\"one_worker_ns\":{},"
-      "\"speedup\":{},\n \"stages\":[",
-      plan.partition.period, whole_time(plan.graph), json_number(speedup(plan)));
-  const char* separator = "\n";
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("format", "bubblescope-partition/1");
+  json.member("period_ns", plan.partition.period).member("one_worker_ns", whole_time(plan.graph));
+  json.member("speedup", speedup(plan)).line(1).key("stages").begin_array();
   for (const Row& row : rows_of(plan)) {
-    fmt::format_to(std::back_inserter(out),
-                   "{}  {{\"first\":{},\"last\":{},\"replicas\":{},\"time_ns\":{},\"bytes\":{},\n"
-                   "   \"parameter_bytes\":{},\"activation_bytes\":{},\"layers\":[",
-                   separator, row.first, row.last, row.stage.replicas, row.stage.time, row.bytes,
-                   row.stage.parameters, row.stage.activations);
-    for (std::size_t at = 0; at < row.stage.layers.size(); ++at)
-      out += (at == 0 ? "" : ",") + json_string(name_of(plan, row.stage.layers[at]));
-    out += "]}";
-    separator = ",\n";
+    json.line(2).begin_object().member("first", row.first).member("last", row.last);
+    json.member("replicas", row.stage.replicas).member("time_ns", row.stage.time);
+    json.member("bytes", row.bytes).line(3).member("parameter_bytes", row.stage.parameters);
+    json.member("activation_bytes", row.stage.activations).key("layers").begin_array();
+    for (const std::int32_t layer : row.stage.layers) json.value(name_of(plan, layer));
+    json.end_array().end_object();
   }
-  return out + "]}\n";
+  json.end_array().end_object();
+  return out + '\n';
 }
 
 std::string nanos(Nanos time) { return fmt::format("{}ns", time); }

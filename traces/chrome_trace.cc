@@ -8,15 +8,17 @@
 // whose activations a rank holds. Times are microseconds with three decimals: exact nanoseconds.
 // otherData says what the step was made with and has the schedule in our own json, as a text, so
 // that `analyze` gives the very report back.
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "traces/format.h"
-#include "traces/json_string.h"
+#include "traces/json_writer.h"
 #include "traces/made_with.h"
 #include "traces/native_schedule.h"
 #include "traces/palette.h"
@@ -56,13 +58,6 @@ std::string_view reserved_colour(OpKind kind) {
 
 constexpr std::size_t kBytesPerInstruction = 500;
 
-/// A time as microseconds with three decimals.
-struct Micros {
-  Nanos whole;
-  Nanos thousandths;
-  explicit Micros(Nanos time) : whole(time / 1000), thousandths(time % 1000) {}
-};
-
 class ChromeTrace {
  public:
   explicit ChromeTrace(const Recording& recording)
@@ -79,7 +74,9 @@ class ChromeTrace {
   }
 
   std::string write() && {
-    print("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[", other_data());
+    json_.begin_object().member("displayTimeUnit", "ms");
+    write_other_data();
+    json_.line(0).key("traceEvents").begin_array();
     write_names();
     auto point = points_.begin();
     for (const TraceSlice& slice : threads_.slices) {
@@ -88,112 +85,106 @@ class ChromeTrace {
       write_flows(slice);
     }
     for (; point != points_.end(); ++point) write_counter(*point);
-    print("\n]}}\n");
-    return fmt::to_string(out_);
+    json_.line(0).end_array().end_object();
+    return std::move(out_ += '\n');
   }
 
  private:
-  template <class... Values>
-  void print(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(fmt::appender(out_), format, std::forward<Values>(values)...);
-  }
-
   const TraceThread& thread(const TraceSlice& slice) const {
     return threads_.threads[slice.thread];
   }
 
-  std::string other_data() const {
+  void write_other_data() {
     const BubbleReport& report = recording_.report;
-    nlohmann::ordered_json data{{"tool", "bubblescope " BUBBLESCOPE_VERSION},
-                                {"source", timeline_.source},
-                                {"schedule", recording_.schedule->name},
-                                {"pp", report.shape.ranks},
-                                {"vpp", report.shape.chunks},
-                                {"microbatches", report.shape.microbatches},
-                                {"makespan_ns", report.makespan},
-                                {"bubble_ratio", report.bubble.ratio}};
-    if (!timeline_.breakdown.empty()) data["breakdown"] = timeline_.breakdown;
-    for (const auto& [key, value] : describe(recording_.made)) data[key] = value;
-    data["native_schedule"] = write_native_schedule(recording_.schedule);
-    return data.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+    json_.key("otherData").begin_object().member("tool", "bubblescope " BUBBLESCOPE_VERSION);
+    json_.member("source", timeline_.source).member("schedule", recording_.schedule->name);
+    json_.member("pp", report.shape.ranks).member("vpp", report.shape.chunks);
+    json_.member("microbatches", report.shape.microbatches);
+    json_.member("makespan_ns", report.makespan).member("bubble_ratio", report.bubble.ratio);
+    if (!timeline_.breakdown.empty()) json_.member("breakdown", timeline_.breakdown);
+    for (const auto& [key, value] : describe(recording_.made)) json_.member(key, value);
+    json_.member("native_schedule", write_native_schedule(recording_.schedule)).end_object();
+  }
+
+  /// Begins an event; `phase` is the format's letter for its kind.
+  JsonWriter& begin_event(const char* phase, std::int32_t rank) {
+    return json_.line(0).begin_object().member("ph", phase).member("pid", rank);
+  }
+
+  JsonWriter& write_micros(const char* key, Nanos time) {
+    const auto end =
+        fmt::format_to(micros_.data(), FMT_COMPILE("{}.{:03}"), time / 1000, time % 1000);
+    return json_.key(key).raw({micros_.data(), static_cast<std::size_t>(end - micros_.data())});
   }
 
   void write_names() {
-    const char* separator = "\n";
     for (std::int32_t rank = 0; rank < program_.ranks; ++rank) {
-      print(
-          "{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"rank "
-          "{}\"}}}},\n"
-          "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}"
-          "}}",
-          separator, rank, rank, rank, rank);
-      separator = ",\n";
+      begin_event("M", rank).member("name", "process_name").key("args").begin_object();
+      json_.member("name", fmt::format("rank {}", rank)).end_object().end_object();
+      begin_event("M", rank).member("name", "process_sort_index").key("args").begin_object();
+      json_.member("sort_index", rank).end_object().end_object();
     }
-    for (const TraceThread& named : threads_.threads)
-      print(
-          ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":{}}"
-          "}}},\n"
-          "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
-          "index\":{}}}}}",
-          named.rank, named.tid, json_string(named.name), named.rank, named.tid, named.tid);
+    for (const TraceThread& named : threads_.threads) {
+      begin_event("M", named.rank).member("tid", named.tid).member("name", "thread_name");
+      json_.key("args").begin_object().member("name", named.name).end_object().end_object();
+      begin_event("M", named.rank).member("tid", named.tid).member("name", "thread_sort_index");
+      json_.key("args").begin_object().member("sort_index", named.tid).end_object().end_object();
+    }
   }
 
   void write_slice(const TraceSlice& slice) {
     const Instruction& instruction = program_.instructions[slice.id];
     const Op& op = instruction.op;
     const bool waits = instruction.role == Role::kWait;
-    const Micros start(slice.start);
-    const Micros duration(slice.end - slice.start);
-    print(
-        ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"dur\":{}.{:03},\"name\":\"{}{} ",
-        thread(slice).rank, thread(slice).tid, start.whole, start.thousandths, duration.whole,
-        duration.thousandths, waits ? "wait " : "", code(op.kind));
-    if (has_microbatch(op.kind)) print("mb{} ", op.microbatch);
-    print("s{}\",\"cat\":\"{}\",\"cname\":\"{}\",\"args\":{{\"op\":\"", op.stage,
-          waits ? "wait" : category(op.kind), waits ? "grey" : reserved_colour(op.kind));
+    begin_event("X", thread(slice).rank).member("tid", thread(slice).tid);
+    write_micros("ts", slice.start);
+    write_micros("dur", slice.end - slice.start);
+    std::string name = waits ? "wait " : "";
+    name += code(op.kind);
+    if (has_microbatch(op.kind)) name += fmt::format(FMT_COMPILE(" mb{}"), op.microbatch);
+    name += fmt::format(FMT_COMPILE(" s{}"), op.stage);
+    json_.member("name", name).member("cat", waits ? "wait" : category(op.kind));
+    json_.member("cname", waits ? "grey" : reserved_colour(op.kind)).key("args").begin_object();
     write_arguments(slice.id);
+    json_.end_object().end_object();
   }
 
-  /// The rest of a slice. Who sends and who receives is told under the names that PyTorch's
-  /// profiler gives them.
+  /// Who sends and who receives is told under the names that PyTorch's profiler gives them.
   void write_arguments(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
-    print(
-        "{}\",\"stage\":{},\"mb_id\":{},\"microbatch\":{},\"chunk\":{},\"slack_ns\":{},"
-        "\"critical\":{}",
-        to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
-        recording_.report.slack[id], static_cast<bool>(critical_[id]));
-    if (recording_.schedule->shape.slices > 1) print(",\"slice\":{}", op.slice);
+    json_.member("op", to_string(op)).member("stage", op.stage).member("mb_id", op.microbatch);
+    json_.member("microbatch", op.microbatch).member("chunk", palette_.chunk(op));
+    json_.member("slack_ns", recording_.report.slack[id]);
+    json_.member("critical", static_cast<bool>(critical_[id]));
+    if (recording_.schedule->shape.slices > 1) json_.member("slice", op.slice);
+    if (!is_message(op.kind)) return;
     const bool receives = is_recv(op.kind);
-    if (is_message(op.kind))
-      print(",\"Src Rank\":{},\"Dst Rank\":{}", receives ? instruction.peer : instruction.rank,
-            receives ? instruction.rank : instruction.peer);
-    print("}}}}");
+    json_.member("Src Rank", receives ? instruction.peer : instruction.rank);
+    json_.member("Dst Rank", receives ? instruction.rank : instruction.peer);
   }
 
+  enum class FlowEnd : std::uint8_t { kStart, kFinish };
+
   void write_flows(const TraceSlice& slice) {
-    if (consumer_[slice.id] != kNoInstruction) write_flow_end(slice.id, slice, "s\"");
+    if (consumer_[slice.id] != kNoInstruction) write_flow_end(slice.id, slice, FlowEnd::kStart);
     for (const InstructionId dependency : program_.dependencies_of(slice.id))
-      if (consumer_[dependency] == slice.id) write_flow_end(dependency, slice, "f\",\"bp\":\"e\"");
+      if (consumer_[dependency] == slice.id) write_flow_end(dependency, slice, FlowEnd::kFinish);
   }
 
   /// Bound to the slice at whose start it stands.
-  void write_flow_end(InstructionId message, const TraceSlice& at, const char* phase) {
-    const Micros time(at.start);
-    print(
-        ",\n{{\"ph\":\"{},\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"name\":\"message\","
-        "\"cat\":\"p2p\"}}",
-        phase, message, thread(at).rank, thread(at).tid, time.whole, time.thousandths);
+  void write_flow_end(InstructionId message, const TraceSlice& at, FlowEnd end) {
+    json_.line(0).begin_object().member("ph", end == FlowEnd::kStart ? "s" : "f");
+    if (end == FlowEnd::kFinish) json_.member("bp", "e");
+    json_.member("id", message).member("pid", thread(at).rank).member("tid", thread(at).tid);
+    write_micros("ts", at.start).member("name", "message").member("cat", "p2p").end_object();
   }
 
   void write_counter(const MemoryPoint& point) {
-    const Micros time(point.time);
+    begin_event("C", point.rank);
+    write_micros("ts", point.time).member("name", "held activations").key("args").begin_object();
     const double chunks = chunks_of(point.held, recording_.schedule->shape);
-    print(
-        ",\n{{\"ph\":\"C\",\"pid\":{},\"ts\":{}.{:03},\"name\":\"held "
-        "activations\",\"args\":{{\"chunks\":{}}}}}",
-        point.rank, time.whole, time.thousandths, chunks);
+    json_.key("chunks").shortest(chunks).end_object().end_object();
   }
 
   const Recording& recording_;
@@ -204,7 +195,9 @@ class ChromeTrace {
   std::vector<bool> critical_;
   std::vector<InstructionId> consumer_;
   std::vector<MemoryPoint> points_;
-  fmt::memory_buffer out_;
+  std::string out_;
+  JsonWriter json_{out_};
+  std::array<char, 32> micros_{};
 };
 
 const Registrar<TimelineFormat> kRegistrar{

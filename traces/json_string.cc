@@ -35,7 +35,9 @@ std::string json_string(std::string_view text) {
     const std::size_t length = is_ascii ? 1 : utf8_length(text);
     const std::string_view whole = text.substr(0, length);
     if (letter == '"' || letter == '\\') quoted += '\\';
-    if (length == 0)
+    if (letter == '\n')
+      quoted += "\\n";
+    else if (length == 0)
       quoted += "\xEF\xBF\xBD";
     else if (!is_ascii && is_control(whole))
       quoted += json_escape(whole);

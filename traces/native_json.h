@@ -6,6 +6,7 @@
 
 #include "sim/ir/schedule.h"
 #include "traces/json_node.h"
+#include "traces/json_writer.h"
 
 namespace bubblescope {
 
@@ -13,6 +14,6 @@ namespace bubblescope {
 Schedule read_schedule_object(const JsonNode& node);
 
 /// Writes such an object; no line end behind it.
-std::string write_schedule_object(const Schedule& schedule);
+void write_schedule_object(JsonWriter& json, const Schedule& schedule);
 
 }  // namespace bubblescope

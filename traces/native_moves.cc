@@ -42,21 +42,20 @@ void read_moves(const JsonNode& node, Schedule& schedule) {
   }
 }
 
-std::string write_moves(const Schedule& schedule) {
-  std::string text;
-  const char* separator = ",\n \"recompute\":[";
-  for (const Recompute recompute : schedule.recompute_of_stage) {
-    text += fmt::format("{}\"{}\"", separator, name(recompute));
-    separator = ",";
+void write_moves(JsonWriter& json, const Schedule& schedule) {
+  if (!schedule.recompute_of_stage.empty()) {
+    json.line(1).key("recompute").begin_array();
+    for (const Recompute recompute : schedule.recompute_of_stage) json.value(name(recompute));
+    json.end_array();
   }
-  if (!text.empty()) text += ']';
+  if (schedule.keeper_of_rank.empty()) return;
+  json.line(1).key("keepers").begin_array();
   for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
     const std::int32_t keeper = schedule.keeper_of_rank[rank];
     const bool host = keeper == static_cast<std::int32_t>(rank);
-    text += rank == 0 ? ",\n \"keepers\":[" : ",";
-    text += host ? "null" : std::to_string(keeper);
+    host ? json.null() : json.value(keeper);
   }
-  return schedule.keeper_of_rank.empty() ? text : text + ']';
+  json.end_array();
 }
 
 }  // namespace bubblescope

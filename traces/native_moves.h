@@ -9,6 +9,7 @@
 
 #include "sim/ir/schedule.h"
 #include "traces/json_node.h"
+#include "traces/json_writer.h"
 
 namespace bubblescope {
 
@@ -17,6 +18,6 @@ namespace bubblescope {
 void read_moves(const JsonNode& node, Schedule& schedule);
 
 /// Both keys as above, each with a comma before it; empty where everything is kept.
-std::string write_moves(const Schedule& schedule);
+void write_moves(JsonWriter& json, const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -10,7 +10,6 @@
 #include "traces/cell.h"
 #include "traces/format.h"
 #include "traces/infer_schedule.h"
-#include "traces/json_string.h"
 #include "traces/native_json.h"
 #include "traces/native_moves.h"
 #include "traces/native_weights.h"
@@ -68,17 +67,13 @@ std::vector<RankOrder> read_lists(const JsonNode& node, const Shape& shape) {
   return lists;
 }
 
-std::string write_lists(const std::vector<RankOrder>& lists) {
-  std::string out = "[";
-  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
-    out += rank == 0 ? "\"" : ",\n  \"";
-    for (std::size_t at = 0; at < lists[rank].size();) {
-      if (at > 0) out += ' ';
-      at = append_cell(out, lists[rank], at, CellGrammar::kOwn);
-    }
-    out += '"';
+std::string write_list(const RankOrder& list) {
+  std::string text;
+  for (std::size_t at = 0; at < list.size();) {
+    if (at > 0) text += ' ';
+    at = append_cell(text, list, at, CellGrammar::kOwn);
   }
-  return out + ']';
+  return text;
 }
 
 bool recognize_native(std::string_view text) {
@@ -116,24 +111,22 @@ Schedule read_schedule_object(const JsonNode& node) {
   return schedule;
 }
 
-std::string write_schedule_object(const Schedule& schedule) {
+void write_schedule_object(JsonWriter& json, const Schedule& schedule) {
   const Shape& shape = schedule.shape;
-  std::string out;
-  fmt::format_to(std::back_inserter(out),
-                 "{{\"format\":\"{}\",\n \"name\":{},\n \"shape\":{{\"ranks\":{},\"chunks\":{},"
-                 "\"microbatches\":{},\"slices\":{}",
-                 kFormat, json_string(schedule.name), shape.ranks, shape.chunks, shape.microbatches,
-                 shape.slices);
-  if (shape.group_size)
-    fmt::format_to(std::back_inserter(out), ",\"group_size\":{}", *shape.group_size);
-  fmt::format_to(
-      std::back_inserter(out),
-      "}},\n \"pipelines\":{},\n \"forward_only\":{},\n \"placement\":[{}],\n \"order\":",
-      schedule.pipelines, schedule.forward_only, fmt::join(schedule.rank_of_stage, ","));
-  out += write_lists(lists_of(schedule));
-  if (schedule.joint_forwards > 1)
-    fmt::format_to(std::back_inserter(out), ",\n \"joint_forwards\":{}", schedule.joint_forwards);
-  return out + write_asynchronous(schedule) + write_moves(schedule) + '}';
+  json.begin_object().member("format", kFormat).line(1).member("name", schedule.name);
+  json.line(1).key("shape").begin_object().member("ranks", shape.ranks);
+  json.member("chunks", shape.chunks).member("microbatches", shape.microbatches);
+  json.member("slices", shape.slices);
+  if (shape.group_size) json.member("group_size", *shape.group_size);
+  json.end_object().line(1).member("pipelines", schedule.pipelines);
+  json.line(1).member("forward_only", schedule.forward_only);
+  json.line(1).array("placement", schedule.rank_of_stage).line(1).key("order").begin_array();
+  for (const RankOrder& list : lists_of(schedule)) json.line_between(2).value(write_list(list));
+  json.end_array();
+  if (schedule.joint_forwards > 1) json.line(1).member("joint_forwards", schedule.joint_forwards);
+  write_asynchronous(json, schedule);
+  write_moves(json, schedule);
+  json.end_object();
 }
 
 Schedule read_native_schedule(std::string_view text, const std::string& file) {
@@ -142,7 +135,10 @@ Schedule read_native_schedule(std::string_view text, const std::string& file) {
 }
 
 std::string write_native_schedule(const Schedule& schedule) {
-  return write_schedule_object(schedule) + '\n';
+  std::string out;
+  JsonWriter json(out);
+  write_schedule_object(json, schedule);
+  return out + '\n';
 }
 
 }  // namespace bubblescope

@@ -1,17 +1,14 @@
 // Reading and writing the native timeline file.
-#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/validate.h"
 #include "traces/cell.h"
 #include "traces/format.h"
-#include "traces/json_string.h"
 #include "traces/lane_room.h"
 #include "traces/native_json.h"
 #include "traces/timeline_file.h"
@@ -172,26 +169,18 @@ void expect_columns(const JsonNode& node) {
     node.refuse(fmt::format("must have {} entries", kColumns.size()));
 }
 
-void append_row(fmt::memory_buffer& out, const Program& program, const Timeline& timeline,
-                InstructionId id) {
+void write_row(JsonWriter& json, const Program& program, const Timeline& timeline,
+               InstructionId id) {
   const Instruction& instruction = program.instructions[id];
-  const auto end = std::back_inserter(out);
-  fmt::format_to(end, FMT_COMPILE("{} [{},\"{}\",{},{},"), id == 0 ? "\n" : ",\n", instruction.rank,
-                 to_string(instruction.op), timeline.start[id], timeline.end[id]);
-  if (instruction.lane == kNoLane)
-    fmt::format_to(end, FMT_COMPILE("null,{},["), instruction.peer);
-  else
-    fmt::format_to(end, FMT_COMPILE("{},{},["), instruction.lane, instruction.peer);
-  const char* separator = "";
-  for (const InstructionId awaited : program.dependencies_of(id)) {
-    fmt::format_to(end, FMT_COMPILE("{}{}"), separator, awaited);
-    separator = ",";
-  }
-  switch (instruction.role) {
-    case Role::kWork: return out.append(std::string_view("]]"));
-    case Role::kPost: return out.append(std::string_view("],\"post\"]"));
-    case Role::kWait: return out.append(std::string_view("],\"wait\"]"));
-  }
+  json.line(1).begin_array().value(instruction.rank).value(to_string(instruction.op));
+  json.value(timeline.start[id]).value(timeline.end[id]);
+  instruction.lane == kNoLane ? json.null() : json.value(instruction.lane);
+  json.value(instruction.peer).begin_array();
+  for (const InstructionId awaited : program.dependencies_of(id)) json.value(awaited);
+  json.end_array();
+  if (instruction.role != Role::kWork)
+    json.value(instruction.role == Role::kPost ? "post" : "wait");
+  json.end_array();
 }
 
 const Registrar<TimelineFormat> registrar{
@@ -225,21 +214,18 @@ const Registrar<TraceFormat> trace_registrar{
 
 std::string write_timeline(const ValidSchedule& schedule, const Program& program,
                            const Timeline& timeline) {
-  fmt::memory_buffer out;
-  const auto end = std::back_inserter(out);
-  fmt::format_to(
-      end, "{{\"format\":\"{}\",\n \"source\":{},\n{} \"schedule\":{},\n \"lanes\":[", kFormat,
-      json_string(timeline.source),
-      timeline.breakdown.empty() ? "" : " \"breakdown\":" + json_string(timeline.breakdown) + ",\n",
-      write_schedule_object(schedule));
-  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane)
-    fmt::format_to(end, "{}[{},{}]", lane == 0 ? "" : ",", program.lanes[lane].rank,
-                   json_string(program.lanes[lane].name));
-  fmt::format_to(end, "],\n \"columns\":[\"{}\"],\n \"instructions\":[",
-                 fmt::join(kColumns, "\",\""));
-  for (InstructionId id = 0; id < program.size(); ++id) append_row(out, program, timeline, id);
-  out.append(std::string_view("]}\n"));
-  return fmt::to_string(out);
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("format", kFormat).line(1).member("source", timeline.source);
+  if (!timeline.breakdown.empty()) json.line(1).member("breakdown", timeline.breakdown);
+  write_schedule_object(json.line(1).key("schedule"), schedule);
+  json.line(1).key("lanes").begin_array();
+  for (const Lane& lane : program.lanes)
+    json.begin_array().value(lane.rank).value(lane.name).end_array();
+  json.end_array().line(1).array("columns", kColumns).line(1).key("instructions").begin_array();
+  for (InstructionId id = 0; id < program.size(); ++id) write_row(json, program, timeline, id);
+  json.end_array().end_object();
+  return out + '\n';
 }
 
 TimelineFile parse_timeline(std::string_view text, const std::string& file) {

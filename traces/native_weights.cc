@@ -65,14 +65,14 @@ void read_asynchronous(const JsonNode& node, Schedule& schedule) {
       schedule.weights.push_back(read_uses((*weights)[rank]));
 }
 
-std::string write_asynchronous(const Schedule& schedule) {
-  std::string text;
+void write_asynchronous(JsonWriter& json, const Schedule& schedule) {
   if (!schedule.replicas_of_stage.empty())
-    text += fmt::format(",\n \"replicas\":[{}]", fmt::join(schedule.replicas_of_stage, ","));
-  for (std::size_t rank = 0; rank < schedule.weights.size(); ++rank)
-    text += fmt::format("{}\"{}\"", rank == 0 ? ",\n \"weights\":[" : ",\n  ",
-                        write_uses(schedule.weights[rank]));
-  return schedule.weights.empty() ? text : text + ']';
+    json.line(1).array("replicas", schedule.replicas_of_stage);
+  if (schedule.weights.empty()) return;
+  json.line(1).key("weights").begin_array();
+  for (const std::vector<WeightUse>& uses : schedule.weights)
+    json.line_between(2).value(write_uses(uses));
+  json.end_array();
 }
 
 }  // namespace bubblescope

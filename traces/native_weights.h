@@ -8,6 +8,7 @@
 
 #include "sim/ir/schedule.h"
 #include "traces/json_node.h"
+#include "traces/json_writer.h"
 
 namespace bubblescope {
 
@@ -16,6 +17,6 @@ namespace bubblescope {
 void read_asynchronous(const JsonNode& node, Schedule& schedule);
 
 /// Both keys as above, each with a comma before it; empty for synchronous schedules.
-std::string write_asynchronous(const Schedule& schedule);
+void write_asynchronous(JsonWriter& json, const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -1,99 +1,115 @@
 // Plans for scripts: json and csv.
 #include <fmt/format.h>
 
-#include "traces/json_string.h"
+#include "traces/json_writer.h"
 #include "traces/plan_table.h"
 
 namespace bubblescope {
 
 namespace {
 
-template <class Number>
-std::string number_or_null(const std::optional<Number>& number) {
-  return number ? fmt::format("{}", *number) : "null";
-}
-
-std::string write_idle(const Plan& plan) {
-  std::string text;
+void write_idle(JsonWriter& json, const Plan& plan) {
+  json.key("mean_idle_by_cause_ns").begin_object();
   for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
-    text += fmt::format("{}\"{}\":{}", cause == 0 ? "" : ",", name(static_cast<IdleCause>(cause)),
-                        plan.mean_idle[cause]);
-  return text;
+    json.member(name(static_cast<IdleCause>(cause)), plan.mean_idle[cause]);
+  json.end_object();
 }
 
-/// The configuration's part of an object, without braces.
-std::string write_configuration(const Configuration& configuration) {
+/// The members of a configuration, in an object that is open.
+void write_configuration(JsonWriter& json, const Configuration& configuration) {
   const Shape& shape = configuration.shape;
-  return fmt::format(
-      "\"schedule\":{},\"pp\":{},\"vpp\":{},\"tp\":{},\"cp\":{},\"ep\":{},\"etp\":{},\"dp\":{},"
-      "\"microbatches\":{},\"micro_batch_size\":{},\"recompute\":{},\"split\":{}",
-      json_string(configuration.schedule), shape.ranks, shape.chunks, configuration.tensor,
-      configuration.context, configuration.expert, configuration.expert_tensor, configuration.data,
-      shape.microbatches, configuration.micro_batch_size,
-      json_string(std::string(name(configuration.recompute))),
-      json_string(name_of(kLayerSplits, configuration.split)));
+  json.member("schedule", configuration.schedule).member("pp", shape.ranks);
+  json.member("vpp", shape.chunks).member("tp", configuration.tensor);
+  json.member("cp", configuration.context).member("ep", configuration.expert);
+  json.member("etp", configuration.expert_tensor).member("dp", configuration.data);
+  json.member("microbatches", shape.microbatches);
+  json.member("micro_batch_size", configuration.micro_batch_size);
+  json.member("recompute", name(configuration.recompute));
+  json.member("split", name_of(kLayerSplits, configuration.split));
 }
 
-/// "h100/megatron/bf16" with where the step may lie, or null.
-std::string write_interval(const Plan& plan, const std::optional<KnownErrors>& errors) {
-  if (!errors) return "null";
-  const StepInterval interval = interval_of(plan.step, *errors);
-  return fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", interval.low, interval.high,
-                     json_string(errors->from()));
-}
-
-std::string write_plan(const Plan& plan, const std::optional<KnownErrors>& errors) {
-  return fmt::format(
-      "{{{},\"layout\":{},\"step_ns\":{},\"ns_per_sample\":{},\"bubble_ratio\":{},\"lower_bound_"
-      "ns\":{},"
-      "\"peak_memory_bytes\":{},\"peak_activations\":{},\"peak_units\":{},\"mfu\":{},"
-      "\"tokens_per_second\":{},\"gradients\":{},\"fits\":{},\"head_room_bytes\":{},"
-      "\"tie_group\":{},\"interval\":{},\"mean_busy_ns\":{},\"mean_idle_by_cause_ns\":{{{}}}}}",
-      write_configuration(plan.configuration),
-      plan.layout.empty() ? "null" : json_string(plan.layout), plan.step, plan.nanos_per_sample(),
-      plan.bubble_ratio, plan.lower_bound, number_or_null(plan.peak_bytes), plan.peak_activations,
-      plan.peak_units, number_or_null(plan.mfu), number_or_null(plan.tokens_per_second),
-      plan.gradients ? json_string(name_of(kGradientFormats, *plan.gradients)) : "null",
-      plan.head_room ? (*plan.head_room >= 0 ? "true" : "false") : "null",
-      number_or_null(plan.head_room), plan.tie_group, write_interval(plan, errors), plan.mean_busy,
-      write_idle(plan));
-}
-
-/// `write(item)` of each, separated by commas.
-template <class Items, class Write>
-std::string joined(const Items& items, const Write& write, std::string_view separator) {
-  std::string text;
-  for (const auto& item : items) {
-    if (!text.empty()) text += separator;
-    text += write(item);
+/// Where the step may lie, and by which published runs; or null.
+void write_interval(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
+  json.key("interval");
+  if (!errors) {
+    json.null();
+    return;
   }
-  return text;
+  const StepInterval interval = interval_of(plan.step, *errors);
+  json.begin_object().member("low_ns", interval.low).member("high_ns", interval.high);
+  json.member("from", errors->from()).end_object();
+}
+
+void write_shortest(JsonWriter& json, std::string_view name, std::optional<double> value) {
+  json.key(name);
+  value ? json.shortest(*value) : json.null();
+}
+
+void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
+  const auto if_any = [](const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional(text);
+  };
+  json.line(0).begin_object();
+  write_configuration(json, plan.configuration);
+  json.member_or_null("layout", if_any(plan.layout)).member("step_ns", plan.step);
+  json.key("ns_per_sample")
+      .shortest(plan.nanos_per_sample())
+      .key("bubble_ratio")
+      .shortest(plan.bubble_ratio);
+  json.member("lower_bound_ns", plan.lower_bound);
+  json.member_or_null("peak_memory_bytes", plan.peak_bytes);
+  json.key("peak_activations")
+      .shortest(plan.peak_activations)
+      .key("peak_units")
+      .shortest(plan.peak_units);
+  write_shortest(json, "mfu", plan.mfu);
+  write_shortest(json, "tokens_per_second", plan.tokens_per_second);
+  json.member_or_null("gradients",
+                      if_any(plan.gradients ? name_of(kGradientFormats, *plan.gradients) : ""));
+  json.member_or_null("fits", plan.head_room ? std::optional(*plan.head_room >= 0) : std::nullopt);
+  json.member_or_null("head_room_bytes", plan.head_room).member("tie_group", plan.tie_group);
+  write_interval(json, plan, errors);
+  json.member("mean_busy_ns", plan.mean_busy);
+  write_idle(json, plan);
+  json.end_object();
+}
+
+void write_break_even(JsonWriter& json, const BreakEven& found) {
+  json.begin_object().member("parameter", found.parameter).member("now_ns", found.now);
+  json.member("at_ns", found.at).key("rival").begin_object();
+  write_configuration(json, found.rival);
+  json.end_object().end_object();
+}
+
+void write_refusal(JsonWriter& json, const Refusal& refused) {
+  json.begin_object().member("schedule", refused.schedule);
+  json.member("configurations", refused.configurations).member("reason", refused.reason);
+  json.key("closest");
+  if (refused.closest) {
+    json.begin_object();
+    write_configuration(json, *refused.closest);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
 }
 
 }  // namespace
 
 std::string write_plan_json(const PlanTable& table) {
-  const auto refusal = [](const Refusal& refused) {
-    const std::string closest =
-        refused.closest ? fmt::format("{{{}}}", write_configuration(*refused.closest)) : "null";
-    return fmt::format("{{\"schedule\":{},\"configurations\":{},\"reason\":{},\"closest\":{}}}",
-                       json_string(refused.schedule), refused.configurations,
-                       json_string(refused.reason), closest);
-  };
-  const auto break_even = [](const BreakEven& found) {
-    return fmt::format("{{\"parameter\":\"{}\",\"now_ns\":{},\"at_ns\":{},\"rival\":{{{}}}}}",
-                       found.parameter, found.now, found.at, write_configuration(found.rival));
-  };
-  const auto index = [](std::size_t at) { return std::to_string(at); };
-  return fmt::format(
-      "{{\"format\":\"bubblescope-plan/"
-      "1\",\"configurations\":{},\"plans\":[\n{}],\n\"pareto\":[{}],"
-      "\n\"break_even\":[{}],\n\"refused\":[{}]}}\n",
-      table.configurations,
-      joined(
-          table.plans, [&](const Plan& plan) { return write_plan(plan, table.errors); }, ",\n"),
-      joined(pareto_front(table.plans), index, ","), joined(table.break_evens, break_even, ",\n"),
-      joined(table.refusals, refusal, ",\n"));
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("format", "bubblescope-plan/1");
+  json.member("configurations", table.configurations).key("plans").begin_array();
+  for (const Plan& plan : table.plans) write_plan(json, plan, table.errors);
+  json.end_array().line(0).array("pareto", pareto_front(table.plans));
+  json.line(0).key("break_even").begin_array();
+  for (const BreakEven& found : table.break_evens) write_break_even(json.line_between(0), found);
+  json.end_array().line(0).key("refused").begin_array();
+  for (const Refusal& refused : table.refusals) write_refusal(json.line_between(0), refused);
+  json.end_array().end_object();
+  return out + '\n';
 }
 
 std::string write_plan_csv(const PlanTable& table) {

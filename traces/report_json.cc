@@ -1,23 +1,21 @@
 // Writing the report key by key: the order of the keys is part of the contract.
 #include "traces/report_json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <vector>
+
+#include "traces/json_writer.h"
 
 namespace bubblescope {
 
 namespace {
 
 template <class Enum, std::size_t kCount>
-void append_by_name(std::string& out, const std::array<Nanos, kCount>& values) {
-  for (std::size_t at = 0; at < kCount; ++at)
-    fmt::format_to(std::back_inserter(out), "{}\"{}\":{}", at == 0 ? "{" : ",",
-                   name(static_cast<Enum>(at)), values[at]);
-  out += '}';
+void write_by_name(JsonWriter& json, const std::array<Nanos, kCount>& values) {
+  json.begin_object();
+  for (std::size_t at = 0; at < kCount; ++at) json.member(name(static_cast<Enum>(at)), values[at]);
+  json.end_object();
 }
 
 /// Per rank, the largest slack of its instructions; empty where the report has none.
@@ -31,87 +29,79 @@ std::vector<Nanos> find_max_slack(const BubbleReport& report, const Program& pro
   return largest;
 }
 
-void append_peak(std::string& out, const Peak& peak, const Program& program) {
-  fmt::format_to(std::back_inserter(out),
-                 "\n  \"peak_chunks\":{},\"peak_activations\":{},\"peak_units\":{},", peak.chunks,
-                 json_number(peak.activations), json_number(peak.units));
-  if (peak.bytes) fmt::format_to(std::back_inserter(out), "\"peak_memory_bytes\":{},", *peak.bytes);
-  if (peak.at)
-    fmt::format_to(std::back_inserter(out), "\"peak_at\":\"{}\",",
-                   to_string(program.instructions[*peak.at].op));
+void write_peak(JsonWriter& json, const Peak& peak, const Program& program) {
+  json.line(2)
+      .key("peak_chunks")
+      .shortest(peak.chunks)
+      .member("peak_activations", peak.activations);
+  json.member("peak_units", peak.units);
+  if (peak.bytes) json.member("peak_memory_bytes", *peak.bytes);
+  if (peak.at) json.member("peak_at", to_string(program.instructions[*peak.at].op));
 }
 
-void append_ranks(std::string& out, const BubbleReport& report, const Program& program) {
+void write_weights(JsonWriter& json, const WeightReport& weights) {
+  json.line(2).member("warmup", weights.warmup).member("staleness", weights.staleness);
+  json.member("weight_versions", weights.versions);
+  if (weights.bytes) json.member("weight_bytes", *weights.bytes);
+}
+
+void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& program) {
   const std::vector<Nanos> max_slack = find_max_slack(report, program);
-  out += " \"ranks\":[";
+  json.line(1).key("ranks").begin_array();
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const RankReport& row = report.ranks[rank];
-    fmt::format_to(std::back_inserter(out),
-                   "{}\n {{\"rank\":{},\"busy_ns\":{},\"idle_ns\":{},\"first_start_ns\":{},"
-                   "\"last_end_ns\":{},\"sends\":{},",
-                   rank == 0 ? "" : ",", rank, row.busy, row.idle, row.first_start, row.last_end,
-                   row.sends);
-    append_peak(out, row.peak, program);
-    out += "\n  \"busy_by_kind_ns\":";
-    append_by_name<BusyKind>(out, row.busy_by_kind);
-    out += ",\n  \"idle_by_cause_ns\":";
-    append_by_name<IdleCause>(out, row.idle_by_cause);
-    if (row.weights)
-      fmt::format_to(std::back_inserter(out),
-                     ",\n  \"warmup\":{},\"staleness\":{},\"weight_versions\":{}",
-                     row.weights->warmup, row.weights->staleness, row.weights->versions);
-    if (row.weights && row.weights->bytes)
-      fmt::format_to(std::back_inserter(out), ",\"weight_bytes\":{}", *row.weights->bytes);
-    if (!max_slack.empty())
-      fmt::format_to(std::back_inserter(out), ",\"max_slack_ns\":{}", max_slack[rank]);
-    out += '}';
+    json.line(1).begin_object().member("rank", rank).member("busy_ns", row.busy);
+    json.member("idle_ns", row.idle).member("first_start_ns", row.first_start);
+    json.member("last_end_ns", row.last_end).member("sends", row.sends);
+    write_peak(json, row.peak, program);
+    write_by_name<BusyKind>(json.line(2).key("busy_by_kind_ns"), row.busy_by_kind);
+    write_by_name<IdleCause>(json.line(2).key("idle_by_cause_ns"), row.idle_by_cause);
+    if (row.weights) write_weights(json, *row.weights);
+    if (!max_slack.empty()) json.member("max_slack_ns", max_slack[rank]);
+    json.end_object();
   }
-  out += "],\n";
+  json.end_array();
 }
 
-void append_critical_path(std::string& out, const BubbleReport& report, const Program& program,
-                          const Timeline& timeline) {
-  out += " \"critical_path\":[";
-  const char* separator = "\n";
+void write_critical_path(JsonWriter& json, const BubbleReport& report, const Program& program,
+                         const Timeline& timeline) {
+  json.line(1).key("critical_path").begin_array();
   for (const InstructionId id : report.critical_path) {
     const Instruction& instruction = program.instructions[id];
-    fmt::format_to(std::back_inserter(out),
-                   "{} {{\"rank\":{},\"op\":\"{}\",\"start_ns\":{},\"end_ns\":{}}}", separator,
-                   instruction.rank, to_string(instruction.op), timeline.start[id],
-                   timeline.end[id]);
-    separator = ",\n";
+    json.line(1).begin_object().member("rank", instruction.rank);
+    json.member("op", to_string(instruction.op)).member("start_ns", timeline.start[id]);
+    json.member("end_ns", timeline.end[id]).end_object();
   }
-  out += "],\n";
+  json.end_array();
 }
 
-void append_links(std::string& out, const std::vector<LinkUse>& links) {
-  out += " \"links\":[";
-  const char* separator = "\n";
+void write_links(JsonWriter& json, const std::vector<LinkUse>& links) {
+  json.line(1).key("links").begin_array();
   for (const LinkUse& link : links) {
-    fmt::format_to(std::back_inserter(out),
-                   "{} {{\"name\":{},\"bytes\":{},\"busy_ns\":{},\"shared_ns\":{},"
-                   "\"utilization\":{}}}",
-                   separator, json_string(link.name), link.bytes, link.busy, link.shared,
-                   json_number(link.utilization));
-    separator = ",\n";
+    json.line(1).begin_object().member("name", link.name).member("bytes", link.bytes);
+    json.member("busy_ns", link.busy).member("shared_ns", link.shared);
+    json.member("utilization", link.utilization).end_object();
   }
-  out += "],\n";
+  json.end_array();
 }
 
-void append_noise(std::string& out, const StepTimes& times) {
-  fmt::format_to(std::back_inserter(out),
-                 " \"noise\":{{\"seeds\":{},\"p50_ns\":{},\"p95_ns\":{},\"mean_ns\":{},"
-                 "\"least_ns\":{},\"most_ns\":{}}},\n",
-                 times.makespans.size(), times.p50, times.p95, json_number(times.mean), times.least,
-                 times.most);
+void write_noise(JsonWriter& json, const StepTimes& times) {
+  json.line(1).key("noise").begin_object().member("seeds", times.makespans.size());
+  json.member("p50_ns", times.p50).member("p95_ns", times.p95).member("mean_ns", times.mean);
+  json.member("least_ns", times.least).member("most_ns", times.most).end_object();
 }
 
-void append_sensitivity(std::string& out, const Sensitivity& sensitivity) {
-  fmt::format_to(std::back_inserter(out),
-                 " \"sensitivity\":{{\"more\":0.01,\"by_rank_ns\":[{}],\"by_kind_ns\":",
-                 fmt::join(sensitivity.by_rank, ","));
-  append_by_name<BusyKind>(out, sensitivity.by_kind);
-  out += "},\n";
+void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {
+  json.line(1).key("sensitivity").begin_object().member("more", 0.01);
+  json.array("by_rank_ns", sensitivity.by_rank).key("by_kind_ns");
+  write_by_name<BusyKind>(json, sensitivity.by_kind);
+  json.end_object();
+}
+
+void write_bubble(JsonWriter& json, const BubbleReport& report) {
+  json.line(1).key("bubble").begin_object().member("ratio", report.bubble.ratio);
+  json.member("overhead", report.bubble.overhead).member("span_rate", report.bubble.span_rate);
+  json.member("time_ns", report.bubble.time).end_object();
 }
 
 }  // namespace
@@ -119,32 +109,24 @@ void append_sensitivity(std::string& out, const Sensitivity& sensitivity) {
 std::string write_report_json(const BubbleReport& report, const Program& program,
                               const Timeline& timeline, const ReportFields& more) {
   std::string out;
-  fmt::format_to(std::back_inserter(out),
-                 "{{\"format\":\"bubblescope-report/1\",\"source\":{},\"schedule\":{},\"pp\":{},"
-                 "\"vpp\":{},\"microbatches\":{},",
-                 json_string(report.source), json_string(report.schedule), report.shape.ranks,
-                 report.shape.chunks, report.shape.microbatches);
-  if (report.shape.slices > 1)
-    fmt::format_to(std::back_inserter(out), "\"slices\":{},", report.shape.slices);
-  fmt::format_to(std::back_inserter(out),
-                 "\n \"makespan_ns\":{},\n \"max_span_ns\":{},\n \"ideal_ns\":{},\n",
-                 report.makespan, report.max_span, report.ideal);
-  fmt::format_to(std::back_inserter(out),
-                 " \"bubble\":{{\"ratio\":{},\"overhead\":{},\"span_rate\":{},\"time_ns\":{}}},\n",
-                 json_number(report.bubble.ratio), json_number(report.bubble.overhead),
-                 json_number(report.bubble.span_rate), report.bubble.time);
-  if (report.period)
-    fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
-  append_ranks(out, report, program);
-  append_critical_path(out, report, program, timeline);
-  if (!report.links.empty()) append_links(out, report.links);
-  if (report.noise) append_noise(out, *report.noise);
-  if (report.sensitivity) append_sensitivity(out, *report.sensitivity);
-  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}", report.lower_bound);
-  for (const auto& [name, value] : more)
-    fmt::format_to(std::back_inserter(out), ",\n {}:{}", json_string(name), value);
-  out += "}\n";
-  return out;
+  JsonWriter json(out);
+  json.begin_object().member("format", "bubblescope-report/1").member("source", report.source);
+  json.member("schedule", report.schedule).member("pp", report.shape.ranks);
+  json.member("vpp", report.shape.chunks).member("microbatches", report.shape.microbatches);
+  if (report.shape.slices > 1) json.member("slices", report.shape.slices);
+  json.line(1).member("makespan_ns", report.makespan);
+  json.line(1).member("max_span_ns", report.max_span).line(1).member("ideal_ns", report.ideal);
+  write_bubble(json, report);
+  if (report.period) json.line(1).member("period_ns", *report.period);
+  write_ranks(json, report, program);
+  write_critical_path(json, report, program, timeline);
+  if (!report.links.empty()) write_links(json, report.links);
+  if (report.noise) write_noise(json, *report.noise);
+  if (report.sensitivity) write_sensitivity(json, *report.sensitivity);
+  json.line(1).member("lower_bound_ns", report.lower_bound);
+  for (const auto& [name, value] : more) json.line(1).key(name).raw(value);
+  json.end_object();
+  return out + '\n';
 }
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// What the page of --html shows, as json with its long lists as numbers in base64.
+// The data of the --html page: json whose long lists are numbers in base64.
 //
 //   {"version":"0.1.0","command":"bubblescope simulate ...","kinds":[{"code":"F",...}],
 //    "causes":["warmup",...],"busyKinds":["F",...],
@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-/// Streams the json. It holds no '<', so it can stand in a page as it is.
+/// Streams the json. It contains no '<', so it can be embedded in a page unchanged.
 void write_html_data(const Exhibit& exhibit, const Sink& sink);
 
 }  // namespace bubblescope

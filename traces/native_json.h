@@ -1,5 +1,4 @@
-// What the native files share: the schedule object, which stands alone in a schedule file and as a
-// part of a timeline file.
+// The schedule object of native files: a schedule file is one, and a timeline file contains one.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace bubblescope {
 /// Reads a "bubblescope-schedule/1" object. Throws Error with the JSON pointer of the first fault.
 Schedule read_schedule_object(const JsonNode& node);
 
-/// Writes such an object; no line end behind it.
+/// Writes such an object, without a line end.
 std::string write_schedule_object(const Schedule& schedule);
 
 }  // namespace bubblescope

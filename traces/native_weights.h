@@ -11,11 +11,11 @@
 
 namespace bubblescope {
 
-/// Reads both keys of a schedule's object where they are there; its placement must be known.
+/// Reads both keys of a schedule object where they are present; its placement must be known.
 /// Throws Error with the JSON pointer of the first fault.
 void read_asynchronous(const JsonNode& node, Schedule& schedule);
 
-/// Both keys as above, each with a comma before it; empty for synchronous schedules.
+/// Writes both keys as above, each with a comma before it; empty for synchronous schedules.
 std::string write_asynchronous(const Schedule& schedule);
 
 }  // namespace bubblescope

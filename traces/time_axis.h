@@ -1,4 +1,4 @@
-// Times as people read them: one unit for a whole picture, round ticks on its axis, short numbers.
+// Formats times for people: one unit for a whole picture, round ticks on its axis, short numbers.
 #pragma once
 
 #include <string>

@@ -3,11 +3,11 @@
 // Sample (one event per line in the file):
 //   {"ph":"X","pid":1,"tid":1,"ts":12000.000,"dur":1000.000,"name":"F mb3 s2","cat":"forward",
 //    "cname":"thread_state_runnable","args":{"op":"2F3","stage":2,...}}
-// A process is a rank, a thread one of its lanes: 1 computes, the others are links to other ranks.
-// Flows (s, f) lead from a message to the op that waits for it; a counter (C) has the stage chunks
-// whose activations a rank holds. Times are microseconds with three decimals: exact nanoseconds.
-// otherData says what the step was made with and has the schedule in our own json, as a text, so
-// that `analyze` gives the very report back.
+// A process is a rank and a thread is one of its lanes: 1 computes, the others are links to other
+// ranks. Flows (s, f) lead from a message to the op that waits for it; a counter (C) has the stage
+// chunks whose activations a rank holds. Times are microseconds with three decimals: exact
+// nanoseconds. otherData states the assumptions of the step and contains the schedule as a string
+// of our own json, so that `analyze` reproduces the same report.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -154,7 +154,7 @@ class ChromeTrace {
     write_arguments(slice.id);
   }
 
-  /// The rest of a slice. Who sends and who receives is told under the names that PyTorch's
+  /// Writes the remaining fields of a slice. Sender and receiver have the names that PyTorch's
   /// profiler gives them.
   void write_arguments(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
@@ -178,7 +178,7 @@ class ChromeTrace {
       if (consumer_[dependency] == slice.id) write_flow_end(dependency, slice, "f\",\"bp\":\"e\"");
   }
 
-  /// Bound to the slice at whose start it stands.
+  /// Writes the end of a flow, bound to the slice that starts there.
   void write_flow_end(InstructionId message, const TraceSlice& at, const char* phase) {
     const Micros time(at.start);
     print(

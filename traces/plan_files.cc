@@ -1,4 +1,4 @@
-// Plans for scripts: json and csv.
+// Writes plans for scripts: json and csv.
 #include <fmt/format.h>
 
 #include "traces/json_string.h"
@@ -21,7 +21,7 @@ std::string write_idle(const Plan& plan) {
   return text;
 }
 
-/// The configuration's part of an object, without braces.
+/// Writes the configuration's members, without braces.
 std::string write_configuration(const Configuration& configuration) {
   const Shape& shape = configuration.shape;
   return fmt::format(
@@ -34,7 +34,7 @@ std::string write_configuration(const Configuration& configuration) {
       json_string(name_of(kLayerSplits, configuration.split)));
 }
 
-/// "h100/megatron/bf16" with where the step may lie, or null.
+/// The interval of the step time and its source, such as "h100/megatron/bf16", or null.
 std::string write_interval(const Plan& plan, const std::optional<KnownErrors>& errors) {
   if (!errors) return "null";
   const StepInterval interval = interval_of(plan.step, *errors);
@@ -59,7 +59,7 @@ std::string write_plan(const Plan& plan, const std::optional<KnownErrors>& error
       write_idle(plan));
 }
 
-/// `write(item)` of each, separated by commas.
+/// Writes each item with `write(item)`, separated by commas.
 template <class Items, class Write>
 std::string joined(const Items& items, const Write& write, std::string_view separator) {
   std::string text;

@@ -1,5 +1,4 @@
 // The program: finds the command in the table and turns errors into exit statuses.
-// This file has the only catch of the project.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The memory that a device leaves a program, collectives over nodes, experts over tensor ranks,
+// The memory that a device leaves to a program, collectives over nodes, experts over tensor ranks,
 // known errors.
 #include "tools/model_fit.h"
 
@@ -55,8 +55,8 @@ TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
   EXPECT_EQ(simulated(reserved)["fits"], true);
 }
 
-// DGX Cloud benchmarking 24.11.1: 340B ran on 128 H100 with these ranks; with gradients of 32 bits
-// it needs 94 GiB.
+// DGX Cloud benchmarking 24.11.1 ran 340B on 128 H100 with these ranks; with 32-bit gradients it
+// needs 94 GiB.
 TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
   const Arguments run{"1f1b", "--pp", "4", "-m",          "32",   "--model", "llama3-70b", "--tp",
                       "4",    "--dp", "2", "--recompute", "full", "--gpu",   "h100"};
@@ -141,7 +141,7 @@ TEST(Experts, ReachOverTensorRanks) {
   EXPECT_THROW(model_step(on, shape_of(4)), Error);
 }
 
-// All ranks together hold each expert as often as there are groups, however it is cut.
+// All ranks together hold each expert once per group, however experts are split.
 TEST(Experts, WeighTheSameHoweverTheyAreCut) {
   ModelOnDevices on = deepseek();
   on.parallel.tensor = 4;

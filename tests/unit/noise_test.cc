@@ -1,4 +1,4 @@
-// Noise that is the same on every machine, and the distributions that it claims.
+// Noise is the same on every machine and has the distributions that it claims.
 #include "sim/model/noise.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ std::vector<Nanos> makespans(const Case& made, const Noise& noise, std::size_t s
                           [&](std::size_t block) { return NoisyBatch(model, block); });
 }
 
-/// What the first op takes in many scenarios, as a part of what it costs.
+/// The first op's duration in many scenarios, relative to its cost.
 std::vector<double> factors_of_first_op(const Noise& noise) {
   const Case made = two_ranks();
   const NoiseModel model(made.program, made.durations, noise);
@@ -135,8 +135,8 @@ TEST(Noise, OpsOfOneRankOrOneMicrobatchAreSlowTogether) {
     }
 }
 
-// A message of 1 ms, of which 0.75 are its bytes', is 0.25 ms + 0.75 ms times its micro-batch's
-// length; without bytes it is as long as ever.
+// A message of 1 ms, of which its bytes take 0.75, takes 0.25 ms + 0.75 ms times its micro-batch's
+// length; without bytes its time does not change.
 TEST(Noise, LengthensTheBytesOfMessagesAndNotTheirLatency) {
   const Case made = two_ranks();
   std::vector<Nanos> bytes(made.program.size(), 0);
@@ -181,7 +181,7 @@ TEST(Noise, IsTheSameOnEveryMachine) {
             (std::vector<Nanos>{12'698'243, 15'849'688, 9'755'404, 20'174'043}));
 }
 
-// What is drawn belongs to the op, wherever it stands: with the same noise every op of two orders
+// Noise belongs to the op, wherever it is in the order: with the same noise every op of two orders
 // takes the same time.
 TEST(Noise, BelongsToTheOpAndNotToItsPlace) {
   const Schedule one = parse_schedule_text(kTwoRanks);

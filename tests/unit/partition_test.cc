@@ -1,4 +1,4 @@
-// Partitions of small models: against every way to cut them, and by hand.
+// Partitions of small models: compared with every possible one, and checked by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::vector<std::size_t> sizes(const Partition& partition) {
   return counts;
 }
 
-/// The least bottleneck over every way to cut a chain.
+/// The lowest bottleneck over every way to split a chain.
 Nanos try_every_cut(const std::vector<Nanos>& times, std::int32_t stages) {
   Nanos best = std::numeric_limits<Nanos>::max();
   const std::function<void(std::size_t, std::int32_t, Nanos)> cut =
@@ -70,7 +70,7 @@ TEST(Partition, LeastBottleneckIsThatOfTryingEveryCut) {
   }
 }
 
-// Straight and without weights, PipeDream's planner asks the same question.
+// Straight and without weights, PipeDream's planner solves the same problem.
 TEST(Partition, StraightPipedreamIsTheLeastBottleneck) {
   std::mt19937 dice(kSeed);
   for (int turn = 0; turn < 20; ++turn) {
@@ -95,14 +95,14 @@ TEST(Partition, CutsAGraphOnlyWhereItsLayersHaveTheirInputs) {
   EXPECT_EQ(sizes(*partition), (std::vector<std::size_t>{2, 2}));
 }
 
-// Too many prefixes: the layers are taken in a row.
+// With too many prefixes, the layers are treated as a chain.
 TEST(Partition, WideGraphsAreCutAsAChain) {
   LayerGraph graph = chain(std::vector<Nanos>(20, 1));
   for (auto& inputs : graph.inputs) inputs.clear();  // 2^20 prefixes
   EXPECT_EQ(find_prefixes(graph, 1000).all.size(), 21u);
 }
 
-// Ten micro-seconds of work without weights on four workers: replicas share it evenly.
+// Ten microseconds of work without weights on four workers: replicas share it evenly.
 TEST(Partition, ReplicasShareTheWorkOfAStage) {
   const auto partition = plan_replicated(chain({2'000, 8'000}), {.levels = {{4, 1}}});
   ASSERT_TRUE(partition);
@@ -120,8 +120,8 @@ TEST(Partition, ReplicasPayForTheirAllReduce) {
 }
 
 // Three stages of one worker, weights 4, activations 1 each: the first holds 3 * 5, the last 5.
-// Two layers of 10 ns, the first puts out 40 bytes: over 4e9 B/s they and their gradient take 20
-// ns, which is then the period, and what stands behind the first stage.
+// Two layers of 10 ns, of which the first outputs 40 bytes: over 4e9 B/s they and their gradient
+// take 20 ns, which is then the period, sent after the first stage.
 TEST(Partition, TransfersAndWarningsCountMessagesByOneRule) {
   LayerGraph graph = chain({10, 10});
   graph.layers[0].activations = 40;
@@ -132,8 +132,8 @@ TEST(Partition, TransfersAndWarningsCountMessagesByOneRule) {
   EXPECT_EQ(transfer_time(partition.stages[0].output, 4'000'000'000, 1), 20);
 }
 
-// Layer 0 feeds 1 and 2, which feed 3: behind {0, 1} goes what 1 puts out; 0's is taken by 1, and
-// is counted there once, as PipeDream does. Behind {0, 1, 2} go both of 1's and 2's.
+// Layer 0 feeds 1 and 2, which feed 3: after {0, 1} the output of 1 is sent; 0's output is used by
+// 1 and counted there once, as in PipeDream. After {0, 1, 2} the outputs of 1 and 2 are sent.
 TEST(Partition, OutputsAreThoseOfTheCutNotOfTheLastLayer) {
   LayerGraph graph = chain({1, 1, 1, 1});
   graph.inputs = {{}, {0}, {0}, {1, 2}};
@@ -154,9 +154,9 @@ TEST(Partition, PipedreamKeepsWeightsForEveryMicrobatchInFlight) {
   EXPECT_FALSE(plan_replicated(graph, lacks));
 }
 
-// Under 1F1B the first of two stages holds two micro-batches, the last one. Layers of 1 ns with 1
-// byte of activations: cut in the middle the first stage holds 2 * 3 bytes; with room for 4 it can
-// only have two layers, and the bottleneck grows from 3 to 4.
+// Under 1F1B the first of two stages holds two micro-batches, the last one. Layers take 1 ns and 1
+// byte of activations: split in the middle, the first stage holds 2 * 3 bytes; with 4 bytes
+// available it can only have two layers, and the bottleneck grows from 3 to 4.
 TEST(Partition, MemoryMovesTheCut) {
   const LayerGraph graph = chain({1, 1, 1, 1, 1, 1});
   EXPECT_EQ(least_bottleneck(graph, 2)->period, 3);

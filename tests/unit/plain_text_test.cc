@@ -1,4 +1,4 @@
-// Text on which terminals, pictures or spreadsheets would act is shown as text.
+// Text on which terminals, pictures or spreadsheets would act is shown harmlessly.
 #include "sim/ir/plain_text.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(PlainText, ShowsBytesThatAreNoUtf8AsEscapes) {
   EXPECT_EQ(plain_line("\xff\xc0\xaf"), "\\xff\\xc0\\xaf");
   EXPECT_EQ(plain_line("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(plain_line("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
-  EXPECT_EQ(plain_line("\xe4\xb8"), "\\xe4\\xb8");                    // half a letter
+  EXPECT_EQ(plain_line("\xe4\xb8"), "\\xe4\\xb8");                    // half a character
 }
 
 TEST(PlainText, QuotesAtMostTwoHundredCharacters) {

@@ -119,7 +119,7 @@ TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
   for (const char* schedule : {"1f1b", "gpipe"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 8)).plan);
   const std::vector<Plan> ranked = rank_plans(std::move(plans));
-  ASSERT_EQ(ranked[0].configuration.schedule, "1f1b");  // as fast, in less memory
+  ASSERT_EQ(ranked[0].configuration.schedule, "1f1b");  // equally fast, in less memory
   const BreakEvens break_evens = find_break_evens(what_if, ranked);
   ASSERT_EQ(break_evens.found.size(), 1U);
   EXPECT_EQ(break_evens.found[0].parameter, "p2p");

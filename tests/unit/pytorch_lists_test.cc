@@ -1,4 +1,4 @@
-// The lists of PyTorch's releases: waits where 2.15 puts them, and what they hold up.
+// The lists of PyTorch's releases: waits where 2.15 puts them, and what they block.
 #include "sim/ir/pytorch_lists.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(SendWaits, AreOnceForEachSendInTheOrderOfSending) {
             "1WAIT_SEND_B1 1WAIT_SEND_B0");
 }
 
-// Without waits, lists are those of a runtime that waits by itself. With one, all must be there.
+// Lists without waits are for a runtime that waits by itself. With one wait, all must be present.
 TEST(ValidateWaits, FindsSendsAndReductionsWithoutOne) {
   EXPECT_EQ(first_problem("0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0 | 1RECV_F0 1F0 1B0 1SEND_B0"),
             "1SEND_B0 has no wait; add its WAIT_SEND_B behind it, as PyTorch 2.15 asks for");
@@ -74,7 +74,7 @@ TEST(SendWaits, HoldUpWhatStandsBehindThem) {
   EXPECT_TRUE(validate(waiting).empty());
   EXPECT_EQ(makespan(waiting, P2pMode::kRendezvous), 13);
   EXPECT_EQ(makespan(plain, P2pMode::kRendezvous), 12);
-  // A send that has a slot is done at once.
+  // A send that has a slot completes at once.
   EXPECT_EQ(makespan(waiting, P2pMode::kEager), makespan(plain, P2pMode::kEager));
   EXPECT_EQ(makespan(waiting, P2pMode::kFifo), makespan(plain, P2pMode::kFifo));
 }

@@ -55,7 +55,7 @@ StepSpread spread_of(std::vector<Nanos> makespans);
 /// steps do not overlap, and their medians are more than a thousandth apart.
 bool are_apart(const StepSpread& left, const StepSpread& right);
 
-/// How well predictions rank schedules.
+/// The agreement between predicted and measured order of schedules.
 struct OrderAgreement {
   std::int64_t pairs = 0;    ///< pairs whose predictions are over a thousandth apart
   std::int64_t counted = 0;  ///< those whose measured steps are apart, too

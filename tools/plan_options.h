@@ -26,7 +26,7 @@ struct PlanQuestion {
   bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };
 
-/// How a plan is run, kept and shown.
+/// Options of running, saving and showing a plan.
 struct PlanRun {
   std::optional<std::size_t> top;
   std::int32_t threads = 1;

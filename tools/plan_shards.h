@@ -30,7 +30,7 @@ void expect_no_file(const std::vector<std::string>& question);
 /// sweeps, or are incomplete.
 PlanJournal merge_journals(const std::vector<std::string>& paths);
 
-/// How a sweep is sharded and kept.
+/// The shard and the files of a sweep.
 struct SweepFiles {
   std::optional<Shard> shard;        ///< from --shard; else from the launcher, where there is one
   std::string journal;               ///< path of --resume

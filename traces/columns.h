@@ -16,7 +16,7 @@ struct TimeGrid {
   Nanos span = 1;
   int columns = 1;
 
-  /// Where a column starts, rounded down; column `columns` starts at the end.
+  /// Returns the start of a column, rounded down; column `columns` starts at the end.
   Nanos start_of(int column) const {
     return origin + span / columns * column + span % columns * column / columns;
   }

@@ -59,7 +59,7 @@ std::string escape_dot(std::string_view text) {
   return escaped;
 }
 
-/// How an instruction is drawn. A message is an edge if it occupies no lane, has one producer and
+/// The drawing of an instruction. A message is an edge if it occupies no lane, has one producer and
 /// is consumed. Posts and waits are not drawn, because they wait for other instructions.
 enum class Shown : std::uint8_t { kBox, kEdge, kNothing };
 

@@ -5,7 +5,7 @@
 //    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
 //              "ops":"AAEC...","idle":"...","memory":"..."}]}
 //
-// traces/html/decode.js reads the lists; both say in the same order what a number is told from.
+// traces/html/00_decode.js reads the lists, in the same order and with the same predictions.
 #pragma once
 
 #include "traces/format.h"

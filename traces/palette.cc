@@ -12,7 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-/// How far the last chunk's colour is lightened towards white.
+/// The lightening of the last chunk's colour; 1 is white.
 constexpr double kLightest = 0.55;
 
 std::uint8_t towards_white(std::uint8_t channel, double amount) {

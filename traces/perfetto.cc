@@ -12,7 +12,7 @@
 //     held activations                a counter, in stage chunks
 //     memory                          a counter, where bytes are known
 //
-// Several steps stand below each other, on one time axis.
+// Several steps are placed below each other, on one time axis.
 #include <fmt/format.h>
 
 #include <algorithm>

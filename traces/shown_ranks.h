@@ -9,7 +9,7 @@
 
 namespace bubblescope {
 
-/// How many ranks are shown unless all are asked for.
+/// The number of ranks that are shown unless all are asked for.
 inline constexpr std::int32_t kShownRanks = 16;
 
 /// Returns all ranks where they are at most kShownRanks or `all` is set; else kShownRanks of them

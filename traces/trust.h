@@ -1,5 +1,5 @@
-// How far a report on measured steps can be trusted: a replay of a step, in its own order with its
-// own durations, must reproduce what was measured.
+// Judges how far a report on measured steps can be trusted: a replay of a step, in its own order
+// with its own durations, must reproduce what was measured.
 //
 // As json, in the report:
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}

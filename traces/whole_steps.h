@@ -11,7 +11,7 @@
 
 namespace bubblescope {
 
-/// When the ops of one replica's step began and ended, by (replica, step).
+/// The first start and the last end of one replica's ops in a step, by (replica, step).
 struct StepExtent {
   Nanos start = 0;
   Nanos end = 0;

@@ -1,8 +1,8 @@
-# How steps are run against one deadline, for .ci/run and for its test; sourced, and starts nothing itself.
+# Runs steps against one deadline, for .ci/run and its test. It is sourced, and starts nothing itself.
 #
 # A step passes, fails, is cut off at the deadline, or is left out: because little time is left, or because it says so
-# itself with exit status 77. What ran and failed, or hung beyond its own limit, fails the run; the rest is named at the
-# end.
+# itself with exit status 77. Steps that failed, or hung beyond their own limit, fail the run; the others are named at
+# the end.
 
 deadline=${deadline:-4980}      # seconds after the start when everything has ended, reports included: 83 minutes
 least_time=${least_time:-60}    # seconds below which no step is begun

@@ -25,11 +25,11 @@ MODEL = ["--hidden-size", "128", "--seq-length", "128", "--num-attention-heads",
 ERRORS = ["makespan", "bubble_ratio", "op_start_p50", "op_start_p95", "peak_memory"]
 
 
-HEAD = """# How well predictions hold
+HEAD = """# How accurate predictions are
 
-Written by `python3 tools/accuracy.py build/release/bubblescope`, which runs what it predicts with
+Written by `python3 tools/accuracy.py build/release/bubblescope`, which predicts and measures with
 `compare --backend`. Errors are percentages: of the predicted makespan (makespan), of all ranks' time (bubble, a
-difference of ratios), of the predicted step (start p50 and p95: by how much ops start earlier or later), of the
+difference of ratios), of the predicted step (start p50 and p95: the shift of op starts), of the
 fullest rank's peak (memory).
 
 """
@@ -84,7 +84,7 @@ def played(options):
                               "--warmup", "0", "--steps", "1", "--inject", straggler)[0]
     return f"""## Ops that sleep
 
-What is tested here is the executor: it must start every op when the prediction says, on {reports[0]['device']}.
+This tests the executor: it must start every op at the predicted time, on {reports[0]['device']}.
 Forward, input gradient and weight gradient of a rank take 20, 20 and 18 ms, a message 0.5 ms. The largest
 errors: {worst(reports, 'makespan')} % of the step's length, {worst(reports, 'op_start_p95')} % of the step for the 95th
 percentile of op starts. Kendall's tau over all {len(reports)} runs: {tau:.2f}.
@@ -105,9 +105,9 @@ def trained(options):
     errors = sorted(report["error"]["makespan"] for report in reports)
     return f"""## A transformer that trains
 
-Two ranks, a thread each; width 128, 128 tokens, one block per stage. Costs were measured on 1f1b and zb-h1 with
+Two ranks, with a thread each; width 128, 128 tokens, one block per stage. Costs were measured on 1f1b and zb-h1 with
 12 micro-batches (`calibrate`); the runs below have other numbers of micro-batches. Median error of the step's
-length: {percent(statistics.median(errors))} %, the largest {percent(errors[-1])} %. Every run's gradients were proven.
+length: {percent(statistics.median(errors))} %, the largest {percent(errors[-1])} %. Every run's gradients were verified.
 
 {table(reports)}"""
 
@@ -128,7 +128,7 @@ def overheads(options):
         return f"{statistics.median(times):.2f} µs"
 
     mpirun = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", "2"]
-    return f"""## What the executor costs
+    return f"""## Overhead of the executor
 
 Two ranks, 4000 micro-batches, ops without work (`--work spin --f 0 --i 0 --w 0`); time of the step divided by the
 number of its compute ops or messages.

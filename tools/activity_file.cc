@@ -1,4 +1,4 @@
-// Writing what devices did.
+// Writes the activity of devices.
 #include "tools/activity_file.h"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ std::string write_csv(const StepActivity& activity, const Step& step) {
   return text;
 }
 
-/// Microseconds, as Chrome's traces have them.
+/// Formats microseconds as in Chrome's traces.
 std::string micros(Nanos nanos) { return fmt::format("{:.3f}", static_cast<double>(nanos) / 1e3); }
 
 struct ActivitySlice {
@@ -84,7 +84,7 @@ void write_names(JsonWriter& json, const StepActivity& activity, const Step& ste
   for (const auto& [rank, stream] : rows) write_name(json, rank, stream);
 }
 
-/// Ops come first: what begins with them then lies within them.
+/// Ops come first, so that anything that begins with them lies within them.
 std::string write_trace(const StepActivity& activity, const Step& step) {
   std::map<InstructionId, std::uint32_t> stream_of;
   for (const DeviceActivity& one : activity.activities) stream_of.emplace(one.id, one.stream);

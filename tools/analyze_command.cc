@@ -1,4 +1,4 @@
-// analyze: what was measured, reported as a prediction is, and who was slow.
+// analyze: reports measured steps like predicted ones, and names stragglers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ constexpr const char* kAnalyzeExample =
     "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
     "iterations.\n";
 
-/// Everything about the measured steps: the mean report, and the step that stands for them.
+/// Everything about the measured steps: the mean report, and the representative step.
 struct Analysis {
   Step shown;
   Iterations iterations = {};
@@ -52,7 +52,7 @@ struct Analysis {
 
 bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
-/// What files hold, and what had to be left out of it or corrected.
+/// The steps that files hold, and notes on what was left out or corrected.
 struct ReadSteps {
   std::vector<MeasuredStep> steps;
   std::vector<WholeStep> whole_steps;
@@ -61,7 +61,7 @@ struct ReadSteps {
   std::vector<std::string> faults;
 };
 
-/// Steps that broke off are left out where others are whole, and said to be what they are.
+/// Steps that did not complete are left out where others are whole; otherwise they are marked.
 ReadSteps set_broken_apart(ReadSteps read) {
   std::vector<MeasuredStep>& steps = read.steps;
   const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
@@ -98,7 +98,7 @@ void name_steps(std::vector<MeasuredStep>& steps) {
   }
 }
 
-/// The steps with their replicas; nothing where some steps lack a replica.
+/// The slowdown of all replicas; nullopt where a replica lacks some steps.
 std::optional<SlowdownReport> slowdown_of(const std::vector<MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
   for (const MeasuredStep& step : steps)
@@ -171,7 +171,7 @@ std::string print_json(const Analysis& analysis) {
   return is_trusted(analysis) ? report : without_conclusions(report);
 }
 
-/// Without a basis for conclusions, what was seen is drawn, and nothing is derived from it.
+/// Where nothing can be concluded, the observed step is drawn without derived numbers.
 std::string print_text(const Analysis& analysis, const DrawOptions& draw) {
   const Step& step = analysis.shown;
   const Iterations& iterations = analysis.iterations;
@@ -192,8 +192,8 @@ std::string print_report(const Analysis& analysis, const std::string& format,
   return print_text(analysis, draw);
 }
 
-/// "zb-h1: median of 64 iterations (dp 0 step 23), whole step 2.21 s": files show one step with its
-/// own numbers.
+/// The label of the drawn step in files, which show it with its own numbers: "zb-h1: median of 64
+/// iterations (dp 0 step 23), whole step 2.21 s".
 std::string label_of(const Analysis& analysis) {
   const Iterations& iterations = analysis.iterations;
   std::string label = analysis.shown.schedule->name;

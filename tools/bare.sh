@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the README's commands, or another, on a fresh clone in a Debian that holds nothing.
 #   bash tools/bare.sh SUITE [COMMAND]      (bookworm, trixie, ...; COMMAND is the shell's, run in the clone)
-# The clone is of the last commit. Roots are made by debootstrap from the mirror that this machine's own apt uses, kept in
-# $BUBBLESCOPE_BARE_CACHE (~/.cache/bubblescope/bare) and copied for each run. Exit status 77, with one line that says
-# why, where no root can be made; else that of the first command that fails.
+# The clone is of the last commit. Roots are made by debootstrap from the mirror that this machine's own apt uses, kept
+# in $BUBBLESCOPE_BARE_CACHE (~/.cache/bubblescope/bare) and copied for each run. The exit status is 77, with one line
+# that says why, where no root can be made; otherwise it is that of the first command that fails.
 #
-# It runs as root, so it is built to be unable to hurt its host: what is mounted is mounted in namespaces that end with
-# it, nothing of the host is mounted in the root, devices are six harmless ones, and a root is deleted only where nothing
-# is mounted under it, and on its own file system alone.
+# It runs as root, so it is built not to hurt its host: mounts are made in namespaces that end with it, nothing of the
+# host is mounted in the root, devices are six harmless ones, and a root is deleted only where nothing is mounted under
+# it, and only on its own file system.
 set -euo pipefail
 
 refuse() { echo "bare.sh: $1" >&2; exit 1; }

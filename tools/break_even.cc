@@ -1,4 +1,4 @@
-// Grids, then bisection, between what each schedule takes in its best configuration.
+// Searches a grid, then bisects, between the step times of each schedule's best configurations.
 #include "tools/break_even.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 constexpr InstructionId kMostInstructions = 1 << 17;  ///< a larger program is too slow to vary
 constexpr std::int64_t kMostHeld = 1 << 22;           ///< instructions of all programs kept
 constexpr std::int64_t kMostTimed = 100'000'000;      ///< instructions, over all costs
-constexpr Nanos kGrid = 24;   ///< steps, the smallest next to what a cost is now
-constexpr Nanos kParts = 16;  ///< of a step in which a rival may be ahead and behind again
+constexpr Nanos kGrid = 24;   ///< steps of the grid; the smallest ones are next to the current cost
+constexpr Nanos kParts = 16;  ///< of a grid step, where a rival may be ahead and behind again
 
 struct Parameter {
   std::string name;
@@ -33,22 +33,22 @@ const std::vector<Parameter>& parameters() {
   return all;
 }
 
-/// More simulations would be needed than are worth it.
+/// Thrown where too many simulations would be needed.
 struct TooMuch {};
 
-/// Times plans again under other costs, each at most once per cost.
+/// Times plans under other costs, each at most once per cost.
 class Stopwatch {
  public:
   Stopwatch(const WhatIf& what_if, const std::vector<Plan>& ranked)
       : what_if_(what_if), ranked_(ranked), lowered_(ranked.size()), times_(ranked.size()) {}
 
-  /// Forgets the times of another parameter.
+  /// Discards the times of another parameter.
   void vary(const Parameter& parameter) {
     parameter_ = &parameter;
     for (auto& times : times_) times.clear();
   }
 
-  /// Time per sample with the parameter at a value.
+  /// Returns the time per sample with the parameter at `value`.
   double time(std::size_t plan, Nanos value) {
     const auto known = times_[plan].find(value);
     if (known != times_[plan].end()) return known->second;
@@ -65,16 +65,16 @@ class Stopwatch {
     return time;
   }
 
-  /// The value of the flag now.
+  /// Returns the current value of the flag.
   Nanos now() const {
     UniformCost flags = what_if_.flags();
     return parameter_->of(flags);
   }
 
-  /// Whether no plan becomes faster where a cost rises.
+  /// Whether a higher cost never makes a plan faster.
   bool is_monotone() const { return !what_if_.shares_links(); }
 
-  /// What a plan takes at least wherever the flag is no lower than `least`; 0 where nobody knows.
+  /// Returns a lower bound of a plan's time while the flag is at least `least`; 0 where unknown.
   double bound(std::size_t plan, Nanos least) {
     if (!is_monotone()) return 0;
     return least == now() ? ranked_[plan].nanos_per_sample() : time(plan, least);
@@ -98,12 +98,12 @@ class Stopwatch {
   std::int64_t timed_ = 0;
 };
 
-/// A schedule's plans, fastest first as costs are now.
+/// A schedule's plans, fastest first under current costs.
 struct Contender {
   std::vector<std::size_t> plans;
 };
 
-/// Schedules that look for an order have another one for every cost: they do not take part.
+/// Schedules that search for an order are left out, because every cost gives them another order.
 std::vector<Contender> contenders_of(const std::vector<Plan>& ranked) {
   std::vector<Contender> contenders;
   std::map<std::string, std::size_t> index;
@@ -119,9 +119,9 @@ std::vector<Contender> contenders_of(const std::vector<Plan>& ranked) {
   return contenders;
 }
 
-/// The best schedule against the others while one parameter goes from what it is to `limit`. A
-/// plan's time never falls when a cost rises: what it takes at the low end bounds it, so that few
-/// of a schedule's plans need be timed at every value.
+/// Compares the best schedule with the others while one parameter goes from its current value to
+/// `limit`. A plan's time never falls when a cost rises, so its time at the low end is a lower
+/// bound, and only a few of a schedule's plans have to be timed at every value.
 class Race {
  public:
   Race(Stopwatch& watch, const std::vector<Plan>& ranked, const std::vector<Contender>& contenders,
@@ -130,7 +130,7 @@ class Race {
     now_ = watch.now();
   }
 
-  /// The rival that comes first, in the configuration in which it does.
+  /// Returns the rival that is ahead first, in the configuration in which it is.
   std::optional<BreakEven> nearest(const std::string& parameter) {
     std::optional<BreakEven> found;
     Nanos end = limit_;
@@ -146,7 +146,7 @@ class Race {
  private:
   static constexpr double kForever = std::numeric_limits<double>::infinity();
 
-  /// The bound of a plan between the flag's value now and the limit.
+  /// The lower bound of a plan between the flag's current value and the limit.
   double bound(std::size_t plan) { return watch_.bound(plan, std::min(now_, limit_)); }
 
   /// The fastest plan of a schedule among those faster than `below`, and its time.
@@ -166,14 +166,14 @@ class Race {
     return fastest(rival, value, best).second < best;
   }
 
-  /// Whether the rival may be ahead between two values at neither of which it is: no time between
-  /// them is less than at the lower value, nor more than at the higher one.
+  /// Whether the rival may be ahead between two values without being ahead at either: no time
+  /// between them is less than at the lower value or more than at the higher one.
   bool may_be_behind_between(std::size_t rival, Nanos from, Nanos to) {
     const double best = fastest(0, std::max(from, to)).second;
     return watch_.is_monotone() && fastest(rival, std::min(from, to), best).second < best;
   }
 
-  /// The value nearest to `ahead` at which the best schedule is behind, as it is at `behind`.
+  /// Bisects for the value nearest to `ahead` at which the best schedule is behind, as at `behind`.
   Nanos turn_between(std::size_t rival, Nanos ahead, Nanos behind) {
     while (behind - ahead > 1 || ahead - behind > 1) {
       const Nanos middle = ahead + (behind - ahead) / 2;
@@ -182,7 +182,8 @@ class Race {
     return behind;
   }
 
-  /// The first such value behind `ahead` and up to `to`, in `parts` steps where there may be one.
+  /// Returns the first such value beyond `ahead` and up to `to`, in `parts` steps where there may
+  /// be one.
   std::optional<Nanos> first_between(std::size_t rival, Nanos ahead, Nanos to, Nanos parts) {
     if (is_behind(rival, to) && (parts == 1 || to - ahead == 1 || ahead - to == 1))
       return turn_between(rival, ahead, to);
@@ -193,7 +194,8 @@ class Race {
     return first_between(rival, middle, to, parts / 2);
   }
 
-  /// The value nearest to what is now, on the way to `to`, at which the best schedule is behind.
+  /// Returns the value nearest to the current one, towards `to`, at which the best schedule is
+  /// behind.
   std::optional<Nanos> nearest(std::size_t rival, Nanos to) {
     Nanos ahead = now_;
     for (Nanos step = 1; step <= kGrid; ++step) {

@@ -1,4 +1,4 @@
-// Where another schedule would be best.
+// Break-even points: values of cost flags from which another schedule is the best.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace bubblescope {
 
 struct BreakEvens {
   std::vector<BreakEven> found;
-  std::vector<std::string> stays_best;  ///< flags that were varied without a change of the best
+  std::vector<std::string> stays_best;  ///< flags whose variation does not change the best
 };
 
-/// Varies --p2p, --i and --w, one at a time, up and down from what they are, between 0 and eight
-/// times a micro-batch's work, and finds the nearest value to the nanosecond at which another
-/// schedule, in its best configuration there, is ahead of the first plan's schedule in its best.
-/// Nothing where that takes more simulations than are worth it. Schedules that look for an order
-/// are left out, as another cost is another order; so is everything where costs come from a file.
+/// Varies --p2p, --i and --w, one at a time, in both directions, between 0 and eight times a
+/// micro-batch's work. Finds the nearest value, to the nanosecond, at which another schedule, in
+/// its best configuration there, is ahead of the first plan's schedule in its best. Finds nothing
+/// where that needs too many simulations. Schedules that search for an order are left out, because
+/// other costs give another order; so is everything where costs come from a file.
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// calibrate: measure what ops and messages cost here, and write it as a cost file.
+// calibrate: measures the costs of ops and messages, and writes them as a cost file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ Json confidence(const Estimate& estimate) {
           {"samples", estimate.samples}};
 }
 
-/// What a stage's activations take; what a recomputed forward keeps, by its own name. Cost files
-/// are about whole sequences.
+/// Writes the bytes of a stage's activations, and under a key of its own what a recomputed forward
+/// saves. Cost files refer to whole sequences.
 Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
   const MemoryDelta& delta = memory.activation_bytes[stage];
   const Bytes slices = schedule.shape.slices;
@@ -60,7 +60,7 @@ Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t
   return bytes;
 }
 
-/// R's time stands under the name of what was recomputed.
+/// The key of R depends on what was recomputed.
 std::string key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
   const bool selective =
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
@@ -88,7 +88,7 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
   return stages;
 }
 
-/// How it was measured, and how well it is known.
+/// Describes the measurement and its uncertainty.
 Json measured_json(const Calibration& calibration, const Measurement& measurement) {
   Json stages = Json::array();
   for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
@@ -114,11 +114,11 @@ struct Request {
   std::vector<std::string> schedules;
   PredictOptions options;
   RunOptions run;
-  bool company = true;  ///< also by how many ranks of a device are busy
+  bool company = true;  ///< also measures by the number of busy ranks of a device
 };
 
 /// Synchronous training ends with the optimizer's steps, so that these are measured too. On devices
-/// some come after the step, and take nothing in it.
+/// some run after the step and take no time in it.
 LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
   LowerOptions options = request.options.cost.lower;
   const bool trains = request.run.work == WorkKind::kTransformer && !schedule.forward_only &&

@@ -1,4 +1,4 @@
-// Costs by how many ranks are busy.
+// Measures costs by the number of busy ranks.
 #include "tools/calibrate_company.h"
 
 #include <fmt/format.h>
@@ -18,11 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kEnough = 8;  // samples of real steps go before any of ops on their own
+constexpr std::int64_t kEnough = 8;  // samples of real steps that take precedence over single ops
 
 using Seen = std::vector<std::optional<Estimate>>;
 
-/// R's time stands under the name of what was recomputed.
+/// The key of R depends on what was recomputed.
 const char* company_key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
   const bool selective =
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
@@ -32,12 +32,12 @@ const char* company_key_of(const Schedule& schedule, std::size_t stage, std::siz
 
 struct SeenKind {
   std::size_t kind = 0;
-  const char* key = nullptr;  ///< of what it takes alone
+  const char* key = nullptr;  ///< the key of the cost without contention
   Seen by_busy;
-  std::int64_t slices = 1;  ///< of which cost files have the sum
+  std::int64_t slices = 1;  ///< cost files contain the sum over slices
 };
 
-/// Launching the next op is counted with each op, and so not with messages.
+/// The launch of the next op is part of each op's time, so it is not part of a message's.
 Json write_kind(Json stage, const SeenKind& seen, Nanos between_ops) {
   const std::vector<Nanos> times = fill_company(seen.by_busy);
   if (times.empty()) return stage;

@@ -1,4 +1,4 @@
-// From evictions to what copies take.
+// Derives the costs of copies from measured evictions.
 #include "tools/calibrate_copies.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of every eviction and load, whose first entry is what it takes alone.
+/// The slowdown of every eviction and load; its first entry is the time without contention.
 Slowdown find_slowdown(const std::vector<CopyCosts>& stages) {
   std::vector<double> sums;
   std::vector<double> alone;
@@ -37,7 +37,7 @@ Slowdown find_slowdown(const std::vector<CopyCosts>& stages) {
   return slowdown;
 }
 
-/// Nanoseconds that a byte more takes, between the two largest sizes.
+/// The time per additional byte, in nanoseconds, between the two largest sizes.
 double nanos_per_byte(const std::vector<MessageTime>& by_size) {
   if (by_size.size() < 2) return 0;
   const MessageTime& most = by_size[by_size.size() - 1];
@@ -46,7 +46,7 @@ double nanos_per_byte(const std::vector<MessageTime>& by_size) {
          static_cast<double>(most.bytes - less.bytes);
 }
 
-/// Where stages' activations go in turn: to the host, or to the rank at the other end.
+/// Offloads the activations of every stage, to the host or to the rank at the other end.
 ValidSchedule with_keepers(Schedule schedule, bool by_host) {
   schedule.keeper_of_rank.clear();
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
@@ -66,7 +66,7 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
     evidence.kept.push_back(recomputes(moved, stage) ? memory.checkpoint_bytes[at]
                                                      : memory.activation_bytes[at].forward);
     const std::int32_t rank = moved->rank_of_stage[at];
-    if (!by_host && !has_other_keeper(moved, rank)) evidence.stages[at] = {};  // the middle one
+    if (!by_host && !has_other_keeper(moved, rank)) evidence.stages[at] = {};  // the middle rank
   }
   const BackendDef& backend = find_backend(bench.run.backend);
   const auto& time = by_host ? backend.time_host_copies : backend.time_messages;
@@ -74,7 +74,7 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
   return evidence;
 }
 
-/// What some stage's copies took alone.
+/// Writes the copy times of each stage without contention.
 Json write_stages(Json stages, const CopyEvidence& evidence, bool by_host) {
   for (std::size_t stage = 0; stage < evidence.stages.size(); ++stage) {
     const CopyCosts& seen = evidence.stages[stage];

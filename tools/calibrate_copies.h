@@ -1,4 +1,4 @@
-// calibrate on devices: what it takes to move what forwards keep into another memory and back.
+// Calibrates copies: what it takes to move saved activations to another memory and back.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,9 +11,9 @@
 
 namespace bubblescope {
 
-/// What is known of copies to the host, or of those to other ranks.
+/// Measurements of copies to the host, or of those to other ranks.
 struct CopyEvidence {
-  std::vector<CopyCosts> stages;     ///< by busy ranks from 0 on
+  std::vector<CopyCosts> stages;     ///< by the number of busy ranks, from 0
   std::vector<MessageTime> by_size;  ///< while nothing else runs
   std::vector<Bytes> kept;           ///< [stage]: what is moved
 };
@@ -23,8 +23,8 @@ struct CopyEvidence {
 ///   {"latency": "40000ns", "bandwidth_gbps": 430.0, "slowdown": [1.02, 1.05]}
 nlohmann::ordered_json copy_json(const CopyEvidence& evidence);
 
-/// Moves activations to the host, and to other ranks, where the backend does that and the schedule
-/// lets it, and puts what it takes into a cost file. Throws Error where a run breaks down.
+/// Moves activations to the host and to other ranks, where backend and schedule allow it, and adds
+/// the costs to a cost file. Throws Error where a run fails.
 nlohmann::ordered_json with_copies(nlohmann::ordered_json costs, const Measurement& measured,
                                    const MemoryModel& memory, const Bench& bench);
 

@@ -1,4 +1,4 @@
-// From copies to what is added to a latency.
+// Derives the costs of messages from measured copies.
 #include "tools/calibrate_messages.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ Seen copies_of(const MessageEvidence& evidence) {
                           in_turns);
 }
 
-/// What bytes add to the time of the smallest copy. A bandwidth is what cost files can hold.
+/// The time that bytes add to the smallest copy, as a bandwidth, which cost files can state.
 LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
   LinkSpeed speed;
   const auto quickest = std::min_element(
@@ -38,7 +38,7 @@ LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
   return speed;
 }
 
-/// Of a message of the training; 0 where nothing is trained.
+/// The bytes of a message in training; 0 without training.
 Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   if (run.work != WorkKind::kTransformer) return 0;
   const Bytes number = entry_bytes(number_of(run.device.precision));
@@ -46,7 +46,7 @@ Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   return number * model.rows() * model.width / schedule.shape.slices;
 }
 
-/// What it was made from, for "measured".
+/// The measurements behind the costs, for "measured".
 Json message_evidence_json(const MessageEvidence& evidence) {
   Json json = Json::object();
   for (const MessageTime& time : evidence.by_size)

@@ -1,4 +1,4 @@
-// calibrate on devices: what messages take by size, and by how many ranks are busy.
+// Calibrates messages: their time by size, and by the number of busy ranks.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,14 +11,14 @@
 
 namespace bubblescope {
 
-/// What is known of messages. Observations are those of schedules, and of a program in which ranks
-/// of a device take turns; without it, nothing is said of company.
+/// Measurements of messages. Observations are those of schedules, and of a program in which ranks
+/// of a device take turns; without the latter, contention is left out.
 struct MessageEvidence {
   std::vector<Observation> schedules;
   std::vector<Observation> turns;
   std::int32_t ranks_per_device = 1;
   Nanos effective = 0;  ///< from producer to consumer, in the schedules
-  Bytes bytes = 0;      ///< of a message; 0: they carry nothing
+  Bytes bytes = 0;      ///< of a message; 0: without payload
   std::vector<MessageTime> by_size = {};
 };
 
@@ -27,11 +27,11 @@ struct MessageEvidence {
 ///   {"latency": "11us", "bytes": 2097152, "bandwidth_gbps": [[65536, 210], [1048576, 3100]],
 ///    "in_company": ["13us", "14us"]}
 ///
-/// What a message takes beside the copy itself, it takes in any company.
+/// The overhead of a message beyond the copy itself does not depend on contention.
 nlohmann::ordered_json message_json(const MessageEvidence& evidence);
 
-/// Times messages of several sizes where the backend can, and puts all that is known of messages
-/// into a cost file.
+/// Times messages of several sizes where the backend can, and adds all measurements of messages to
+/// a cost file.
 nlohmann::ordered_json with_messages(nlohmann::ordered_json costs, MessageEvidence evidence,
                                      const Schedule& schedule, const RunOptions& run);
 

@@ -1,4 +1,4 @@
-// check: is a schedule legal, in which message modes can it deadlock, what memory does it need.
+// check: is a schedule legal, in which message modes can it deadlock, how much memory does it need.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,24 +32,24 @@ constexpr const char* kCheckExample =
     "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
     "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
 
-/// What check found out about one schedule; what a schedule that cannot run has not, is empty.
+/// The findings about one schedule; those that require a run are empty if it cannot run.
 struct Verdict {
   std::string name;
   Problems problems;
   std::vector<ModeVerdict> modes;
-  Problems swapped;  ///< messages that are received in another order than sent
+  Problems swapped;  ///< messages that are received in another order than they are sent
   std::optional<std::int32_t> eager_slots;
   std::vector<Peak> peaks;
   Problems over_cap;
   std::optional<ReceiveSuggestion> suggestion;
-  std::string suggested_mode;  ///< the mode in which the suggestion gains what it says
+  std::string suggested_mode;  ///< the mode for which the gain of the suggestion holds
 
   bool legal() const { return problems.empty(); }
   bool deadlocks_in_any() const {
     return std::any_of(modes.begin(), modes.end(),
                        [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
   }
-  /// The mode that was asked for; where none was, the first that deadlocks, or rendezvous.
+  /// The requested mode; otherwise the first that deadlocks, or rendezvous.
   P2pMode mode_to_mend(P2pMode asked) const {
     if (asked != P2pMode::kDataflow) return asked;
     for (const ModeVerdict& verdict : modes)
@@ -65,7 +65,7 @@ struct Verdict {
 
 using Loaded = std::variant<ValidSchedule, InvalidSchedule, Verdict>;
 
-/// A shape that is refused is a problem found, not a failure to check.
+/// A refused shape is a problem of the schedule, not a failure of check.
 Loaded load(const std::string& name, const PredictOptions& options) {
   try {
     return std::visit([](auto loaded) -> Loaded { return loaded; },
@@ -79,7 +79,7 @@ Loaded load(const std::string& name, const PredictOptions& options) {
   }
 }
 
-/// Its Program is not kept: one Program at a time is what there is room for.
+/// The Program is not kept, because there is memory for only one at a time.
 std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
   auto lowered = lower(schedule);
   if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
@@ -91,7 +91,7 @@ Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bo
   verdict.name = schedule->name;
   if (const std::optional<Deadlock> deadlock = deadlock_of_ops(schedule)) {
     verdict.problems = {deadlock_problem(schedule, *deadlock)};
-    // Ops that wait for each other do so whatever the messages do.
+    // Ops that wait for each other deadlock in every message mode.
     for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
     return verdict;
   }
@@ -125,7 +125,7 @@ Verdict verdict_on(const Loaded& loaded, const PredictOptions& options, bool sug
   return verdict;
 }
 
-/// The schedule to draw; null for a shape that was refused.
+/// The schedule to draw; null if the shape was refused.
 const Schedule* drawn(const Loaded& loaded) {
   if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return &valid->get();
   if (const auto* invalid = std::get_if<InvalidSchedule>(&loaded)) return &invalid->schedule;

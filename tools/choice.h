@@ -1,4 +1,4 @@
-// Flags whose values are ours to read: parsed ones and choices by name.
+// Flags whose values we parse ourselves: parsed texts and choices by name.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ struct Flag {
   std::string type = "TIME";
 };
 
-/// A parser whose complaint begins with the flag it is about.
+/// Adds a flag with a parser whose errors begin with the name of the flag.
 void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read);
 
-/// The names of a choice and what they stand for.
+/// The names of a choice with their values.
 template <class Choice>
 using Choices = std::vector<std::pair<std::string, Choice>>;
 
@@ -37,7 +37,8 @@ Choices<Choice> choices_of(const std::array<Named<Choice>, count>& table) {
   return choices;
 }
 
-/// One of the names, in any case; a mistyped one is answered with its nearest.
+/// Adds a flag that takes one of the names, in any case; a mistyped one is answered with its
+/// nearest.
 template <class Choice>
 void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
                 const std::function<void(Choice)>& set) {

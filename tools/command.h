@@ -20,13 +20,14 @@ struct Command {
 /// All commands in the order of the help. Defined in commands.cc.
 const std::vector<Command>& commands();
 
-/// What the program returns for an Error.
+/// Returns the exit status for an Error.
 int exit_status(Fault fault);
 
-/// "bubblescope simulate 1f1b --pp 4": what a shell would take, words with other signs in quotes.
+/// Returns the line as a shell would take it, quoted where necessary: "bubblescope simulate 1f1b
+/// --pp 4".
 std::string command_line(const std::string& command, const Arguments& arguments);
 
-/// "bubblescope: ..." on stderr. Never throws, also when stderr itself cannot be written.
+/// Prints "bubblescope: ..." to stderr. Never throws, even if stderr cannot be written.
 void complain(const std::string& message);
 
 int run_list(const Arguments& arguments);

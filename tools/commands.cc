@@ -16,7 +16,7 @@ bool is_plain(char letter) {
          std::string_view("-_./,:=+@%").find(letter) != std::string_view::npos;
 }
 
-/// In single quotes, where a single quote itself is '\\''.
+/// Quotes a word with single quotes, writing a single quote in it as '\\''.
 std::string shell_word(const std::string& word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
   std::string quoted = "'";

@@ -1,4 +1,4 @@
-// compare: predictions side by side.
+// compare: shows predictions side by side.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,17 +32,17 @@ constexpr const char* kCompareExample =
     "With --backend every schedule is also run, and its prediction judged:\n"
     "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
 
-/// One schedule's result in one shape, or why it has none or may not be used.
+/// One schedule's result in one shape, or why there is none.
 struct Row {
-  std::string name;  ///< with its shape, where there are several
+  std::string name;  ///< includes the shape where there are several
   std::optional<Step> step;
   std::string refusal;
-  bool of_all = false;  ///< nobody asked for it by its name
+  bool of_all = false;  ///< from 'all', not requested by name
 };
 
 bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
 
-/// 'all' is every schedule that trains.
+/// 'all' stands for every schedule that trains.
 std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> names;
   if (is_all(list)) {
@@ -87,7 +87,7 @@ Row predict_row(const std::string& name, const PredictOptions& options) {
   }
 }
 
-/// Every schedule in every shape; of 'all' those that accept it.
+/// Predicts every schedule in every shape; from 'all' only those that accept the shape.
 std::vector<Row> predict_rows(const std::string& list, const std::vector<std::string>& shapes,
                               const PredictOptions& options) {
   std::vector<Row> rows;
@@ -126,7 +126,7 @@ std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
 
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
-/// Schedules that never flush have no step to compare: what they are judged by instead.
+/// Compares schedules without flushes by their period, because they have no step.
 std::string periods_text(const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows) {
@@ -141,7 +141,7 @@ std::string periods_text(const std::vector<Row>& rows) {
   return text;
 }
 
-/// The assumptions, which all rows share, and whose memory is too small.
+/// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
 void comment_on_models(const std::vector<Row>& rows, bool explain) {
   for (const Row& row : rows) {
     if (!row.step || !row.step->models.placed) continue;
@@ -160,7 +160,7 @@ std::string sensitivities_text(const std::vector<Row>& rows) {
   return text;
 }
 
-/// How much longer a makespan is than another time.
+/// Formats by how much a makespan exceeds another time.
 std::string above(Nanos makespan, Nanos base) {
   const double excess =
       base == 0 ? 0.0 : static_cast<double>(makespan - base) / static_cast<double>(base);
@@ -262,7 +262,7 @@ std::string shape_flags(const ShapeOptions& shape) {
                      chunks);
 }
 
-/// What goes where, beside the rows.
+/// The outputs besides the rows.
 struct Output {
   std::string format;
   ExportOptions exports;
@@ -276,7 +276,7 @@ std::vector<NamedStep> steps_of(const std::vector<Row>& rows) {
   return steps;
 }
 
-/// Each measured step below its prediction.
+/// Lists each measured step after its prediction.
 std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
   std::vector<NamedStep> steps;
   for (const Comparison& comparison : comparisons) {
@@ -286,7 +286,7 @@ std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
   return steps;
 }
 
-/// Predicted and measured, for those that could be predicted.
+/// Compares predicted and measured steps, for the rows that have a prediction.
 int compare_with_measured(std::vector<Row> rows, const Output& output,
                           const PredictOptions& options, const RunOptions& run,
                           const CommandFlags& app) {
@@ -321,7 +321,7 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
   return gradients_match(comparisons) ? 0 : 1;
 }
 
-/// Files have their shape; for names one must be given.
+/// Files contain their shape; schedules by name need one.
 void expect_shape(const std::string& list, const std::vector<std::string>& shapes,
                   const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
@@ -332,7 +332,7 @@ void expect_shape(const std::string& list, const std::vector<std::string>& shape
               " --pp 4 -m 8'");
 }
 
-/// --seq-length and --micro-batch-size are of the model, and of the transformer that is run.
+/// --seq-length and --micro-batch-size apply to the model and to the transformer that is run.
 void share_sizes(const CommandFlags& app, ModelOptions& model, const TransformerShape& run) {
   if (app.count("--seq-length") > 0) model.sequence = run.sequence;
   if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;

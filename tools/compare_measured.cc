@@ -1,4 +1,4 @@
-// Errors of predictions.
+// Compares predictions with measurements.
 #include "tools/compare_measured.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ double ratio(Nanos part, Nanos whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The fullest rank's peak: in bytes where both have them, in chunks elsewhere.
+/// The error of the fullest rank's peak: in bytes where both have them, else in chunks.
 double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
   double expected = 0;
   double held = 0;
@@ -35,7 +35,7 @@ double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
   return expected == 0 ? 0 : (held - expected) / expected;
 }
 
-/// Of the fullest ranks' pools.
+/// The pools of the fullest ranks.
 struct FullestPools {
   Bytes predicted = 0;
   PoolUse measured;
@@ -52,7 +52,7 @@ FullestPools fullest_pools(const Comparison& comparison) {
   return fullest;
 }
 
-/// Empty where there are no pools.
+/// The error of the pools' peak; empty without pools.
 std::optional<double> pool_error(const Comparison& comparison) {
   if (comparison.measured.pools.empty()) return std::nullopt;
   const FullestPools pools = fullest_pools(comparison);
@@ -127,7 +127,7 @@ std::string error_json(const PredictionError& error) {
       error.peak_pool ? fmt::format(",\"peak_pool\":{}", std::abs(*error.peak_pool)) : "");
 }
 
-/// What was predicted of the pools; empty where there are none.
+/// Writes the predicted pools; empty without pools.
 std::string pools_json(const std::vector<Bytes>& pools) {
   if (pools.empty()) return "";
   return fmt::format(",\"predicted_pools\":{{\"peak_bytes\":[{}]}}", fmt::join(pools, ","));

@@ -1,4 +1,4 @@
-// compare --backend: predicted and measured, stacked.
+// compare --backend: predicted and measured steps side by side.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace bubblescope {
 
-/// How far a prediction was off, as fractions.
+/// The error of a prediction, as fractions.
 struct PredictionError {
-  double makespan = 0;      ///< of the measured one from the predicted one
-  double bubble_ratio = 0;  ///< of all ranks' time: a difference of ratios
-  double op_start_p50 = 0;  ///< of the predicted step
+  double makespan = 0;      ///< relative to the predicted makespan
+  double bubble_ratio = 0;  ///< a difference of ratios
+  double op_start_p50 = 0;  ///< relative to the predicted step
   double op_start_p95 = 0;
-  double peak_memory = 0;  ///< of the fullest rank's peak
-  /// Of the fullest pool's peak; empty where activations have no pools.
+  double peak_memory = 0;  ///< relative to the peak of the fullest rank
+  /// The same for the fullest pool; empty where activations have no pools.
   std::optional<double> peak_pool;
-  /// Where the two first part: by a hundredth of the step or more.
+  /// The first divergence: the first op that is off by a hundredth of the step or more.
   std::optional<OpShift> parting;
 };
 
@@ -31,10 +31,10 @@ struct Comparison {
   PredictionError error = {};
 };
 
-/// Runs what was predicted. Throws Error where the run breaks down.
+/// Runs a predicted step. Throws Error where the run fails.
 Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench);
 
-/// How long the measured steps of one schedule took.
+/// The distribution of one schedule's measured step times.
 struct StepSpread {
   Nanos min = 0;
   Nanos lower_quartile = 0;
@@ -48,39 +48,39 @@ struct StepSpread {
   }
 };
 
-/// The quartiles are nearest ranks. There is at least one makespan.
+/// Quartiles are nearest ranks. `makespans` must not be empty.
 StepSpread spread_of(std::vector<Nanos> makespans);
 
-/// Whether two schedules' measured steps differ by more than their noise: the middle halves of
-/// their steps do not overlap, and their medians are more than a thousandth apart.
+/// Whether two schedules' measured steps differ by more than noise: the middle halves of their
+/// steps do not overlap, and their medians are more than a thousandth apart.
 bool are_apart(const StepSpread& left, const StepSpread& right);
 
-/// How well predictions put schedules in order.
+/// The agreement between predicted and measured order of schedules.
 struct OrderAgreement {
-  std::int64_t pairs = 0;    ///< of schedules whose predictions are over a thousandth apart
+  std::int64_t pairs = 0;    ///< pairs whose predictions are over a thousandth apart
   std::int64_t counted = 0;  ///< those whose measured steps are apart, too
-  /// Kendall's tau over the counted pairs: 1 where all are in the measured order, -1 where none
-  /// is. Empty where none counts.
+  /// Kendall's tau over the counted pairs: 1 where all are in the measured order, -1 where none is.
+  /// Empty without counted pairs.
   std::optional<double> tau;
 };
 
 OrderAgreement order_agreement(const std::vector<Comparison>& comparisons);
 
-/// What is to be said before any number where noise hides the differences: that steps of one
-/// schedule vary by over a tenth, or that schedules cannot be told apart. Empty elsewhere.
+/// Returns the warning to print before any number where noise hides the differences: steps of one
+/// schedule vary by over a tenth, or schedules cannot be told apart. Empty otherwise.
 std::string noise_warning(const std::vector<Comparison>& comparisons);
 
-/// The table for people.
+/// Writes the table for people.
 std::string write_comparison_text(const std::vector<Comparison>& comparisons);
 
-/// One row per schedule.
+/// Writes one row per schedule.
 std::string write_comparison_csv(const std::vector<Comparison>& comparisons);
 
-/// "bubblescope-comparison/1": the measured reports, each with its prediction and its error; errors
-/// over all of them at the top.
+/// Writes "bubblescope-comparison/1": the measured reports, each with its prediction and its error;
+/// errors over all of them at the top.
 std::string write_comparison_json(const std::vector<Comparison>& comparisons);
 
-/// Whether everything that was trained was right.
+/// Whether the gradients of all trained schedules were verified.
 bool gradients_match(const std::vector<Comparison>& comparisons);
 
 }  // namespace bubblescope

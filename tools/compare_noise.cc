@@ -1,4 +1,4 @@
-// Two tables of the same probabilities.
+// Writes win probabilities as text, json and csv.
 #include "tools/compare_noise.h"
 
 #include <fmt/format.h>

@@ -15,7 +15,7 @@ std::string command_names() {
   return names;
 }
 
-// The scripts ask the program itself, so that they know what it knows.
+// The scripts query the program itself, so that they are always up to date.
 constexpr const char* kBash = R"shell(_bubblescope() {
   local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
   if [ "$COMP_CWORD" -eq 1 ]; then

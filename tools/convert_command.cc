@@ -1,4 +1,4 @@
-// convert: a schedule in another format.
+// convert: writes a schedule in another format.
 #include <fmt/format.h>
 
 #include "sim/ir/swapped_messages.h"
@@ -34,7 +34,8 @@ std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const Valid
   return format.write_priced({schedule, program, durations});
 }
 
-/// PyTorch's own deferral does this, and trains with wrong gradients then.
+/// Warns about swapped messages: PyTorch's own deferral causes them, and then trains with wrong
+/// gradients.
 void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
   const Problems swapped = find_swapped_messages(schedule, posted_lists(schedule, posting));
   if (swapped.empty()) return;
@@ -55,7 +56,7 @@ std::string write_lists(const ScheduleFormat& format, const ValidSchedule& sched
 
 std::vector<FilePart> write(const ScheduleFormat& format, const std::string& name,
                             const PredictOptions& options) {
-  // Our own formats may also hold work in progress.
+  // Our own formats may also contain unfinished schedules.
   if (format.write && !format.for_runtimes)
     return std::visit(
         [&](const auto& loaded) -> std::vector<FilePart> {

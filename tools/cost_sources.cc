@@ -1,4 +1,4 @@
-// Each source of costs in turn: a model, a cost file, a layout, or the flags.
+// Loads costs from each source: a model, a cost file, a layout, or flags.
 #include "tools/cost_sources.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) 
                          stage_weights(layout, options.shape.layer_costs));
 }
 
-/// A full backward that is not I + W next to split ones would compare apples with pears.
+/// Comparing a full backward other than I + W with split ones would be misleading.
 void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost) {
   if (!has_kind(schedule, OpKind::kInputGrad) || has_kind(schedule, OpKind::kBackward) ||
       cost.full_backward() == cost.input_grad + cost.weight_grad)

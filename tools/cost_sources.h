@@ -1,4 +1,4 @@
-// Where the costs of a step come from: a model, a cost file, a layout, or the flags.
+// Chooses the source of a step's costs: a model, a cost file, a layout, or flags.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,30 @@
 
 namespace bubblescope {
 
-/// Reads the files that flags name, each once, so that they can be stdin. `schedules` are the names
-/// and files of the command's schedules. Throws Error where two inputs are stdin.
+/// Reads the files that flags name, each once, so that any of them can be stdin. `schedules` are
+/// the names and files of the command's schedules. Throws Error where two inputs are stdin.
 PredictOptions read_inputs(PredictOptions options, const std::vector<std::string>& schedules);
 
-/// Throws Error where two flags say what the times are.
+/// Throws Error where two flags set the times.
 void expect_one_cost_source(const PredictOptions& options);
 
 /// Returns the content of --costs.
 CostFile cost_file_of(const CostOptions& options);
 
-/// Returns what the memory flags say for any schedule of this shape. Throws Error for a --cap that
-/// has neither one entry nor one per rank.
+/// Returns the memory of the flags for any schedule of this shape. Throws Error for a --cap with
+/// neither one entry nor one per rank.
 MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
                            UniformCost::Per per = UniformCost::Per::kRank);
 
-/// The costs for a schedule that looks for an order: each message takes what it takes alone.
-/// Empty where the flags' times are all there is.
+/// Returns the costs for a schedule that searches for an order; messages are priced without
+/// contention. Empty where only the flags give times.
 std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOptions& options);
 
-/// The bytes of activations and states, which do not depend on the order.
+/// Returns the bytes of activations and states, which do not depend on the order.
 MemoryModel memory_before_order(const Shape& shape, const PredictOptions& options);
 
-/// From the model, the cost file, which is read once, or from the flags spread over the schedule's
-/// stages.
+/// Loads costs and memory from the model, from the cost file, which is read once, or from the
+/// flags, spread over the schedule's stages.
 Models load_models(const ValidSchedule& schedule, const PredictOptions& options);
 
 /// Says in words where the durations come from.

@@ -1,4 +1,4 @@
-// diff: two reports or timelines, number by number and op by op; a gate for CI.
+// diff: compares two reports or timelines by their values and op by op; a gate for CI.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,13 +31,13 @@ constexpr const char* kDiffExample =
     "of B as the table shows it, or its relative change against A with _change behind.\n";
 constexpr std::size_t kShownShifts = 10;
 
-/// One side: its numbers, and the step where the file has it.
+/// One of the two files: its values, and its step if it has one.
 struct Side {
   Metrics metrics;
   std::optional<Step> step;
 };
 
-/// The numbers of a json report under the names of metrics_of: bubble.ratio is bubble_ratio.
+/// Reads the values of a json report under the names of metrics_of: bubble.ratio is bubble_ratio.
 Metrics metrics_of_json(const nlohmann::json& report, const std::string& file) {
   const bool is_report =
       report.is_object() && report.contains("format") && report["format"] == "bubblescope-report/1";
@@ -83,7 +83,7 @@ double change(double before, double after) {
   return before == 0 ? std::copysign(INFINITY, after) : (after - before) / std::abs(before);
 }
 
-/// Everything that a condition can name.
+/// Collects everything that a condition can name.
 Metrics comparable(const Metrics& before, const Metrics& after) {
   Metrics metrics = after;
   for (const auto& [name, value] : after)
@@ -160,7 +160,7 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
   show("{}\n", json.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
-/// B below A, which stands where the prediction of a measured step does.
+/// Writes B below A, which takes the place of a measured step's prediction.
 void write_sides(const Side& a, const Side& b, const ExportOptions& exports,
                  const std::string& command) {
   if (a.step && b.step) return write_exports({{"A", *a.step}, {"B", *b.step, 0}}, exports, command);

@@ -1,4 +1,4 @@
-// Which format a file has, and that no two are one.
+// Checks file names against formats, and that no two files are the same.
 #include "tools/exports.h"
 
 #include <fmt/format.h>
@@ -26,8 +26,8 @@ bool ends_like(const std::string& path, const std::vector<std::string>& endings)
                      [&](const std::string& ending) { return name.ends_with(ending); });
 }
 
-/// A file whose name ends as another format's files do is a mistake, as is a picture of a kind that
-/// nobody here draws.
+/// A file name with the ending of another format is a mistake, as is a kind of picture that no
+/// format draws.
 void expect_ending(const TimelineFormat& format, const std::string& path) {
   if (format.endings.empty() || ends_like(path, format.endings)) return;
   bool foreign = ends_like(path, {".jpg", ".jpeg", ".gif"});
@@ -49,7 +49,7 @@ void expect_folder(const std::string& path) {
 
 namespace {
 
-/// However it is spelled.
+/// Returns the same text for every spelling of a path.
 std::string place_of(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return "-";
   std::error_code ignored;
@@ -87,7 +87,7 @@ void write_and_say(const std::string& path, const std::string& content, const st
 
 namespace {
 
-/// Per instruction what a message carries; empty where nobody gave bytes.
+/// The bytes of each instruction's message; empty where bytes are unknown.
 std::vector<Bytes> message_bytes(const Step& step) {
   if (!step.traffic || step.traffic->flows.empty()) return {};
   std::vector<Bytes> bytes(step.program.size(), 0);
@@ -95,9 +95,9 @@ std::vector<Bytes> message_bytes(const Step& step) {
   return bytes;
 }
 
-/// "out/a.json.gz" of the step "1f1b 4x8" is "out/a-1f1b-4x8.json.gz".
+/// Adds the name of a step: "out/a.json.gz" with "1f1b 4x8" gives "out/a-1f1b-4x8.json.gz".
 std::string path_of_step(const std::string& path, const std::string& step) {
-  const std::size_t folder_end = path.rfind('/') + 1;  // 0 where there is no folder
+  const std::size_t folder_end = path.rfind('/') + 1;  // 0 without a folder
   const std::size_t ending = std::min(path.find('.', folder_end + 1), path.size());
   std::string word = step;
   for (char& letter : word)

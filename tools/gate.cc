@@ -1,4 +1,4 @@
-// Conditions on reports.
+// Parses and evaluates conditions on reports.
 #include "tools/gate.h"
 
 #include <fmt/format.h>

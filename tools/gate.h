@@ -1,4 +1,4 @@
-// Gates: conditions on the numbers of a report that turn a command's exit status into 1.
+// Gates: conditions on the values of a report that turn a command's exit status into 1.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace bubblescope {
 
-/// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
+/// The values that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
 /// peak_memory_bytes only where a cost file gives bytes.
 using Metrics = std::map<std::string, double>;
 Metrics metrics_of(const BubbleReport& report);
@@ -26,13 +26,13 @@ struct Condition {
 /// Adds `--fail-if CONDITION`, which may be given several times.
 void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions);
 
-/// Throws Error for what is no condition.
+/// Throws Error for a text that is no condition.
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
 
-/// Throws Error for a condition on a number that is not among the metrics.
+/// Throws Error for a condition on an unknown value.
 void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics);
 
-/// Says on stderr which conditions hold; true if any does. Throws what expect_known throws.
+/// Reports the conditions that hold on stderr; true if any does. Throws what expect_known throws.
 bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics);
 
 }  // namespace bubblescope

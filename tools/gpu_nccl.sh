@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What the backend nccl does on a machine with a GPU: one rank, two ranks on one GPU, and a rank per GPU where
-# there are several.
+# Runs the backend nccl on a machine with a GPU: one rank, two ranks on one GPU, and a rank per GPU where there are
+# several.
 #   bash tools/gpu_nccl.sh OUTDIR [PROGRAM]     (build/cuda/bubblescope unless given)
-# It needs neither a launcher nor a network: processes meet on loopback. OUTDIR/nccl.txt says what happened, one
-# line per run and then what each process said. Exit status 1 where a run was not as it should be.
+# It needs neither a launcher nor a network: the processes connect over loopback. OUTDIR/nccl.txt says what happened,
+# one line per run followed by the output of each process. The exit status is 1 where a run was not as expected.
 set -uo pipefail
 out=$(mkdir -p "${1:?usage: gpu_nccl.sh OUTDIR [PROGRAM]}" && cd "$1" && pwd)
 cd "$(dirname "$0")/.." || exit

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Everything that is to be known from a machine with a GPU, in one call that ends when its time is up: is the build
-# sound, are kernels and gradients right, what do ops cost, do predictions hold, how fast is it.
+# Measures everything of interest on a machine with a GPU, in one call with a time limit: is the build sound, are
+# kernels and gradients right, what do ops cost, do predictions hold, how fast is it.
 #   bash tools/gpu_run.sh OUTDIR [SECONDS]          (540 seconds unless given)
 #   bash tools/gpu_run.sh --rehearse OUTDIR BUILD   the same, small, on a simulated device; BUILD has the program
-# What `bash tools/build.sh cuda` has built, here or elsewhere, is used as long as it runs; otherwise it is built.
-# Nothing is fetched or installed. cuBLAS is found through LD_LIBRARY_PATH, the toolkit or Python's packages.
-# Every step has its own limit, and none that fails takes the others' results along: what is right comes first, then
-# what is fast. OUTDIR/summary.md is the file to read, runs.json the one to keep in traces/measured. The exit status
-# is 0 when every step passed.
+# A build of `bash tools/build.sh cuda`, made here or elsewhere, is used if it runs; otherwise it is built. Nothing is
+# downloaded or installed. cuBLAS is found through LD_LIBRARY_PATH, the toolkit or Python's packages. Every step has
+# its own limit, and a failing one does not affect the others' results: correctness comes first, then speed.
+# OUTDIR/summary.md is the file to read, runs.json the one to keep in traces/measured. The exit status is 0 when every
+# step passed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 usage="usage: gpu_run.sh OUTDIR [SECONDS], or gpu_run.sh --rehearse OUTDIR BUILD"
@@ -203,7 +203,7 @@ for name in 1f1b zb-v; do
     --layers-per-stage $((blocks / 2)) --steps 3 --trace "$out/$name.json.gz"
 done
 
-# Without a graph, from which no op could be told.
+# Runs without a graph, because ops cannot be told apart in one.
 step "kernels of 1f1b" 40 "$program" run 1f1b --pp 4 -m 8 --backend cuda "${model[@]/--graph/--share=green}" \
   --layers-per-stage $((blocks / 2)) --steps 2 --activity "$out/1f1b-kernels.json.gz"
 

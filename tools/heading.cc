@@ -1,4 +1,4 @@
-// Flags under a heading.
+// Warns about flags under a heading.
 #include "tools/heading.h"
 
 #include <fmt/format.h>

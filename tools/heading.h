@@ -1,4 +1,4 @@
-// The headings under which --help lists flags, and what is said of flags that nothing reads.
+// The headings of --help, and warnings about flags without effect.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace bubblescope {
 
-/// Flags that are added while it lives stand under this heading; after it, under the one before.
+/// Flags that are added while it lives appear under this heading; afterwards the previous one
+/// returns.
 class Heading {
  public:
   Heading(CommandFlags& app, const std::string& text) : app_(app), before_(app.heading()) {
@@ -22,8 +23,8 @@ class Heading {
   std::string before_;
 };
 
-/// "bubblescope: --gpu changes nothing without --model", on stderr, for each flag that was given
-/// under the heading; `why` is what follows "nothing".
+/// Warns on stderr about each flag that was given under the heading: "bubblescope: --gpu changes
+/// nothing without --model"; `why` is what follows "nothing".
 void warn_of_unused(const CommandFlags& app, const std::string& heading, const std::string& why);
 
 }  // namespace bubblescope

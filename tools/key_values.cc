@@ -1,4 +1,4 @@
-// Splitting at commas, then at equals signs.
+// Splits text at commas, then at equals signs.
 #include "tools/key_values.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Flags that say several things at once: `rank=2,factor=1.2`.
+// Flags with several keys in one value: `rank=2,factor=1.2`.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace bubblescope {
 /// The values by key.
 class KeyValues {
  public:
-  /// Throws Error for a key that is unknown or stands twice, and for a part without a value.
+  /// Throws Error for an unknown or duplicate key, and for a part without a value.
   KeyValues(std::string_view text, std::initializer_list<const char*> keys);
 
   std::optional<std::string> find(const std::string& key) const;
-  /// Throws Error where the key is missing, or its value is not of the kind.
+  /// Throws Error where the key is missing or its value has the wrong type.
   std::string at(const std::string& key) const;
   std::optional<std::int32_t> integer(const std::string& key, std::int32_t least) const;
   std::optional<double> positive_number(const std::string& key) const;
@@ -27,7 +27,7 @@ class KeyValues {
   std::map<std::string, std::string> values_;
 };
 
-/// "5%" or "0.05" as a fraction. Throws Error for anything else, and outside 0 to `most`.
+/// Parses "5%" or "0.05" as a fraction. Throws Error for anything else, and outside 0 to `most`.
 double parse_fraction(std::string_view text, double most);
 
 }  // namespace bubblescope

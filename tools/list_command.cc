@@ -1,4 +1,4 @@
-// list: what is known, one line each.
+// list: prints everything known, one line each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::vector<Entry> list_backends() {
   return entries;
 }
 
-/// Models and devices, each with where its numbers stand.
+/// Prints models and devices, each with the source of its numbers.
 template <class Def>
 std::vector<Entry> list_known() {
   std::vector<Entry> entries;

@@ -1,5 +1,4 @@
 // The program: finds the command in the table and turns errors into exit statuses.
-// The only catch of the project is here.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -39,7 +38,8 @@ void print_help() {
       "3 the machine failed\n");
 }
 
-/// Takes --max-input SIZE out of the words: it is of every command, as every reader obeys it.
+/// Removes --max-input SIZE from the words; every command accepts it, because every reader obeys
+/// it.
 Arguments take_input_limit(const Arguments& words) {
   const std::string flag = "--max-input";
   Arguments left;
@@ -81,8 +81,8 @@ int flush_output(int status) {
   return 3;
 }
 
-/// A file that is opened while a standard descriptor is closed would get its number, and then what
-/// is printed. What cannot be read or written is put there instead; stderr is lost without a word.
+/// A file opened while a standard descriptor is closed would get its number, and then receive
+/// printed text. Unusable files are opened in their place; output to stderr is then lost.
 void hold_standard_descriptors() {
   constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
   for (int number = 0; number <= STDERR_FILENO; ++number)

@@ -1,4 +1,4 @@
-// Running a schedule and reporting what was measured.
+// Runs a schedule and reports what was measured.
 #include "tools/measure.h"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ void keep(Measurement& measurement, Execution execution) {
   measurement.steps = std::move(execution.steps);
 }
 
-/// Where it was asked for, by the process that speaks.
+/// Verifies the training where requested, in the process that speaks.
 void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
@@ -93,7 +93,7 @@ Job start_job(const ValidSchedule& schedule, const Program& program, const CostM
   return find_backend(run.backend).start(request, request_of({}, bench));
 }
 
-/// With an eye on the devices, from the end of the warm-up on.
+/// Executes a job and monitors the devices from the end of the warm-up.
 Execution execute_watched(Measurement& measurement, const Job& job, const RunOptions& run) {
   DeviceWatch watch(open_nvml(), job.buses);
   std::int32_t to_come = run.warmup;
@@ -106,7 +106,7 @@ Execution execute_watched(Measurement& measurement, const Job& job, const RunOpt
   return execution;
 }
 
-/// Of the step that is shown.
+/// Keeps the activity of the step that is shown.
 void keep_activity(Measurement& measurement, const Job& job, const Execution& execution,
                    const RunOptions& run) {
   if (!job.activity || execution.breakdown) return;
@@ -114,7 +114,7 @@ void keep_activity(Measurement& measurement, const Job& job, const Execution& ex
   measurement.activity = job.activity(run.warmup + (&shown - execution.steps.data()), shown);
 }
 
-/// The same for backends that make the work themselves.
+/// The same for backends that create the work themselves.
 void start(Measurement& measurement, const Bench& bench) {
   const Step& step = measurement.step;
   const RunOptions& run = bench.run;
@@ -191,7 +191,7 @@ std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program&
 
 namespace {
 
-/// Empty where there are no pools.
+/// Writes the pools; empty without pools.
 std::string pools_json(const std::vector<PoolUse>& pools) {
   if (pools.empty()) return "";
   std::vector<Bytes> peaks;

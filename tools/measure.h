@@ -17,35 +17,35 @@
 
 namespace bubblescope {
 
-/// One schedule, run.
+/// The measurement of one schedule.
 struct Measurement {
-  Step step;  ///< the measured step of median length, or the one that broke down
+  Step step;  ///< the measured step of median length, or the one that failed
   std::string backend = {};
   std::string work = {};
   std::string device = {};
   std::int32_t ranks_per_device = 1;
-  std::vector<Timeline> steps = {};         ///< every measured step
-  std::vector<Nanos> makespans = {};        ///< of every measured step
-  std::vector<Bytes> peak_bytes = {};       ///< of activations, per rank; empty: nothing was held
-  std::vector<PoolUse> pools = {};          ///< per rank; empty where activations have no pools
-  std::vector<EpilogueUse> epilogues = {};  ///< that were asked for, as far as the library has them
-  WatchedDevices devices = {};              ///< clocks, power and temperature
+  std::vector<Timeline> steps = {};           ///< every measured step
+  std::vector<Nanos> makespans = {};          ///< of every measured step
+  std::vector<Bytes> peak_bytes = {};         ///< of activations, per rank; empty: none were held
+  std::vector<PoolUse> pools = {};            ///< per rank; empty where activations have no pools
+  std::vector<EpilogueUse> epilogues = {};    ///< as requested, where the library has them
+  WatchedDevices devices = {};                ///< clocks, power and temperature
   std::optional<StepActivity> activity = {};  ///< of the step that is shown, where asked for
-  std::optional<Proof> proof = {};            ///< of what was trained; empty where nothing was
+  std::optional<Proof> proof = {};            ///< of what was trained; empty without training
   TrainingResult trained = {};
   std::optional<Breakdown> breakdown = {};
 };
 
-/// What runs: flags, and the processes that the backend runs in. Where there are several, each
-/// walks the same way; only the one that speaks() prints and writes.
+/// The flags of a run and the processes of its backend. Every process takes the same steps; only
+/// the one that speaks() prints and writes.
 struct Bench {
   const PredictOptions& options;
   const RunOptions& run;
   const Processes& processes;
 };
 
-/// The link to the other processes of the backend's kind, or none. While they live, Ctrl-C and
-/// SIGTERM are heard by the executor, which stops every rank; the second one ends the program.
+/// The connection to the other processes of the backend, if any. While it lives, the executor
+/// handles Ctrl-C and SIGTERM by stopping every rank; a second signal ends the program.
 class Session {
  public:
   explicit Session(const RunOptions& run);
@@ -60,18 +60,18 @@ class Session {
   std::optional<Processes> processes_;
 };
 
-/// Runs a legal schedule's program on the backend of the options. Ctrl-C is a breakdown.
+/// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.
 Measurement measure(const ValidSchedule& schedule, const Program& program, const Bench& bench);
 
-/// The measured steps of a Program that has a schedule's ops, but need not be its own: on a backend
-/// that enqueues work on devices. Nothing is learned in them. Throws Error where it breaks down.
+/// Times the steps of a Program with a schedule's ops, which need not be the schedule's own, on a
+/// backend that enqueues work on devices. Weights are not updated. Throws Error where a run fails.
 std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
                                    const Bench& bench);
 
 /// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
 std::string json_members(const Measurement& measurement);
 
-/// A report's json with further members at its end.
+/// Appends members to a report's json.
 std::string with_members(const std::string& report_json, const std::string& members);
 
 }  // namespace bubblescope

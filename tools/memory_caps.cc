@@ -1,4 +1,4 @@
-// Caps in bytes beside caps in units.
+// Handles caps in bytes and caps in units.
 #include "tools/memory_caps.h"
 
 #include <fmt/format.h>

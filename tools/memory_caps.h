@@ -1,4 +1,4 @@
-// --cap: the most that a rank may hold, in units of --mem or in bytes.
+// --cap: the memory limit of a rank, in units of --mem or in bytes.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,17 @@
 
 namespace bubblescope {
 
-/// Says (to stderr) that a bare --cap is no number of bytes, where activations have bytes.
+/// Reports on stderr that a bare --cap is no number of bytes, where activations have bytes.
 void say_cap_unit(const MemoryOptions& options);
 
-/// Throws Error for a --cap in bytes where no activation has any.
+/// Throws Error for a --cap in bytes where activations have none.
 void check_cap_unit(const MemoryOptions& options, bool has_bytes);
 
-/// A --cap in bytes, in units of --mem, for schedules that look for an order under a cap: as many
-/// as fit whatever stages a rank gets. Empty where activations have no bytes.
+/// Converts a --cap in bytes to units of --mem, for schedules that search for an order under a cap:
+/// as many as fit whatever stages a rank gets. Empty where activations have no bytes.
 std::vector<Millionths> unit_caps(const MemoryModel& memory, const Shape& shape);
 
-/// One line per rank that holds more than --cap allows; empty where all fit.
+/// Returns one line per rank that exceeds --cap; empty where all fit.
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 std::vector<Peak> peaks_of(const BubbleReport& report);
 

@@ -1,4 +1,4 @@
-// Recomputation and layouts go into the model; R's of a schedule come out of it.
+// Passes recomputation and layouts to the model, and takes the costs of a schedule's R from it.
 #include "tools/model_costs.h"
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@ namespace bubblescope {
 
 namespace {
 
-/// Transformer layers per stage. The embedding is on the first stage, the head and what predicts
-/// more tokens on the last, as a model has them anyway.
+/// Transformer layers per stage. The embedding is on the first stage; the head and the multi-token
+/// prediction layers are on the last, as in the model.
 std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer& model) {
   std::vector<std::int64_t> layers;
   std::int64_t predictions = 0;
@@ -29,9 +29,9 @@ std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer
   return layers;
 }
 
-/// How a step of a model ends unless flags say otherwise: gradients are reduced beside compute, and
-/// optimizer steps wait for the norm (Megatron-LM with --overlap-grad-reduce); without flushes each
-/// rank steps by itself.
+/// The default end of a model's step: gradients are reduced beside compute, and optimizer steps
+/// wait for the norm (Megatron-LM with --overlap-grad-reduce); without flushes each rank steps
+/// independently.
 UpdateOptions model_step_end(const Schedule& schedule) {
   if (schedule.forward_only) return {};
   return {schedule.weights.empty() ? OptimizerMode::kBarrier : OptimizerMode::kLocal,

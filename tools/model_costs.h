@@ -1,4 +1,4 @@
-// From a model on devices to what a schedule's ops cost and hold.
+// Costs and memory of a schedule's ops from a model on devices.
 #pragma once
 
 #include "sim/ir/schedule.h"
@@ -7,17 +7,17 @@
 
 namespace bubblescope {
 
-/// A model as the flags spread it, and what its stages and ranks make of it.
+/// A model as the flags distribute it, and the stages and ranks that result.
 struct PlacedModel {
   ModelOnDevices on;
   ModelStep step;
 };
 
-/// The model of the flags, with their recomputation and layout.
-/// Throws Error with the nearest known name, or where a flag asks for what a model cannot have.
+/// Returns the model of the flags, with their recomputation and layout. Throws Error with the
+/// nearest known name, or where a flag does not apply to the model.
 ModelOnDevices model_of(const PredictOptions& options);
 
-/// The flags', and where there is a model its step's end.
+/// Returns the lowering of the flags, and with a model that of its step's end.
 LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options);
 
 }  // namespace bubblescope

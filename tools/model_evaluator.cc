@@ -1,4 +1,4 @@
-// Configuration -> layers of every stage -> costs -> Timeline -> BubbleReport -> Plan.
+// Evaluates configuration -> layers of every stage -> costs -> Timeline -> BubbleReport -> Plan.
 #include "tools/model_evaluator.h"
 
 #include <fmt/format.h>
@@ -20,13 +20,14 @@ namespace bubblescope {
 
 namespace {
 
-/// `plan` with what is said of memory that does not suffice.
+/// Returns `plan` with a note on its insufficient memory.
 Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
   return {std::move(plan), fmt::format("{} {} of {}", what, bytes_text(needed), bytes_text(usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 
-/// The embedding is on the first stage, the head and what predicts more tokens on the last.
+/// The embedding is on the first stage; the head and the multi-token prediction layers are on the
+/// last.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   LayerLayout layout;
   for (const std::int64_t count : layers)
@@ -42,7 +43,7 @@ ModelOnDevices with_least_states(ModelOnDevices on) {
   return on;
 }
 
-/// But for the split.
+/// Whether configurations differ only in the split.
 bool are_alike(Configuration left, const Configuration& right) {
   left.split = right.split;
   return left == right;
@@ -58,7 +59,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
     return *ordered_;
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = fitted(options, def);
-  fitting.model = {};  // whose costs before the order are those of this configuration
+  fitting.model = {};  // its costs before the order are those of this configuration
   ScheduleRequest request = request_of(def, fitting);
   if (def.reads_costs) {
     request.stage_costs = unordered.costs;
@@ -126,7 +127,7 @@ const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configura
   return *dealt_;
 }
 
-/// What a model adds to a plan: how well the devices are used.
+/// Adds a model's rates to a plan: how well the devices are used.
 Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
   const ModelRates rates = model_rates(here, plan.configuration.shape, plan.step);
   plan.tokens_per_second = rates.tokens_per_second;

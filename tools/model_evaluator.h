@@ -1,4 +1,4 @@
-// What becomes of one way to spread a model: from its configuration to a row of the plan.
+// Evaluates one way to distribute a model: from its configuration to a row of the plan.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@
 namespace bubblescope {
 
 /// Evaluates configurations one after another, for one thread. Refers to the planner. The orders of
-/// registered schedules do not depend on costs, nor does what they are lowered to: both are kept
-/// for the next configuration of the same schedule and shape.
+/// registered schedules and their programs do not depend on costs, so both are kept for the next
+/// configuration of the same schedule and shape.
 class ModelEvaluator {
  public:
   explicit ModelEvaluator(const ModelPlanner& planner) : planner_(planner) {}
 
-  /// The whole walk; without it where the states alone do not fit, and where another split covers
-  /// this one. The step includes what of the gradients' reduction and of the optimizer is not
-  /// overlapped.
+  /// Builds, lowers, simulates and analyzes, unless the states alone do not fit, or another split
+  /// covers this one. The step includes what is not overlapped of the gradients' reduction and the
+  /// optimizer.
   Outcome evaluate(const Configuration& configuration);
 
  private:
@@ -33,22 +33,23 @@ class ModelEvaluator {
     std::variant<Program, Deadlock> program;
   };
 
-  /// What is common to the splits of one configuration.
+  /// Shared by the splits of one configuration.
   struct Dealt {
     Configuration first;
     Outcome refused;                                 ///< why all of them are no plans
-    std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nothing: not worth a try
+    std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt: not worth a try
   };
 
   const Dealt& deal(const Configuration& configuration);
-  /// What the fullest rank needs where the only split that is worth a try does not fit even with
-  /// the smallest states: then nothing need be timed. Nothing where copies change what is held.
+  /// Returns what the fullest rank needs where the only split that is worth a try does not fit even
+  /// with the smallest states: then nothing needs to be timed. nullopt where copies change what is
+  /// held.
   static std::optional<Bytes> too_full_alone(const ModelOnDevices& leanest,
                                              const LayerDealer& dealer,
                                              const ValidSchedule& schedule, const Dealt& dealt);
   const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
-  /// With the largest gradients that fit, where nobody says which.
+  /// Uses the largest gradients that fit, unless the flags choose.
   Outcome simulate_plan(const Configuration& configuration, ModelOnDevices here) const;
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;
 

@@ -1,4 +1,4 @@
-// Peaks against what a device leaves a program.
+// Compares peaks with the memory that a device leaves to a program.
 #include "tools/model_fit.h"
 
 #include <algorithm>

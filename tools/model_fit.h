@@ -1,4 +1,4 @@
-// Whether a model's ranks fit their devices, and with what gradients.
+// Whether a model's ranks fit their devices, and with which gradients.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ namespace bubblescope {
 struct ModelFit {
   std::size_t rank = 0;
   Bytes peak = 0;
-  Bytes head_room = 0;  ///< what is left of the usable memory; below zero: what is lacking
+  Bytes head_room = 0;  ///< what is left of the usable memory; negative: what is lacking
 
   bool fits() const { return head_room >= 0; }
 };
 
 ModelFit fit_of(const PlacedModel& placed, const BubbleReport& report);
 
-/// Where 32-bit gradients do not fit: the largest smaller ones with which every rank fits. Nothing
-/// where all fit as they are, or nothing does. Activations do not depend on it.
+/// Where 32-bit gradients do not fit: the largest smaller ones with which every rank fits. nullopt
+/// where all fit already, or nothing does. Activations do not depend on it.
 std::optional<Gradients> smaller_gradients(const PlacedModel& placed, const BubbleReport& report);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// argv -> a model on devices.
+// Turns arguments into a model on devices.
 #include "tools/model_options.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ void set_model(ModelOnDevices& on, const std::string& name) {
   on.sources.push_back(def.name + ": " + def.source);
 }
 
-/// Returns its name.
+/// Sets the device and returns its name.
 std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   if (is_file(name)) {
     on.gpu = read_gpu(name);
@@ -53,7 +53,7 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   return def.name;
 }
 
-/// "4GiB", or "5%" of `memory`.
+/// Parses "4GiB", or "5%" of `memory`.
 Bytes parse_part(const std::string& text, Bytes memory) {
   const bool is_share = text.ends_with('%');
   Bytes part = 0;
@@ -168,7 +168,8 @@ void add_batch_option(CommandFlags& app, ModelOptions& options) {
 }
 
 void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
-  // The batch is dealt to --dp pipelines in samples of --micro-batch-size, also without a model.
+  // The batch is divided among --dp pipelines in samples of --micro-batch-size, with or without a
+  // model.
   if (!options.given() && !options.global_batch)
     warn_of_unused(app, kModelHeading, "without --model");
 }

@@ -1,4 +1,4 @@
-// The flags by which costs and memory come from a model instead of numbers.
+// Flags that take costs and memory from a model instead of numbers.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace bubblescope {
 
-/// The heading of --help for flags that mean something with --model only.
+/// The heading of --help for flags that need --model.
 inline constexpr const char* kModelHeading = "A model instead of costs";
 
 struct ModelOptions {
@@ -19,7 +19,7 @@ struct ModelOptions {
   Parallelism parallel;
   std::optional<std::int64_t> sequence;
   std::optional<std::int32_t> per_node;
-  std::optional<std::int64_t> global_batch;  ///< samples of a step, which give -m
+  std::optional<std::int64_t> global_batch;  ///< samples of a step, from which -m follows
   bool keep_scores = false;                  ///< no flash attention
   bool full_attention = false;
   bool explain = false;
@@ -28,13 +28,13 @@ struct ModelOptions {
   double message_exposed = 0;
   double accumulation_bytes = 0;
   std::string reserve_memory = "0.5GiB";     ///< of a device's memory: bytes, or "5%"
-  std::optional<Gradients> gradients;        ///< nothing: the first that fits
-  std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, once read_inputs() did it
+  std::optional<Gradients> gradients;        ///< nullopt: the first that fits
+  std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, set by read_inputs()
 
   bool given() const { return !model.empty(); }
 };
 
-/// What stays the same in a sweep: the model, the device, how they are used.
+/// Adds what stays the same in a sweep: the model, the device, how they are used.
 void add_model_options(CommandFlags& app, ModelOptions& options);
 /// --seq-length.
 void add_sequence_option(CommandFlags& app, ModelOptions& options);
@@ -45,16 +45,16 @@ void add_parallel_options(CommandFlags& app, ModelOptions& options);
 /// --micro-batch-size.
 void add_batch_option(CommandFlags& app, ModelOptions& options);
 
-/// Says which of these flags were given though there is no --model.
+/// Warns about flags of these that were given without --model.
 void warn_without_model(const CommandFlags& app, const ModelOptions& options);
 
-/// "none", "selective", "full". Throws Error for anything else.
+/// Parses "none", "selective", "full". Throws Error for anything else.
 Recompute parse_recompute(const std::string& text);
 
 /// Looks up the model and the device. Throws Error with the nearest known name.
 ModelOnDevices resolve(const ModelOptions& options);
 
-/// The assumptions, one a line, to stderr.
+/// Prints the assumptions to stderr, one per line.
 void print_assumptions(const ModelOnDevices& on);
 
 }  // namespace bubblescope

@@ -1,4 +1,5 @@
-// Devices -> tensor, context, pipeline and data ranks -> micro-batches -> schedules and splits.
+// Enumerates devices -> tensor, context, pipeline and data ranks -> micro-batches -> schedules,
+// splits.
 #include "tools/model_plan.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Larger programs take seconds each: a plan with so many micro-batches has no bubble to speak of.
+/// Larger programs take seconds each, and with so many micro-batches there is hardly any bubble.
 constexpr std::int64_t kMostOps = 2'000'000;
 
 std::vector<std::int32_t> powers_of_two(std::int64_t most) {
@@ -36,7 +37,7 @@ std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t most) {
   return found;
 }
 
-/// Each configuration once for every value of one axis.
+/// Expands each configuration to every value of one axis.
 template <class Value, class Set>
 std::vector<Configuration> varied(const std::vector<Configuration>& configurations,
                                   const std::vector<Value>& values, Set set) {
@@ -47,8 +48,7 @@ std::vector<Configuration> varied(const std::vector<Configuration>& configuratio
   return all;
 }
 
-/// The ranks that are not in a pipeline train on other data; what does not come out even is left
-/// out.
+/// Remaining ranks train on other data; configurations that do not divide evenly are left out.
 std::vector<Configuration> with_data_ranks(std::vector<Configuration> configurations,
                                            std::int64_t devices) {
   std::erase_if(configurations, [&](Configuration& next) {
@@ -75,7 +75,7 @@ std::set<std::int32_t> data_ranks(const std::vector<Configuration>& configuratio
   return ranks;
 }
 
-/// Ranks that can share the experts: of every model that has some, as many as divide them.
+/// Numbers of ranks that can share the experts: the divisors of a model's experts.
 std::vector<std::int32_t> expert_ranks(const Transformer& model) {
   std::vector<std::int32_t> ranks{1};
   if (!model.experts) return ranks;
@@ -84,7 +84,7 @@ std::vector<std::int32_t> expert_ranks(const Transformer& model) {
   return ranks;
 }
 
-/// Virtual sizes: all that divide the layers of a rank, and a few that cut them unevenly.
+/// Virtual sizes: all that divide the layers of a rank, and a few that split them unevenly.
 std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks) {
   const std::int64_t layers = (model.layers + ranks - 1) / ranks;
   std::vector<std::int32_t> chunks = divisors(static_cast<std::int32_t>(layers), layers);
@@ -106,8 +106,8 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, most_stages(base_.model));
 }
 
-/// The schedules and chunks of one way to spread the model. Schedules that read costs have another
-/// order for every split: they keep the first one.
+/// The schedules and chunks of one distribution of the model. Schedules that read costs have a
+/// different order for every split, so they keep the first one.
 std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel) const {
   const Axes axes{
       axes_.schedules,
@@ -119,7 +119,7 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
     if (stages > most_stages(base_.model)) continue;
-    if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave with
+    if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
     if (2 * stages * shape.shape.microbatches > kMostOps) continue;
     const std::size_t splits = find_schedule(shape.schedule).reads_costs ? 1 : axes_.splits.size();
     for (std::size_t split = 0; split < splits; ++split) {

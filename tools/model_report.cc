@@ -1,4 +1,4 @@
-// A table, an object, a warning.
+// Writes the model's table, json object and warning.
 #include "tools/model_report.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A rank's memory at its worst moment, by part.
+/// A rank's memory at its peak, by category.
 struct RankMemory {
   StateBytes states;
   Bytes activations = 0;
@@ -29,7 +29,7 @@ struct RankMemory {
 
 struct Part {
   const char* name;
-  int importance;  ///< of columns that do not fit the terminal, the least goes first
+  int importance;  ///< the least important is left out first
   Bytes (*bytes)(const RankMemory&);
 };
 
@@ -56,7 +56,7 @@ std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport&
 
 double gibibytes(Bytes bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
-/// "9 8*30 7": equal neighbours once, as Megatron's layouts repeat.
+/// Writes equal neighbours once, as in Megatron's layouts: "9 8*30 7".
 std::string layers_text(const std::vector<std::int64_t>& first_layer) {
   std::string text;
   for (std::size_t stage = 0; stage + 1 < first_layer.size();) {
@@ -70,7 +70,7 @@ std::string layers_text(const std::vector<std::int64_t>& first_layer) {
   return text;
 }
 
-/// Per rank what its memory is made of, its peak, and the part of what is usable.
+/// Per rank the parts of its memory, its peak, and its share of the usable memory.
 std::vector<TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
   const std::size_t rows = std::min(ranks.size(), kMostRows);
   std::vector<TableColumn> columns;
@@ -94,7 +94,7 @@ std::vector<TableColumn> memory_columns(const std::vector<RankMemory>& ranks, By
   return columns;
 }
 
-/// What would make the largest parts smaller, largest first.
+/// Suggests how to shrink the largest parts, largest first.
 std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
   const Parallelism& parallel = placed.on.parallel;
   const bool shardable = parallel.data * parallel.context > 1;
@@ -125,7 +125,8 @@ std::string states_text(Gradients gradients) {
   return "";
 }
 
-/// "head room 3.1 GiB on rank 0 with 32-bit gradients: 79.1 GiB of the device, 0.5 GiB kept free".
+/// Writes "head room 3.1 GiB on rank 0 with 32-bit gradients: 79.1 GiB of the device, 0.5 GiB kept
+/// free".
 std::string fit_text(const PlacedModel& placed, const BubbleReport& report) {
   const ModelFit fit = fit_of(placed, report);
   const ModelOnDevices& on = placed.on;
@@ -136,7 +137,7 @@ std::string fit_text(const PlacedModel& placed, const BubbleReport& report) {
       states_text(on.parallel.gradients), gibibytes(on.gpu.memory), gibibytes(on.kept_free));
 }
 
-/// How far to trust the step's time, by the published runs that are nearest.
+/// States how far to trust the step's time, judged by the nearest published runs.
 std::string errors_text(const PlacedModel& placed, const BubbleReport& report) {
   const KnownErrors* errors = nearest_errors(placed.on);
   if (errors == nullptr) return "";
@@ -169,7 +170,7 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
 
 namespace {
 
-/// How well the devices are used, and whether all fits.
+/// Writes how well the devices are used, and whether all ranks fit.
 std::string rates_json(const PlacedModel& placed, const BubbleReport& report) {
   const ModelFit fit = fit_of(placed, report);
   const ModelRates rates = model_rates(placed.on, report.shape, report.makespan);

@@ -1,4 +1,4 @@
-// What a model made of its stages and ranks: layers, and memory by what it is made of.
+// Reports a model's stages and ranks: layers, and memory by category.
 //
 //   llama3-8b on h100, tp 1, cp 1, ep 1, dp 1, micro-batch size 1, 8192 tokens, ...
 //   layers per stage  9 8 8 7; embedding on the first, head on the last
@@ -8,7 +8,7 @@
 //   head room 17.6 GiB on rank 0, with 32-bit gradients
 //   79.1 GiB of the device for a program, 0.5 GiB of it reserved
 //
-// activations: at the rank's worst moment; the others stay for the whole step.
+// activations are those of the rank's peak; the others stay for the whole step.
 #pragma once
 
 #include <string>
@@ -19,17 +19,18 @@
 
 namespace bubblescope {
 
-/// The table above.
+/// Writes the table above.
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
                              const DrawOptions& draw = {});
 
 /// `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,"ranks":[{"weights":...}]}`
 std::string write_model_json(const PlacedModel& placed, const BubbleReport& report);
 
-/// Who does not fit the device, by how much, and what would hold less; empty where all fit.
+/// Names the ranks that do not fit the device, by how much, and what would need less; empty where
+/// all fit.
 std::string memory_warning(const PlacedModel& placed, const BubbleReport& report);
 
-/// That warning, and before it the assumptions where they were asked for, to stderr.
+/// Prints that warning to stderr, after the assumptions where they were asked for.
 void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// One place for what each source sets.
+// Fills in the models from each source of costs.
 #include "tools/models.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The step, with as many versions of the weights on each rank as the schedule holds.
+/// The step, with as many weight versions on each rank as the schedule holds.
 ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
   ModelStep step = model_step(on, schedule);
   const std::vector<WeightReport> versions = account_for_weights(schedule, {});
@@ -23,7 +23,7 @@ ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
   return step;
 }
 
-/// R's of a schedule take the time and keep the bytes of their stages.
+/// The R ops of a schedule take the time and save the bytes of their stages.
 Models with_recompute(Models models, const Schedule& schedule) {
   if (!has_kind(schedule, OpKind::kRecompute)) return models;
   const PlacedModel& placed = *models.placed;
@@ -41,8 +41,7 @@ Models with_recompute(Models models, const Schedule& schedule) {
   return models;
 }
 
-/// Copies take what a forward keeps over the link to the host's memory, or to the rank that keeps
-/// it.
+/// Copies move a forward's saved bytes over the link to the host's memory or to the offload target.
 Models with_copies(Models models, const Schedule& schedule) {
   if (schedule.keeper_of_rank.empty()) return models;
   const ModelOnDevices& on = models.placed->on;

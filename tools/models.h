@@ -1,4 +1,4 @@
-// What a schedule's ops cost and hold, from each of the sources.
+// Costs and memory of a schedule's ops, from each of the sources.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace bubblescope {
 
-/// What a schedule's ops cost and hold.
+/// Costs and memory of a schedule's ops.
 struct Models {
   CostModel costs;
   MemoryModel memory;
@@ -22,24 +22,25 @@ struct Models {
   std::optional<PlacedModel> placed;     ///< where a model gives them
 };
 
-/// Whether any rank runs such an op.
+/// Whether any rank runs an op of this kind.
 bool has_kind(const Schedule& schedule, OpKind kind);
 
-/// `memory` with the activations and states of a model, in bytes.
+/// Adds the activations and states of a model, in bytes.
 MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
 
-/// A model's, with as many versions of its weights as the schedule holds, its recomputation and its
-/// copies; `memory` is what the flags say of it. Throws Error for what a model cannot have.
+/// Returns the costs of a model with the schedule's weight versions, recomputation and copies;
+/// `memory` is that of the flags. Throws Error for what a model cannot have.
 Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
 
-/// All that a cost file says; `memory` is what the flags say of it.
+/// Returns everything that a cost file says; `memory` is that of the flags.
 Models file_models(const CostFile& file, const Schedule& schedule, MemoryModel memory);
 
-/// Costs of flags, spread over the schedule's stages, and the network of flags. No memory.
+/// Returns the costs of flags, spread over the schedule's stages, and their network. No memory.
 Models flag_models(const UniformCost& cost, const std::optional<NetworkOptions>& network,
                    const Schedule& schedule);
 
-/// A cost file's, for a schedule that has no order yet: each message takes what it takes alone.
+/// Returns the costs of a file for a schedule without an order; messages are priced without
+/// contention.
 CostModel costs_before_order(const CostFile& file, const Shape& shape);
 
 }  // namespace bubblescope

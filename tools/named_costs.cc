@@ -1,4 +1,4 @@
-// The refusal of a timeline whose times would be dropped.
+// Refuses a timeline whose times would be dropped.
 #include "tools/named_costs.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Costs that the options name, rather than leaving them at their default.
+// Requires explicit costs where the defaults would mislead.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A cluster from one flag.
+// Builds a cluster from one flag.
 #include "tools/network_options.h"
 
 #include <fmt/format.h>

@@ -21,13 +21,13 @@ struct NetworkOptions {
   std::optional<std::int32_t> ranks_per_nic;  ///< ranks_per_node unless given
 };
 
-/// As parse_network() reads it.
+/// Writes the options in the form that parse_network() reads.
 std::string to_string(const NetworkOptions& options);
 
-/// Throws Error that names the nearest known key for an unknown one.
+/// Throws Error for an unknown key, naming the nearest known one.
 NetworkOptions parse_network(std::string_view text);
 
-/// Every message takes `latency`, and then as long as its bytes need.
+/// Every message takes `latency` plus the time of its bytes.
 Cluster cluster_of(const NetworkOptions& options, Nanos latency, std::int32_t ranks);
 
 }  // namespace bubblescope

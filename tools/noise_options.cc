@@ -1,4 +1,4 @@
-// argv -> noise.
+// Turns arguments into noise.
 #include "tools/noise_options.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Flags of noise: how steps differ from each other, and how many are tried.
+// Flags of noise: how steps differ from each other, and how many are simulated.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct NoiseOptions {
 
 void add_noise_options(CommandFlags& app, NoiseOptions& options);
 
-/// Says which flags choose among noises though there is none.
+/// Warns about flags that choose among noises where there is none.
 void warn_without_noise(const CommandFlags& app, const NoiseOptions& options);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// argv -> options.
+// Turns arguments into options.
 #include "tools/options.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Millionths parse_cap(const std::string& text) {
   return cap;
 }
 
-/// "3" or "8,6,6" in the unit of --mem, "70GiB" or "70GiB,75GiB" in bytes.
+/// Parses "3" or "8,6,6" in the unit of --mem, "70GiB" or "70GiB,75GiB" in bytes.
 void parse_caps(const std::string& text, MemoryOptions& options) {
   options.cap.clear();
   options.cap_bytes.clear();
@@ -71,7 +71,7 @@ Millionths parse_share(const std::string& text) {
   return share;
 }
 
-/// "0.05", or "0.05,0.3" with the share that selective recomputation keeps.
+/// Parses "0.05", or "0.05,0.3" with the fraction that selective recomputation saves.
 KeptShares parse_kept(const std::string& text) {
   const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
@@ -82,14 +82,14 @@ KeptShares parse_kept(const std::string& text) {
   return kept;
 }
 
-/// "full", or "full,none,selective": one per stage.
+/// Parses "full", or "full,none,selective": one per stage.
 std::vector<Recompute> parse_recomputes(const std::string& text) {
   std::vector<Recompute> stages;
   for (const std::string& part : parts_of(text)) stages.push_back(parse_recompute(part));
   return stages;
 }
 
-/// "1", or "0.5,2" with the ops beside which a copy may run.
+/// Parses "1", or "0.5,2" with the number of ops that a copy may overlap.
 OffloadPlan parse_offload(const std::string& text) {
   const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
@@ -122,7 +122,7 @@ P2pRule read_p2p_rule(const std::string& text) {
   throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest_name(name, names)));
 }
 
-/// How a step ends, and what that costs a rank.
+/// Adds flags for the end of a step and its costs.
 void add_update_options(CommandFlags& app, CostOptions& options) {
   add_choice<OptimizerMode>(
       app, {"--optimizer", "what an optimizer step waits for (default none; with --model barrier)"},
@@ -184,7 +184,7 @@ void add_layout_options(CommandFlags& app, ShapeOptions& options) {
          "layers per stage as Megatron writes them, such as Et*3|(tt|)*29,m|L: the times are "
          "shared in proportion")
       ->type_name("LAYOUT");
-  // Not a part of --costs: there every stage has its own times already.
+  // It is not combined with --costs, where every stage has its own times.
   add_parsed(
       app, {"--layout-costs", "what E,t,m,L cost beside each other (default 0,1,1,1)", "E,t,m,L"},
       [&options](const std::string& text) { options.layer_costs = parse_layer_costs(text); });

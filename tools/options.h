@@ -1,4 +1,4 @@
-// The flags of the command line, as strings and numbers: nothing is opened here.
+// The flags of the command line, as strings and numbers; no file is opened here.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@
 
 namespace bubblescope {
 
-/// The most micro-batches that a step may have.
+/// The maximum number of micro-batches of a step.
 inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 
-/// Which schedule, in which shape, by whose rules.
+/// Schedule shape, and the framework whose rules hold.
 struct ShapeOptions {
   std::optional<std::int32_t> ranks;
   std::optional<std::int32_t> chunks;
@@ -38,54 +38,54 @@ struct ShapeOptions {
   std::optional<std::int32_t> in_flight;
   bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
-  LayerLayout layout;  ///< empty: stages are alike
+  LayerLayout layout;  ///< empty: stages are equal
   LayerCosts layer_costs;
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
-/// Whose lists of messages a profile asks for: without one, those of the current release.
+/// Returns the PyTorch release whose lists a profile asks for; the current one without a profile.
 PytorchRelease release_of(Profile profile);
 
-/// What ops and messages cost, and how they run.
+/// The costs of ops and messages, and how they run.
 struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;               ///< whether a cost flag was given at all
   bool any_update = false;                ///< whether a flag says how the step ends
   std::string file;                       ///< --costs; empty where not given
-  std::optional<CostFile> content;        ///< of that file, once read_inputs() has read it
-  std::optional<NetworkOptions> network;  ///< not among add_cost_options()
+  std::optional<CostFile> content;        ///< content of that file, set by read_inputs()
+  std::optional<NetworkOptions> network;  ///< not added by add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);
 /// --network, for what is simulated.
 void add_network_option(CommandFlags& app, CostOptions& options);
 
-/// What ops add to memory, and how much there is; amounts in millionths of the user's unit.
+/// The memory that ops add, and its limit; amounts in millionths of the user's unit.
 struct MemoryOptions {
   MemoryDelta unit{kWhole, 0, -kWhole};
   std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
   std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
   Release release = Release::kWeightGrad;
-  KeptShares kept;  ///< where activations are made again
+  KeptShares kept;  ///< where activations are recomputed
 };
 void add_memory_options(CommandFlags& app, MemoryOptions& options);
 
-/// What a schedule's ranks do not keep until the backward.
+/// Activations that a schedule's ranks do not keep until the backward.
 struct MovesOptions {
   std::vector<Recompute> recompute;  ///< one for all stages, or one per stage; empty: none
   std::optional<OffloadPlan> offload;
 };
 void add_moves_options(CommandFlags& app, MovesOptions& options);
 
-/// Everything that a prediction needs, in one piece.
+/// All options of a prediction.
 struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
   MemoryOptions memory;
   MovesOptions moves;
-  Injections injections;  ///< faults of ranks, predicted or made
-  NoiseOptions noise;     ///< of predictions alone; not among add_predict_options()
-  ModelOptions model;     ///< where given, instead of the cost flags
+  Injections injections;  ///< faults of ranks, predicted or injected
+  NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
+  ModelOptions model;     ///< where given, it replaces the cost flags
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 

@@ -1,4 +1,4 @@
-// partition: a model's layers as stages and replicas.
+// partition: assigns a model's layers to stages and replicas.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void expect_enough_layers(const LayerGraph& graph, std::int32_t stages) {
                             graph.source, graph.size(), stages));
 }
 
-/// Micro-batches that the schedule's ranks hold at their peaks, one stage per rank.
+/// The micro-batches that each rank of the schedule holds at its peak, with one stage per rank.
 std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t stages,
                                        std::int32_t microbatches) {
   PredictOptions options;
@@ -84,7 +84,7 @@ Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
   return {};
 }
 
-/// What is taken for granted because no flag says otherwise.
+/// Reports the defaults that replace flags that were not given.
 void say_partition_defaults(const LayerGraph& graph, const PartitionOptions& options) {
   const bool alone = options.repeats == 1 &&
                      std::any_of(graph.layers.begin(), graph.layers.end(), [](const Layer& layer) {
@@ -108,7 +108,7 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
     memory = {in_flight_of(options.schedule, static_cast<std::int32_t>(stages.size()),
                            options.microbatch_count()),
               options.parameter_copies, 0};
-  else  // which keeps the weights of every micro-batch in flight
+  else  // it keeps the weights of every micro-batch in flight
     for (const PartitionStage& stage : stages)
       planned.bytes.push_back(memory.in_flight[planned.bytes.size()] *
                               (stage.parameters + stage.activations));
@@ -117,7 +117,7 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
   return planned;
 }
 
-/// By the rule of --transfers, over the slowest of the links.
+/// Applies the rule of --transfers to the slowest link.
 void warn_of_slow_messages(const Partition& partition, const PartitionOptions& options) {
   if (options.bytes_per_second.empty()) return;
   const Bytes speed =

@@ -1,4 +1,4 @@
-// argv -> partition options.
+// Turns arguments into partition options.
 #include "tools/partition_options.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int32_t kMostWorkers = 1024;
 
-/// "1.25GB/s": bytes per second.
+/// Parses "1.25GB/s" into bytes per second.
 Bytes parse_bandwidth(const std::string& text) {
   const std::size_t slash = text.rfind("/s");
   const bool has_unit = slash != text.npos && slash + 2 == text.size();
@@ -25,7 +25,7 @@ Bytes parse_bandwidth(const std::string& text) {
   return bytes;
 }
 
-/// "4x2": 4 workers per machine, 2 machines.
+/// Parses "4x2": 4 workers per machine, 2 machines.
 std::vector<std::int32_t> parse_levels(const std::string& text) {
   std::vector<std::int32_t> levels;
   std::int64_t workers = 1;

@@ -12,21 +12,21 @@
 namespace bubblescope {
 
 enum class PartitionMethod : std::uint8_t {
-  kPipedream,  ///< stages and replicas for a number of workers
-  kMinMax,     ///< the exact least bottleneck
-  kBlocks,     ///< torchgpipe's
-  kMegatron,   ///< equal numbers of layers, but for the ends
+  kPipedream,  ///< assigns stages and replicas to a number of workers
+  kMinMax,     ///< minimizes the bottleneck exactly
+  kBlocks,     ///< torchgpipe's method
+  kMegatron,   ///< equal numbers of layers, except at the ends
 };
 
 struct PartitionOptions {
   std::string profile;
   PartitionMethod method = PartitionMethod::kPipedream;
   bool method_is_given = false;
-  std::int32_t repeats = 1;  ///< of an Aceso profile's layer
+  std::int32_t repeats = 1;  ///< for each layer of an Aceso profile
   std::optional<std::int32_t> stages;
   std::optional<std::int32_t> workers;
   std::vector<std::int32_t> levels;     ///< workers per unit, the innermost first
-  std::vector<Bytes> bytes_per_second;  ///< of each level; one for all; empty: not limited
+  std::vector<Bytes> bytes_per_second;  ///< of each level; one for all; empty: unlimited
   bool straight = false;
   bool counts_transfers = false;
   std::optional<Bytes> memory;
@@ -34,16 +34,16 @@ struct PartitionOptions {
   std::string schedule = "1f1b";
   std::optional<std::int32_t> microbatches;
   double parameter_copies = 4;     ///< weights, gradients and Adam's two moments
-  double weight_grad_share = 0.5;  ///< of a backward
+  double weight_grad_share = 0.5;  ///< as a fraction of a backward
 
   std::int32_t worker_count() const;
   std::int32_t stage_count() const { return stages ? *stages : worker_count(); }
-  /// As many as fill the pipeline twice, unless given.
+  /// Twice the number of stages unless given.
   std::int32_t microbatch_count() const { return microbatches.value_or(2 * stage_count()); }
   std::vector<WorkerLevel> worker_levels() const;
 };
 
-/// The options with a method, where none was given. Throws Error where flags contradict each other.
+/// Chooses the method where none was given. Throws Error where flags contradict each other.
 PartitionOptions settled(PartitionOptions options);
 
 void add_partition_options(CommandFlags& app, PartitionOptions& options);

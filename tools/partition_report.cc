@@ -1,4 +1,4 @@
-// Writing partitions.
+// Writes partitions.
 #include "tools/partition_report.h"
 
 #include <fmt/format.h>
@@ -33,8 +33,8 @@ double speedup(const PartitionPlan& plan) {
                      : static_cast<double>(whole_time(plan.graph)) / static_cast<double>(period);
 }
 
-/// A stage with the numbers of its first and last layer, counted along the pipeline: in a graph
-/// with branches, layers may have to be counted in another order than the file's.
+/// A stage with the numbers of its first and last layer in pipeline order, which in a graph with
+/// branches may differ from the order of the file.
 struct Row {
   const PartitionStage& stage;
   Bytes bytes = 0;
@@ -115,7 +115,7 @@ Json stages_json(const PartitionPlan& plan, double weight_grad_share) {
   return stages;
 }
 
-/// Between every rank of a stage and every rank of the next, both ways.
+/// Links between every rank of a stage and every rank of the next, both ways.
 Json links_json(const PartitionPlan& plan, Bytes bytes_per_second) {
   Json links = Json::array();
   std::int32_t first = 0;

@@ -1,4 +1,4 @@
-// Partitions on paper: text, json, csv, and as a cost file.
+// Reports partitions as text, json, csv and cost file.
 //
 //   period    174.498 ms  691.6 ms on one worker, 3.85 times as fast
 //
@@ -14,7 +14,7 @@
 
 namespace bubblescope {
 
-/// A partition with what its workers hold, per stage.
+/// A partition with the memory of its workers, per stage.
 struct PartitionPlan {
   const LayerGraph& graph;
   Partition partition;
@@ -24,8 +24,8 @@ struct PartitionPlan {
 /// `format`: "text" for people, "json" (docs/partition.md has its keys) or "csv", a row per stage.
 std::string write_partition(const PartitionPlan& plan, const std::string& format);
 
-/// The stages as a --costs file: durations of one micro-batch on one worker, the messages between
-/// stages over the slowest bandwidth, static bytes per rank.
+/// Writes the stages as a --costs file: durations of one micro-batch on one worker, the messages
+/// between stages over the slowest bandwidth, static bytes per rank.
 std::string write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options);
 
 }  // namespace bubblescope

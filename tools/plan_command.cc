@@ -1,4 +1,4 @@
-// plan: many configurations, ranked, and why.
+// plan: ranks many configurations and explains the ranking.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,10 +23,10 @@ namespace bubblescope {
 
 namespace {
 
-/// A sweep takes in these many searched configurations without being asked to by name.
+/// A sweep includes up to this many searched configurations without being asked.
 constexpr std::size_t kFewSearched = 64;
 
-/// Searching takes tenths of a second per configuration: few are welcome, many must be asked for.
+/// A search takes tenths of a second per configuration: a few are included, many only on request.
 void add_searched(PlanOptions& options) {
   if (options.schedules != "all") return;
   Axes searched = options.axes;
@@ -39,7 +39,7 @@ void add_searched(PlanOptions& options) {
         "configurations; '--schedules all,searched' takes them in\n");
 }
 
-/// Of a schedule's configurations the one that lacks least memory says most; else the first.
+/// Picks, of a schedule's configurations, the one that lacks the least memory; else the first.
 std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurations,
                                     const std::vector<Outcome>& outcomes) {
   std::map<std::string, Refusal> of_schedule;
@@ -63,8 +63,8 @@ std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurat
   return refusals;
 }
 
-/// On one rank every schedule but for GPipe is the same plan: of those that agree in all else the
-/// first stays.
+/// On one rank every schedule except GPipe gives the same plan: of plans that agree in everything
+/// else, the first stays.
 std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Plan& plan) {
@@ -79,8 +79,8 @@ std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
   return ranked;
 }
 
-/// Where some plans fit with 32-bit gradients, those that do not are refused, unless flags say
-/// which gradients there are: what they keep is the training code's to say.
+/// Where some plans fit with 32-bit gradients, the others are refused, unless flags choose the
+/// gradients, because their precision is up to the training code.
 std::vector<Outcome> with_one_kind_of_gradients(std::vector<Outcome> outcomes) {
   const auto is_plan = [](const Outcome& outcome) {
     return outcome.plan && outcome.refusal.empty();
@@ -192,7 +192,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 
 int run_sweep(PlanOptions options, const Arguments& question, std::optional<PlanJournal> whole) {
   options.axes.schedules = schedules_of(options.schedules, options.sliced());
-  keep_freed_memory();  // every walk takes and gives back the same few large blocks
+  keep_freed_memory();  // every evaluation allocates and frees the same few large blocks
   JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
@@ -200,7 +200,7 @@ int run_sweep(PlanOptions options, const Arguments& question, std::optional<Plan
   return status;
 }
 
-/// The question may be left to the journals; all else is that of the command line.
+/// The question may come from the journals; everything else comes from the command line.
 int merge(PlanOptions options, const Arguments& asked) {
   PlanJournal whole = merge_journals(options.parts);
   const Arguments question = whole.owner.arguments;

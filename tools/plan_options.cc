@@ -1,4 +1,4 @@
-// argv -> PlanOptions.
+// Turns arguments into PlanOptions.
 #include "tools/plan_options.h"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
   return splits;
 }
 
-/// As many as one schedule may have.
+/// Applies the limit of a single schedule.
 void expect_ranks(const std::vector<std::int32_t>& ranks) {
   constexpr std::int32_t kMostRanks = 65'536;
   if (!ranks.empty() && ranks.back() > kMostRanks)
@@ -72,7 +72,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
   add_profile_option(app, options.predict.shape);
 }
 
-/// For a model the numbers of ranks of every kind are varied; micro-batches follow from the batch.
+/// With a model, the numbers of ranks of every kind vary; micro-batches follow from the batch.
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
@@ -106,7 +106,7 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
              [&axes](const std::string& text) { axes.splits = parse_splits(text); });
 }
 
-/// --total-f and its kin: a whole model's times, to be divided by the stages.
+/// --total-f and similar flags: a whole model's times, to be divided among the stages.
 void add_totals(CommandFlags& app, PlanQuestion& options) {
   using Set = void (*)(UniformCost&, Nanos);
   const auto add = [&](const char* flag, const char* help, Set set) {
@@ -136,7 +136,7 @@ void expect_one_kind_of_cost(const CommandFlags& app, const PlanQuestion& option
       throw Error(fmt::format("{} is missing; the other --total times divide a whole model", flag));
 }
 
-/// The flags of a model say what those of plain costs say.
+/// Flags of a model replace those of plain costs, so they exclude each other.
 void expect_costs_of_one_source(const CommandFlags& app, const PlanQuestion& options) {
   if (!options.predict.model.given()) return;
   if (app.count("-m") > 0)
@@ -149,7 +149,7 @@ void expect_costs_of_one_source(const CommandFlags& app, const PlanQuestion& opt
       throw Error(fmt::format("{} says what --model says; leave one out", flag));
 }
 
-/// How the sweep is run, where its results are kept, and what is shown.
+/// Adds flags that say how the sweep is run, stored and shown.
 void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
   app.add_option("--threads", options.threads, "threads (default: one per core)")

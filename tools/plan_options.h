@@ -13,8 +13,8 @@
 
 namespace bubblescope {
 
-/// What a plan is asked. It has no name of a file to write, so whoever may say the question (a
-/// journal) can make nothing happen to one.
+/// The question of a plan. It names no file to write, so that a question from a journal cannot make
+/// one.
 struct PlanQuestion {
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
@@ -26,7 +26,7 @@ struct PlanQuestion {
   bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };
 
-/// How it is run, kept and shown.
+/// Options of running, saving and showing a plan.
 struct PlanRun {
   std::optional<std::size_t> top;
   std::int32_t threads = 1;
@@ -34,16 +34,16 @@ struct PlanRun {
   bool wide = false;  ///< all columns, whatever the terminal's width
   std::string svg;
   std::optional<Shard> shard;
-  std::string journal;             ///< of --resume
-  std::vector<std::string> parts;  ///< of --merge
+  std::string journal;             ///< path of --resume
+  std::vector<std::string> parts;  ///< paths of --merge
 };
 
 struct PlanOptions : PlanQuestion, PlanRun {};
 
-/// The question that a journal has. Throws Error for any other flag.
+/// Parses the question of a journal. Throws Error for any other flag.
 PlanQuestion parse_plan_question(const std::vector<std::string>& arguments);
 
-/// Nothing where --help was asked for and printed. Throws Error for flags that do not go together.
+/// Returns nullopt where --help was printed. Throws Error for flags that do not go together.
 std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Environments, journals, and who puts them together.
+// Reads launchers' environments, and writes and merges journals.
 #include "tools/plan_shards.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ std::optional<std::size_t> environment_number(const char* name) {
   return number;
 }
 
-/// Of a launcher's process, if both variables are set.
+/// The shard of a launcher's process, if both variables are set.
 std::optional<Shard> shard_of(const Launcher& launcher) {
   const auto index = environment_number(launcher.rank);
   const auto count = environment_number(launcher.count);
@@ -51,7 +51,7 @@ std::optional<Shard> shard_of(const Launcher& launcher) {
   return Shard{*index, *count};
 }
 
-/// Arrays begin where one likes, and may take steps.
+/// Arrays may begin anywhere and have a stride.
 std::optional<Shard> shard_of_array() {
   const auto task = environment_number("SLURM_ARRAY_TASK_ID");
   const auto count = environment_number("SLURM_ARRAY_TASK_COUNT");
@@ -69,7 +69,7 @@ std::optional<Shard> shard_of_array() {
 
 enum class FlagValues : std::uint8_t { kNone, kOne, kSeveral };
 
-/// A flag of how a sweep is run or shown, which is no part of its question.
+/// A flag of how a sweep is run or shown, which is not part of its question.
 struct RunFlag {
   std::string_view name;
   FlagValues values;
@@ -83,7 +83,7 @@ constexpr std::array<RunFlag, 8> kRunFlags{{{"--shard", FlagValues::kOne},
                                             {"--svg", FlagValues::kOne},
                                             {"--wide", FlagValues::kNone}}};
 
-/// Journals keep the shapes that schedules made of configurations, not the configurations.
+/// Journals contain the resulting shapes, not the configurations, which are filled in here.
 std::vector<Outcome> complete(PlanJournal journal,
                               const std::vector<Configuration>& configurations) {
   if (journal.owner.configurations != configurations.size())
@@ -101,7 +101,7 @@ std::vector<Outcome> complete(PlanJournal journal,
   return all;
 }
 
-/// How many of a shard's configurations have no outcome.
+/// The number of a shard's configurations without outcome.
 std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
   const std::size_t all = journal.owner.configurations;
   const std::size_t own = shard.index < all ? (all - shard.index - 1) / shard.count + 1 : 0;
@@ -110,7 +110,7 @@ std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
   return own - known;
 }
 
-/// What came through stdin cannot be known again.
+/// Input from stdin cannot be checked again.
 void expect_files(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments)
     if (argument == "-" || argument.ends_with("=-"))
@@ -242,7 +242,7 @@ std::string JournaledSweep::path_of(const Shard& shard) const {
   return fmt::format("{}.{}-of-{}", stem, shard.index + 1, shard.count);
 }
 
-/// What is known of a shard; empty where nothing is.
+/// Returns what is known of a shard; empty without a journal.
 PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
   PlanJournal empty{owner_, {}};
   empty.owner.shard = shard;
@@ -283,8 +283,8 @@ PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurat
   return journal;
 }
 
-/// Every process tries when it is done; of those that find all parts complete, the one that can
-/// still take the first part away shows the plan.
+/// Every process tries this when it is done. Among those that find all shards complete, the one
+/// that succeeds in removing the first shard shows the plan.
 std::optional<PlanJournal> JournaledSweep::put_together() const {
   PlanJournal whole{owner_, {}};
   for (Shard shard = {0, owner_.shard.count}; shard.index < shard.count; ++shard.index) {
@@ -322,7 +322,7 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
 
 void JournaledSweep::finish() const {
   if (!is_last_) return;
-  // What cannot be written must be there to be printed again.
+  // The shards stay if the plan could not be written, so that it can be printed again.
   if (std::fflush(stdout) != 0)
     throw Error(Fault::kMachine, "the plan cannot be written; its parts are kept, run it again");
   std::error_code ignored;

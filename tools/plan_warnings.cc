@@ -1,4 +1,4 @@
-// One order of every schedule that has a plan tells what is in all of them.
+// Checks one order per schedule that has a plan.
 #include "tools/plan_warnings.h"
 
 #include <fmt/format.h>
@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::int64_t kFewOps = 1 << 20;
 
-/// The smallest plan of every schedule: what is asked of their orders, a small one tells. Those
-/// that look for an order are left out, as looking takes longer than planning.
+/// The smallest plan of every schedule, which is enough to answer questions about its ops.
+/// Schedules that search for an order are left out, because a search takes longer than planning.
 std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
   const auto ops_of = [](const Configuration& configuration) {
     const Shape& shape = configuration.shape;

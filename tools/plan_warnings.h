@@ -1,4 +1,4 @@
-// What a plan's answer does not show by itself, said on stderr: once per plan, not once per row.
+// Warnings about a plan, on stderr: once per plan, not once per row.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace bubblescope {
 
-/// Says which numbers of --pp, -m and --vpp a plan takes because none are given.
+/// Reports the default numbers of --pp, -m and --vpp where none are given.
 void say_defaults(const Axes& axes);
 
-/// What `simulate` says of a step, of all schedules that have a plan: full backwards that are not
-/// what split ones take together, schedules that never flush, and costs of ops that none of their
-/// steps has. `options` are those of every plan, without its shape.
+/// Prints the warnings of `simulate` for all schedules that have a plan: full backwards that are
+/// not the sum of split ones, schedules that never flush, and costs of ops that none of their steps
+/// has. `options` are those of every plan, without its shape.
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options);
 
 }  // namespace bubblescope

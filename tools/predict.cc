@@ -1,4 +1,4 @@
-// From options to a predicted step.
+// Turns options into a predicted step.
 #include "tools/predict.h"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           example));
 }
 
-/// -m, or what --global-batch-size makes it.
+/// Returns -m, or the number that follows from --global-batch-size.
 std::int32_t microbatches_of(const PredictOptions& options, const std::string& schedule) {
   const std::optional<std::int32_t>& given = options.shape.microbatches;
   if (!options.model.global_batch) return required(given, schedule, "-m");
@@ -70,7 +70,7 @@ std::int32_t microbatches_of(const PredictOptions& options, const std::string& s
   return static_cast<std::int32_t>(microbatches);
 }
 
-/// The stages of a layout that each rank has: Megatron's virtual pipeline size.
+/// The layout's stages per rank: Megatron's virtual pipeline size.
 std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
                               std::int32_t ranks) {
   const auto stages = static_cast<std::int32_t>(given.layout.size());
@@ -90,7 +90,7 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
   return stages / ranks;
 }
 
-/// A file says its own shape; flags that repeat it must agree.
+/// A file states its own shape; flags that repeat it must agree.
 void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                       const std::string& path) {
   const ShapeOptions& given = options.shape;
@@ -110,7 +110,7 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                     microbatches, *options.model.global_batch, microbatches_of(options, path)));
 }
 
-/// The same step in every scenario of the noise.
+/// Simulates the same step in every scenario of the noise.
 StepTimes try_noise(const Step& step, const NoiseOptions& options) {
   const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
   const NoiseModel model(step.program, durations, options.noise,
@@ -208,11 +208,11 @@ ValidSchedule wait_for_reductions(ValidSchedule given) {
   return require_valid(std::move(schedule));
 }
 
-/// Adds to any schedule what the flags ask for.
+/// Adds the requested recomputation and offload to any schedule.
 ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path,
                          const PredictOptions& options) {
   const MovesOptions& moves = options.moves;
-  // A model's backward has the recomputation in it.
+  // A model's backward includes the recomputation.
   if (!moves.recompute.empty() && !options.model.given())
     schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
@@ -220,7 +220,7 @@ ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
   schedule = shard_stages(std::move(schedule), release_of(options.shape.profile));
-  // A release that is asked for by name waits for its reductions; else nothing does.
+  // A release requested by name waits for its reductions; otherwise nothing does.
   return options.shape.profile == Profile::kPytorch215 ? wait_for_reductions(std::move(schedule))
                                                        : schedule;
 }

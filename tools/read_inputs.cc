@@ -1,4 +1,4 @@
-// The files that flags name, each opened once.
+// Opens the files that flags name, each once.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// Building every schedule in the measured shape.
+// Builds every schedule in the measured shape and compares.
 #include "tools/recognize_schedule.h"
 
 #include <cstdint>
@@ -28,7 +28,8 @@ bool builds_in_any_profile(const ScheduleDef& def, const Schedule& schedule) {
   return false;
 }
 
-/// Schedules that are another one where each rank has a single chunk, or a sequence a single slice.
+/// Whether a schedule equals another one with a single chunk per rank, or a single slice per
+/// sequence.
 bool needs_more_parts(const ScheduleDef& def, const Shape& shape) {
   const bool takes_chunks = !def.implied_chunks || def.repeats_chunks;
   return (takes_chunks && shape.chunks == 1) || (def.cuts_sequences && shape.slices == 1);

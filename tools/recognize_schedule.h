@@ -1,4 +1,4 @@
-// The name of a measured order: traces do not say which schedule ran.
+// Recognizes the schedule of a measured order, because traces do not name it.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace bubblescope {
 
-/// The registered schedule that runs these ops in this order, by any framework's rules. Where
-/// several do, because a schedule of several chunks or slices is run with one, it is the schedule
-/// that is made for this shape: "gpipe", not "bfs". Schedules that search for an order are not
-/// asked.
+/// Returns the registered schedule that runs these ops in this order, by any framework's rules.
+/// Where several do, because a schedule of several chunks or slices is run with one, it is the
+/// schedule made for this shape: "gpipe", not "bfs". Schedules that search for an order are left
+/// out.
 std::optional<std::string> recognize_schedule(const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// run: a schedule for real, with what was measured reported as a prediction is.
+// run: executes a schedule and reports the measured step like a predicted one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr const char* kRunExample =
     "  bubblescope run 1f1b --pp 4 -m 8 --f 10 --b 20 --backend cpu\n"
     "  bubblescope run zb-h1 --pp 2 -m 8 --backend cpu --work transformer --hidden-size 128\n";
 
-/// How it was run, and whether it was right.
+/// Describes how it was run, and whether the training was verified.
 std::string describe(const Measurement& measurement) {
   std::vector<Nanos> sorted = measurement.makespans;
   std::sort(sorted.begin(), sorted.end());
@@ -100,7 +100,8 @@ int run_run(const Arguments& arguments) {
   const Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
   const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
-  // A failure's status would make the launcher end the speaker before it has told everything.
+  // A failing exit status would make the launcher stop the speaker before it has reported
+  // everything.
   if (!session.processes().speaks()) return 0;
   if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports, command_line("run", arguments));

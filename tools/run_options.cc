@@ -1,4 +1,4 @@
-// argv -> how to run.
+// Turns arguments into run options.
 #include "tools/run_options.h"
 
 #include <vector>

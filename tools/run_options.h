@@ -1,4 +1,4 @@
-// The flags of the commands that run schedules for real.
+// Flags of the commands that execute schedules.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace bubblescope {
 
-/// What every op does.
+/// The work of every op.
 enum class WorkKind : std::uint8_t {
-  kSleep,        ///< lets its cost pass, on no core
+  kSleep,        ///< sleeps for its cost, on no core
   kSpin,         ///< keeps a core busy for its cost
   kTransformer,  ///< trains
 };
@@ -32,8 +32,8 @@ struct RunOptions {
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
 void add_run_options(CommandFlags& app, RunOptions& options);
 
-/// Says which flags were given that only training, or only GPUs, make use of, and of flags of costs
-/// that training makes no use of them.
+/// Warns about flags that only training, or only GPUs, use, and about cost flags that training
+/// ignores.
 void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& options,
                                 bool costs_given);
 

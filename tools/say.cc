@@ -1,4 +1,4 @@
-// The two sinks of a terminal.
+// Writes to the two outputs of a terminal.
 #include "tools/say.h"
 
 #include <signal.h>
@@ -16,8 +16,8 @@ namespace {
 
 bool is_colour_sign(char letter) { return (letter >= '0' && letter <= '9') || letter == ';'; }
 
-/// The length of the colour escape at the front of a text, "ESC [ numbers m"; 0 where there is
-/// none. Numbers from 0 to 2 and those of the 256 colours are all that drawings use.
+/// The length of the colour escape at the front of a text, "ESC [ numbers m"; 0 without one.
+/// Drawings only use the numbers 0 to 2 and the 256 colours.
 std::size_t colour_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   std::size_t end = 2;
@@ -30,7 +30,7 @@ std::size_t colour_length(std::string_view text) {
   return is_ours ? end + 1 : 0;
 }
 
-/// While it lives, a pipe that nobody reads any more ends nothing.
+/// While it lives, writing to a closed pipe does not end the program.
 class PipeSignalDelay {
  public:
   PipeSignalDelay() {

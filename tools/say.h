@@ -1,4 +1,4 @@
-// Prints results to stdout and messages to stderr, both as text that no terminal acts on.
+// Prints results to stdout and messages to stderr, with control characters escaped.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,18 +8,18 @@
 
 namespace bubblescope {
 
-/// Prints results. Control characters become escapes, but for the colours that our own drawings
-/// have. That stdout could not be written is found when it is flushed at the end.
+/// Prints results. Control characters become escapes, except the colours of our own drawings. A
+/// failure to write stdout is found when it is flushed at the end.
 void show_text(std::string_view text);
 
-/// Prints a message, "bubblescope: ..." where it is a warning. Where stderr cannot be written
-/// nothing happens: no file is left unwritten because nobody listens.
+/// Prints a message, "bubblescope: ..." for a warning. Failures to write stderr are ignored, so
+/// that files are written anyway.
 void say_text(std::string_view text);
 
-/// The same of a drawing of ours, however large.
+/// The same for one of our drawings, however large.
 void say_drawing(std::string_view text);
 
-/// Draws the progress of a long command on a terminal, escapes and all.
+/// Draws the progress of a long command on a terminal, including escapes.
 void draw_progress(std::string_view text);
 
 template <class... Values>

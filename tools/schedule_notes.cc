@@ -1,4 +1,4 @@
-// Names that differ by hyphens, sizes that nobody gave.
+// Detects names that differ only in hyphens, and sizes that were not given.
 #include "tools/schedule_notes.h"
 
 #include <fmt/format.h>

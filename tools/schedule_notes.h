@@ -1,4 +1,4 @@
-// Notes (to stderr) on a schedule that may not be the one that was meant.
+// Notes (to stderr) on a schedule that may not be the intended one.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace bubblescope {
 
-/// Schedules other than the one found by `name` whose name or alias differs from it by hyphens
-/// alone, such as zb-1p for ZB1P.
+/// Returns other schedules whose name or alias differs from `name` only in hyphens, such as zb-1p
+/// for ZB1P.
 std::vector<std::string> similar_names(const std::string& name);
 
-/// "ZB1P is interleaved-zb; zb-1p is another schedule", where there are such.
+/// Prints "ZB1P is interleaved-zb; zb-1p is another schedule" where there are such names.
 void say_similar_names(const std::string& name);
 
-/// Chunks and slices where flags give none: a framework's schedules (--profile) have one, as there.
+/// Default numbers of chunks and slices; one with --profile, as in the framework.
 std::int32_t usual_chunks(const ScheduleDef& def, const ShapeOptions& given);
 std::int32_t usual_slices(const ScheduleDef& def, const ShapeOptions& given);
 
-/// Which sizes a schedule takes that would be another schedule with one chunk or one slice.
+/// Reports the sizes that were chosen for a schedule that would be another one with 1 chunk or
+/// slice.
 void say_usual_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
 }  // namespace bubblescope

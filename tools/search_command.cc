@@ -1,4 +1,4 @@
-// search: finds a schedule for given costs and memory, and says how good any could be.
+// search: finds a schedule for given costs and memory, and bounds how good any could be.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,8 +31,8 @@ constexpr const char* kSearchExample =
     "  bubblescope search --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --cap 3 --save found.json\n"
     "  bubblescope simulate found.json --f 10 --i 10 --w 9 --p2p 0.4 --svg found.svg\n";
 
-/// Effort is counted in ops, so that the result does not depend on how busy the machine is. A slow
-/// core looks at this many per second; on others the search ends before its time.
+/// Effort is counted in ops, so that the result does not depend on the load of the machine. A slow
+/// core evaluates this many per second; on faster ones the search ends before its time.
 constexpr std::int64_t kOpsPerSecond = 10'000'000;
 
 struct SearchOptions {
@@ -43,7 +43,7 @@ struct SearchOptions {
   std::uint64_t seed = 1;
 };
 
-/// The only global: a signal handler can reach nothing else.
+/// It is global because a signal handler can reach nothing else.
 volatile std::sig_atomic_t interrupted = 0;
 
 /// While it lives, Ctrl-C ends the search instead of the program; a second one ends the program.
@@ -112,7 +112,7 @@ void expect_searchable(const SearchOptions& options) {
 
 SearchGoal goal_of(const SearchOptions& options) {
   using Clock = std::chrono::steady_clock;
-  // The rest is for writing down what was found.
+  // The rest of the time is for writing the result.
   const Clock::time_point end =
       Clock::now() + std::chrono::nanoseconds(options.time_limit / 10 * 8);
   SearchGoal goal;
@@ -130,14 +130,14 @@ SearchGoal goal_of(const SearchOptions& options) {
   return goal;
 }
 
-/// A model's devices cap what a rank may hold.
+/// Limits ranks to the memory of a model's devices.
 void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
                       const PredictOptions& options) {
   goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
     Schedule placed = unordered_schedule(request.shape);
     placed.rank_of_stage = rank_of_stage;
     ModelOnDevices on = model_of(options);
-    // What fits with the smallest gradients is predicted with the largest that fit.
+    // A schedule that fits with the smallest gradients is predicted with the largest that fit.
     if (!options.model.gradients) on.parallel.gradients = Gradients::kLean;
     const ModelStep step = model_step(on, placed);
     ByteLimits limits;
@@ -168,7 +168,7 @@ FoundSchedule find(const SearchOptions& options) {
   return found;
 }
 
-/// What the simulator says of the schedule must be what the search said.
+/// Checks that the simulator's result equals the search's.
 void expect_agreement(const FoundSchedule& found, const Step& step, Objective objective) {
   const Nanos simulated = objective == Objective::kSpan       ? step.report.max_span
                           : objective == Objective::kMakespan ? step.report.makespan
@@ -191,7 +191,7 @@ const char* name_of(Objective objective) {
   return "";
 }
 
-/// What the search knows of the value.
+/// States what the search proved about the value.
 std::string claim(const FoundSchedule& found, const SearchOptions& options) {
   const std::string limits = options.predict.model.given()        ? "within the devices' memory"
                              : options.predict.memory.cap.empty() ? "without a memory cap"
@@ -269,7 +269,7 @@ int run_search(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   expect_sound(exports, format != "text" || output == "-");
   expect_searchable(options);
-  options.predict.cost.any_update = true;  // a model's step, too, ends with the gradients
+  options.predict.cost.any_update = true;  // a model's step also ends with the gradients
   if (output) expect_native(*output);
   options.predict = read_inputs(std::move(options.predict), {});
   const FoundSchedule found = find(options);

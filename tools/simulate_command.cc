@@ -1,4 +1,4 @@
-// simulate: one schedule, timed and explained.
+// simulate: times one schedule and explains its bubbles.
 #include <fmt/format.h>
 
 #include "tools/exports.h"

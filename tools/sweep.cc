@@ -1,4 +1,4 @@
-// Threads that share a counter.
+// Threads take configurations from a shared counter.
 #include "tools/sweep.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ std::vector<std::int32_t> numbers_of(const std::string& range) {
   return numbers;
 }
 
-/// What the threads of one sweep share.
+/// The state that the threads of one sweep share.
 class SharedSweep {
  public:
   SharedSweep(const std::vector<Configuration>& configurations, const MakeEvaluate& make_evaluate,

@@ -1,4 +1,4 @@
-// Many configurations, evaluated on all cores.
+// Evaluates many configurations on all cores.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@
 
 namespace bubblescope {
 
-/// The numbers that a flag stands for: "4", "1,2,4", "2..16" (every number), "8..128:8" (steps of
-/// 8), "8..128x2" (doubling); ascending, each once. Throws Error for anything else.
+/// Parses the numbers of a flag: "4", "1,2,4", "2..16" (every number), "8..128:8" (steps of 8),
+/// "8..128x2" (doubling). The result is ascending and unique. Throws Error for anything else.
 std::vector<std::int32_t> parse_numbers(const std::string& text);
 
-/// Called now and then, from one thread at a time, with how many configurations are done.
+/// Called now and then, from one thread at a time, with the number of finished configurations.
 using Progress = std::function<void(std::size_t done, std::size_t all)>;
 
-/// What becomes of a configuration.
+/// Evaluates one configuration.
 using Evaluate = std::function<Outcome(const Configuration&)>;
 
-/// Makes one for each thread, which may remember what configurations in a row have in common;
-/// called from several threads at once.
+/// Makes an evaluator per thread, which may keep what consecutive configurations share; called from
+/// several threads at once.
 using MakeEvaluate = std::function<Evaluate()>;
 
 struct SweepOptions {
   std::int32_t threads = 1;
   Progress progress;
-  /// Called from one thread at a time, with what became of the configurations from `begin` on.
+  /// Called from one thread at a time with the outcomes of the configurations from `begin` on.
   std::function<void(std::size_t begin, std::span<const Outcome> outcomes)> record = {};
 };
 
-/// What becomes of each configuration, in their order, whatever the number of threads. What
-/// evaluating and `record` throw is thrown here.
+/// Returns the outcome of each configuration, in their order, whatever the number of threads.
+/// Rethrows what evaluating and `record` throw.
 std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
                            const MakeEvaluate& make_evaluate, const SweepOptions& options);
 
-/// A bar on stderr where that is a terminal; elsewhere nothing.
+/// Returns a bar on stderr where that is a terminal; elsewhere nothing.
 Progress progress_bar();
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Asking the terminal.
+// Queries the terminal.
 #include "tools/terminal.h"
 
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kDefaultWidth = 80;
 
-/// Which gives every process a terminal of its own, wherever its output goes.
+/// mpirun gives every process a terminal of its own, wherever its output goes.
 bool is_below_mpirun() {
   return std::any_of(std::begin(kMpiruns), std::end(kMpiruns), [](const Launcher& launcher) {
     return std::getenv(launcher.rank) != nullptr;

@@ -1,12 +1,12 @@
-// What the terminal can show.
+// Detects what the terminal can show.
 #pragma once
 
 #include "traces/drawing.h"
 
 namespace bubblescope {
 
-/// Width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns elsewhere,
-/// and under mpirun, whose terminals are not those where the output ends.
+/// Returns width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns
+/// elsewhere, and under mpirun, whose terminals are not where the output ends up.
 DrawOptions terminal_draw_options();
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Folders are those that profilers write to: one file per rank, and perhaps others beside them.
+// Reads folders as profilers write them: one file per rank, and perhaps other files.
 #include "tools/trace_paths.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ void expect_different(const std::vector<std::string>& paths) {
         throw Error(paths[at] + " is given twice; give every trace once");
 }
 
-/// "rank2.json" before "rank10.json": numbers by their value.
+/// Compares numbers by value: "rank2.json" precedes "rank10.json".
 bool natural_order(const std::string& left, const std::string& right) {
   const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
   std::size_t at = 0;
@@ -54,7 +54,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
        at.increment(failed)) {
-    std::error_code ignored;  // a file that cannot be looked at is none of a profile's
+    std::error_code ignored;  // a file that cannot be examined does not belong to a profile
     if (at->is_regular_file(ignored) && !at->path().filename().string().starts_with("."))
       files.push_back(at->path().string());
   }
@@ -71,7 +71,7 @@ void append_file(ObservedTrace& trace, ObservedTrace further, const std::string&
   append(trace, std::move(further));
 }
 
-/// What lies beside traces is told, and left out; what looks like a profile must be one.
+/// Files that are not traces are listed and left out; a file that looks like a profile must be one.
 void append_folder(ObservedTrace& trace, const std::string& folder) {
   std::size_t traces = 0;
   std::string others;

@@ -1,4 +1,4 @@
-// Which traces are meant by the words of a command line: files, and folders of them.
+// Finds the traces that a command line names: files, and folders of them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bubblescope {
 
-/// Reads every file, and of every folder those that hold a trace, in order of name; other files of
-/// a folder are told in the notes. Throws Error where a trace is given twice, a file cannot be
+/// Reads every file, and in every folder those that hold a trace, in order of name; other files of
+/// a folder are listed in the notes. Throws Error where a trace is given twice, a file cannot be
 /// read, or a folder has none.
 ObservedTrace read_traces(const std::vector<std::string>& paths);
 

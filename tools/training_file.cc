@@ -1,4 +1,4 @@
-// Writing what was trained.
+// Writes what was trained.
 #include "tools/training_file.h"
 
 #include <nlohmann/json.hpp>

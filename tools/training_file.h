@@ -1,4 +1,4 @@
-// What was trained, for other programs to train again: "bubblescope-training/1".
+// Writes what was trained, for other programs to reproduce: "bubblescope-training/1".
 //
 //   {"format":"bubblescope-training/1",
 //    "model":{"blocks_per_stage":1,"width":32,"heads":2,"vocabulary":61,"sequence":16,"batch":1},
@@ -16,7 +16,7 @@
 
 namespace bubblescope {
 
-/// The steps are those of the result, warm-up steps among them. Numbers are exact.
+/// The steps are those of the result, including warm-up. Numbers are exact.
 std::string write_training(const TrainingOptions& options, const Schedule& schedule,
                            const TrainingResult& result);
 

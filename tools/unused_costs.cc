@@ -1,4 +1,4 @@
-// Each cost beside the kind of op that it is of.
+// Pairs each cost with its kind of op.
 #include "tools/unused_costs.h"
 
 #include <fmt/format.h>

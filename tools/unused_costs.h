@@ -1,4 +1,4 @@
-// Costs that were given for ops that a step does not have.
+// Warns about costs of ops that a step does not have.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace bubblescope {
 
-/// Says on stderr which of these costs changed nothing in any of the programs, and which flag
-/// brings the ops that they are of: a question about an optimizer step must not be answered with a
-/// step that has none.
+/// Reports on stderr which of these costs changed nothing in any of the programs, and which flag
+/// adds their ops: a question about an optimizer step must not be answered with a step that has
+/// none.
 void warn_of_unused_costs(const UniformCost& cost, std::span<const Program> programs);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// One configuration: options -> Schedule -> Program -> Timeline -> BubbleReport -> Plan.
+// Evaluates one configuration: options -> Schedule -> Program -> Timeline -> BubbleReport -> Plan.
 #include "tools/what_if.h"
 
 #include <fmt/format.h>
@@ -19,18 +19,17 @@ namespace bubblescope {
 
 namespace {
 
-/// To the nearest nanosecond.
+/// Divides a time among ranks, rounded to the nearest nanosecond.
 Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / ranks; }
 
-/// Without slices a schedule that cuts sequences is another one under a second name.
+/// A schedule that slices sequences equals another schedule when there are no slices.
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   const bool trains_synchronously =
       def.name != "forward-only" && !def.name.starts_with("pipedream");
   return trains_synchronously && def.reads_costs == searched && (sliced || !def.cuts_sequences);
 }
 
-/// With fewer chunks or slices than usual a schedule is another one under a second name: it is left
-/// out.
+/// With fewer chunks or slices than usual, a schedule equals another one; it is left out.
 std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
   if (def.usual_slices > 1 && axes.slices && *axes.slices < def.usual_slices) return {};
   if (!def.implied_chunks) {
@@ -175,8 +174,8 @@ Timeline timeline_of(const Program& program, const Models& models) {
   return timeline;
 }
 
-/// `plan`, or why it is none: the first rank that holds more than it may. `shares` are ranks that
-/// share a whole model's costs.
+/// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`
+/// is the number of ranks that share a whole model's costs.
 Outcome judge(Plan plan, const BubbleReport& report, const MemoryModel& memory,
               std::int32_t shares) {
   plan.peak_units /= shares;

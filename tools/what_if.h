@@ -1,4 +1,4 @@
-// The plain what-if: schedules and shapes under the cost flags, without a model.
+// What-if sweeps: schedules and shapes under the cost flags, without a model.
 #pragma once
 
 #include <cstddef>
@@ -14,59 +14,59 @@
 
 namespace bubblescope {
 
-/// What is varied: every combination that a schedule has a use for is one configuration.
+/// The axes of a sweep: every combination that a schedule supports is one configuration.
 struct Axes {
   std::vector<std::string> schedules;
   std::vector<std::int32_t> ranks;
-  std::vector<std::int32_t> chunks;  ///< empty: as many as each schedule usually has
+  std::vector<std::int32_t> chunks;  ///< empty: each schedule's default
   std::vector<std::int32_t> microbatches;
-  std::optional<std::int32_t> slices = {};  ///< of all; nothing: as each schedule usually has
+  std::optional<std::int32_t> slices = {};  ///< for all; nullopt: each schedule's default
 };
 
-/// So many take minutes and half a gigabyte.
+/// A sweep of this size takes minutes and half a gigabyte.
 inline constexpr std::size_t kMostConfigurations = 1'000'000;
 
 /// Throws Error for more; called before they are made.
 void expect_plannable(std::size_t configurations);
 
-/// How many configurations combine() makes at the most.
+/// Returns an upper bound on the configurations that combine() makes.
 std::size_t count_configurations(const Axes& axes);
 
-/// Schedules that imply their chunks have one configuration per ranks and micro-batches; those that
-/// are another schedule with few chunks or slices have none there. Throws Error for more than
-/// kMostConfigurations.
+/// Makes all configurations. Schedules with a fixed number of chunks have one per ranks and
+/// micro-batches; those that equal another schedule with few chunks or slices have none there.
+/// Throws Error for more than kMostConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
-/// The schedules that a list stands for: names, separated by commas; "all" is every synchronous
-/// schedule that trains and whose order is fixed by its shape, "searched" every one that looks for
-/// an order first, which takes tenths of a second each. `sliced`: with those that cut sequences.
+/// Expands a list of schedules: names, separated by commas; "all" is every synchronous schedule
+/// that trains and whose order is fixed by its shape, "searched" every one that searches for an
+/// order first, which takes tenths of a second each. `sliced` adds those that slice sequences.
 std::vector<std::string> schedules_of(const std::string& list, bool sliced);
 
-/// Holds for every configuration of a sweep; may be asked from several threads.
+/// Evaluates the configurations of a sweep; may be used from several threads.
 class WhatIf {
  public:
-  /// `options` without --pp, --vpp and -m. `whole_model`: the costs, memory and caps are those of
-  /// one micro-batch through all stages, and are divided by --pp.
+  /// `options` come without --pp, --vpp and -m. With `whole_model`, the costs, memory and caps are
+  /// those of one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// The whole walk: build, lower, simulate, analyze.
+  /// Builds, lowers, simulates and analyzes.
   Outcome evaluate(const Configuration& configuration) const;
 
-  /// A configuration's order and program, to be timed under several costs.
+  /// A configuration's schedule and program, to be timed under several costs.
   struct Lowered {
     ValidSchedule schedule;
     Program program = {};
   };
   /// Throws Error where it cannot be built.
   Lowered lower_plan(const Configuration& configuration) const;
-  /// With the links that messages share, where there is a --network.
+  /// Simulates the step, with the links that messages share under --network.
   Nanos step(const Lowered& lowered, const UniformCost& cost) const;
 
-  /// The cost flags of one rank's share in this configuration.
+  /// Returns the costs of one rank's share in this configuration.
   UniformCost cost_of(const Configuration& configuration) const;
-  /// The flags as they are given: of one rank's share, or of the whole model.
+  /// Returns the flags as given: for one rank's share, or for the whole model.
   const UniformCost& flags() const { return options_.cost.uniform; }
-  /// What a configuration makes of other flags.
+  /// Returns the costs of one rank's share under other flags.
   UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;
   bool divides_model() const { return whole_model_; }
   bool has_cost_file() const { return file_.has_value(); }
@@ -79,7 +79,7 @@ class WhatIf {
 
   PredictOptions options_;
   bool whole_model_;
-  std::optional<CostFile> file_;  ///< of --costs, read once
+  std::optional<CostFile> file_;  ///< content of --costs
 };
 
 }  // namespace bubblescope

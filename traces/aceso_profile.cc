@@ -1,4 +1,4 @@
-// Rows, then layers.
+// Parses the rows of an Aceso profile and groups them into layers.
 #include "traces/aceso_profile.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kLongest = 1e12;  ///< in us or MiB: no operator is there yet
+constexpr double kLongest = 1e12;  ///< in us or MiB: no operator comes near it
 constexpr std::size_t kMostLayers = 100'000;
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -28,7 +28,7 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   }
 }
 
-/// Takes the first line off a text.
+/// Removes the first line from a text and returns it.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);

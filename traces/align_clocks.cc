@@ -1,4 +1,4 @@
-// Joining ranks by the differences of their clocks, the surest first.
+// Aligns the clocks of ranks by their pairwise differences, the most certain first.
 #include "traces/align_clocks.h"
 
 #include <fmt/format.h>
@@ -14,16 +14,16 @@ namespace {
 
 bool is_fault(const std::optional<Nanos>& gap) { return gap && *gap < -kClocksExact; }
 
-/// Two ranks that need each other's ops.
+/// Two ranks that depend on each other's ops.
 struct Link {
   std::int32_t from = 0;
   std::int32_t to = 0;
-  Nanos ahead = 0;  ///< the clock of `to`; 0 where nothing is wrong
-  Nanos slack = 0;  ///< of a message there and one back: the less, the surer is the difference
+  Nanos ahead = 0;  ///< of the clock of `to`; 0 where nothing is wrong
+  Nanos slack = 0;  ///< of a round trip: the smaller, the more certain the difference
 };
 
-/// Nothing for ranks of which one alone needs the other, and where no constant difference explains
-/// the gaps.
+/// Returns nullopt where only one of the two ranks depends on the other, and where no constant
+/// difference explains the gaps.
 std::optional<Link> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
   const std::optional<Nanos> there = gaps.least(from, to);
   const std::optional<Nanos> back = gaps.least(to, from);
@@ -42,12 +42,12 @@ std::vector<Link> surest_first(const ClockGaps& gaps) {
   return links;
 }
 
-/// Ranks that a link joins have one clock in common from then on.
+/// Ranks that a link connects share a clock from then on.
 std::vector<Nanos> shifts(const ClockGaps& gaps) {
   const auto ranks = static_cast<std::size_t>(gaps.ranks());
   std::vector<std::int32_t> group(ranks);
   std::iota(group.begin(), group.end(), 0);
-  std::vector<Nanos> ahead(ranks, 0);  // of the clock of the group
+  std::vector<Nanos> ahead(ranks, 0);  // the lead of the clock within its group
   for (const Link& link : surest_first(gaps)) {
     const std::int32_t joined = group[link.to];
     if (group[link.from] == joined) continue;
@@ -66,7 +66,7 @@ std::vector<Nanos> shifts(const ClockGaps& gaps) {
   return shift;
 }
 
-/// What is left between two ranks after the correction.
+/// A remaining error between two ranks after the correction.
 struct Fault {
   Nanos gap = 0;
   std::int32_t from = 0;

@@ -1,4 +1,5 @@
-// Clocks of ranks that are apart, found from ops that begin before what they need has ended.
+// Corrects clock offsets between ranks, which show as ops that begin before their inputs have
+// ended.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +13,17 @@
 
 namespace bubblescope {
 
-/// Clocks of one host, and ends of slices, are no better.
+/// Gaps smaller than this are ignored: clocks of one host and ends of slices are no more exact.
 inline constexpr Nanos kClocksExact = 10'000;
 
-/// The least time, over steps, between an op's end on one rank and the start of one that needs it
-/// on another. Below zero, the two clocks are apart, or one of the slices also holds waiting.
+/// The shortest time, over all steps, between the end of an op on one rank and the start of a
+/// dependent op on another. A negative gap means that the two clocks differ, or that one of the
+/// slices also contains waiting.
 class ClockGaps {
  public:
   explicit ClockGaps(std::int32_t ranks);
 
-  /// Takes the compute ops of one more step; messages need no times.
+  /// Adds the compute ops of one more step; the times of messages are not needed.
   void add(const Program& program, const Timeline& timeline);
 
   std::optional<Nanos> least(std::int32_t from, std::int32_t to) const {
@@ -36,15 +38,16 @@ class ClockGaps {
   std::vector<std::optional<Nanos>> least_;  ///< [from * ranks + to]
 };
 
-/// What to add to each rank's times, and what is to be said about it.
+/// The correction of each rank's times, with notes for the user.
 struct ClockCorrection {
-  std::vector<Nanos> shift;        ///< [rank]; zeros where clocks agree
-  std::vector<std::string> notes;  ///< in sentences
+  std::vector<Nanos> shift;        ///< [rank]; zeros where the clocks agree
+  std::vector<std::string> notes;  ///< whole sentences
 };
 
-/// Two ranks that need each other's ops are set so that the least gap is the same both ways, as for
-/// a message that takes as long there as back; ranks between which nothing is wrong keep their
-/// difference. Gaps that no constant shift explains stay, and are told. Rank 0's clock counts.
+/// Two ranks that depend on each other are shifted so that the smallest gap is the same in both
+/// directions, as for a message that takes equally long both ways. Ranks whose ops are in order
+/// keep their difference. Gaps that no constant shift explains remain and are reported in the
+/// notes. Rank 0 is the reference clock.
 ClockCorrection align_clocks(const ClockGaps& gaps);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// RFC 4648, three bytes to four letters.
+// Base64 of RFC 4648: three bytes become four letters.
 #include "traces/base64.h"
 
 #include <cstddef>
@@ -25,7 +25,7 @@ void Base64Numbers::add_signed(std::int64_t number) {
   add(static_cast<std::uint64_t>(number) << 1 ^ sign);
 }
 
-/// All whole groups of three; what is left over waits for its group.
+/// Encodes all whole groups of three bytes; the rest waits for its group.
 void Base64Numbers::encode_groups() {
   std::string text;
   text.reserve(bytes_.size() / 3 * 4);

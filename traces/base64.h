@@ -1,4 +1,4 @@
-// Integers as text: variable-length bytes in base64, given to a sink as they come.
+// Integers as text: variable-length bytes in base64, written to a sink as they are added.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace bubblescope {
 
-/// Small numbers take few characters. Every number is 7 bits a byte, the lowest first, the highest
-/// bit telling that more follow; signed ones are folded first: 0, -1, 1, -2 are 0, 1, 2, 3.
+/// Small numbers take few characters. A number is written 7 bits per byte, lowest bits first; the
+/// highest bit of a byte says that more follow. Signed numbers are zigzag-encoded: 0, -1, 1, -2
+/// become 0, 1, 2, 3.
 class Base64Numbers {
  public:
   explicit Base64Numbers(const Sink& sink) : sink_(sink) {}
 
   void add(std::uint64_t number);
   void add_signed(std::int64_t number);
-  /// Gives out what is left, padded.
+  /// Writes the remaining bytes, padded.
   void finish();
 
  private:

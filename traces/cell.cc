@@ -36,7 +36,7 @@ bool is_name(char letter) {
   return (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z') || letter == '_';
 }
 
-/// Takes the longest front of `text` whose letters all are `wanted`.
+/// Removes from `text` the longest prefix of letters that are `wanted`, and returns it.
 std::string_view take(std::string_view& text, bool (*wanted)(char)) {
   std::size_t length = 0;
   while (length < text.size() && wanted(text[length])) ++length;
@@ -45,7 +45,7 @@ std::string_view take(std::string_view& text, bool (*wanted)(char)) {
   return front;
 }
 
-/// The number that `digits` spell; empty where they spell none or one above `limit`.
+/// The number that `digits` spell; nullopt for none or one above `limit`.
 std::optional<std::int32_t> to_number(std::string_view digits, std::int32_t limit) {
   std::int32_t number = 0;
   const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -80,7 +80,7 @@ std::string no_stage(std::string_view text) {
   return "does not begin with a stage; write its number first, as in 0F0";
 }
 
-/// Takes ".1" off the front where our grammar has a slice there; false where it is broken.
+/// Removes a slice such as ".1" from the front in our own grammar; false where it is malformed.
 bool take_slice(Op& op, std::string_view& rest, CellGrammar grammar) {
   if (grammar == CellGrammar::kPytorch || !rest.starts_with('.')) return true;
   rest.remove_prefix(1);
@@ -89,7 +89,7 @@ bool take_slice(Op& op, std::string_view& rest, CellGrammar grammar) {
   return slice.has_value();
 }
 
-/// The op behind its stage and kind: a micro-batch where the kind has one, a slice, nothing more.
+/// Parses what follows stage and kind: a micro-batch where the kind has one, a slice, nothing else.
 Cell parse_numbers(Op op, std::string_view rest, CellGrammar grammar) {
   const std::string_view digits = take(rest, is_digit);
   if (!has_microbatch(op.kind) && !digits.empty())

@@ -16,36 +16,36 @@
 
 namespace bubblescope {
 
-/// Larger numbers are refused: they are typing errors that would ask for gigabytes.
+/// Larger numbers are refused: they are typing errors that would allocate gigabytes.
 inline constexpr std::int32_t kMaxStage = 65'535;
 inline constexpr std::int32_t kMaxMicrobatch = 16'777'215;
 inline constexpr std::int32_t kMaxSlice = 32'766;
 
 enum class CellGrammar : std::uint8_t { kPytorch, kOwn };
 
-/// What a cell says: one op, two where it is a pair, or what is wrong with it.
+/// The content of a cell: one op, two ops for a pair, or the fault that was found.
 struct Cell {
   std::array<Op, 2> ops;
   std::size_t count = 0;
-  std::string fault;  ///< goes on after the cell's text: "has no micro-batch; write 0F0"
+  std::string fault;  ///< follows the cell's text in a message: "has no micro-batch; write 0F0"
 
   bool sound() const { return fault.empty(); }
 };
 
-/// Reads a whole cell without blanks around it. Never throws: the caller knows where the cell is.
+/// Reads a whole cell without surrounding blanks. Never throws: the caller knows where the cell is.
 Cell parse_cell(std::string_view text, CellGrammar grammar);
 
 /// Writes the cell that begins at ops[at] and returns where the next one begins.
 std::size_t append_cell(std::string& out, const RankOrder& ops, std::size_t at,
                         CellGrammar grammar);
 
-/// How many cells the first `count` ops of a list fill: a pair is one.
+/// Counts the cells of the first `count` ops of a list; a pair is one cell.
 std::size_t cell_count(const RankOrder& ops, std::size_t count);
 
-/// Takes the blanks (space, tab, line ends) off both ends.
+/// Removes blanks (space, tab, line ends) from both ends.
 std::string_view strip(std::string_view text);
 
-/// The text in quotes for a message: cut to 40 letters, unprintable ones as \x00.
+/// Quotes a text for a message, cut to 40 characters, with unprintable ones written as \x00.
 std::string quote(std::string_view text);
 
 }  // namespace bubblescope

@@ -1,12 +1,12 @@
 // Chakra execution traces, for ASTRA-sim: `convert --to chakra -o PREFIX` writes PREFIX.0.et,
 // PREFIX.1.et and so on, one per rank, which is what --workload-configuration=PREFIX reads.
 //
-// A file is a GlobalMetadata and then Nodes, each with its length before it (schema 0.0.4,
-// schema/protobuf/et_def.proto of mlcommons/chakra). A compute op is a COMP_NODE, a message a
-// COMM_SEND_NODE here and a COMM_RECV_NODE there with the same tag. Durations are whole
-// microseconds there; the attribute duration_ns has them exactly, and latency_ns of a send says
-// what the message takes here, where ASTRA-sim asks its network. Both are ours; readers that do not
-// know them skip them.
+// A file is a GlobalMetadata followed by Nodes, each preceded by its length (schema 0.0.4,
+// schema/protobuf/et_def.proto of mlcommons/chakra). A compute op is a COMP_NODE; a message is a
+// COMM_SEND_NODE on one rank and a COMM_RECV_NODE with the same tag on the other. Chakra's
+// durations are whole microseconds; the attribute duration_ns is exact, and latency_ns of a send is
+// the simulated time of the message, for which ASTRA-sim uses its own network model. Both are our
+// additions, which other readers skip.
 #include "sim/ir/error.h"
 #include "traces/protobuf.h"
 #include "traces/rank_jobs.h"

@@ -1,4 +1,5 @@
-// Reading Chrome's trace events through json's event interface: nothing is kept that is not asked.
+// Reads Chrome's trace events through json's event interface; only requested data is kept in
+// memory.
 #include "traces/chrome_events.h"
 
 #include <fmt/format.h>
@@ -31,10 +32,10 @@ struct Event {
   std::int64_t correlation = 0;
   std::optional<Nanos> start;
   std::optional<Nanos> duration;
-  std::string bad_time;  ///< a time that does not fit, as it stands there
+  std::string bad_time;  ///< the text of a time that does not fit
 };
 
-/// Where in the file the parser is, as far as that matters.
+/// The parser's position in the structure of the file, as far as it matters.
 enum class Place : std::uint8_t {
   kRoot,
   kEvents,
@@ -94,7 +95,7 @@ class EventReader : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  /// Chrome lets the last bracket of a bare list be left out.
+  /// Chrome allows the last bracket of a bare list to be missing.
   bool parse_error(std::size_t byte, const std::string&,
                    const nlohmann::detail::exception& error) override {
     const bool list_lacks_end =
@@ -221,7 +222,7 @@ class EventReader : public nlohmann::json_sax<Json> {
         {start, start + std::max<Nanos>(0, duration), number, thread_of(event_), activity});
   }
 
-  /// What a profiler shows besides the ops.
+  /// Records a profiler event that is no op.
   void note_activity() {
     const std::string& name = event_.slice.name;
     const std::optional<Activity> activity = activity_of(event_.slice.category, name);
@@ -245,7 +246,7 @@ class EventReader : public nlohmann::json_sax<Json> {
     }
     const Nanos start = time(event_.start, "ts");
     event_.slice.start = start;
-    // Profilers write -1 for what had not ended; the end of such a slice is not known.
+    // Profilers write -1 for slices that had not ended, so their end is unknown.
     const Nanos duration = time(event_.duration, "dur");
     if (duration < 0) ++found_.endless;
     event_.slice.end = start + std::max<Nanos>(0, duration);
@@ -257,7 +258,7 @@ class EventReader : public nlohmann::json_sax<Json> {
     open_[thread_of(event_)].push_back(event_.slice);
   }
 
-  /// An end without a name ends what was begun last.
+  /// An end without a name ends the slice that began last.
   void end_slice() {
     std::vector<ChromeSlice>& open = open_[thread_of(event_)];
     const std::string& name = event_.slice.name;
@@ -334,7 +335,7 @@ std::optional<Activity> activity_of(std::string_view category, std::string_view 
     if (name.starts_with("c10d::") && has("send")) return Activity::kSend;
     if (name.starts_with("c10d::") && has("recv")) return Activity::kReceive;
     if (name.starts_with("c10d::barrier")) return Activity::kBarrier;
-    // A buffer for a message is allocated like any other tensor, and right before its receive.
+    // The buffer of a message is allocated like any other tensor, right before its receive.
     if (name.starts_with("c10d::") || name.starts_with("aten::empty")) return {};
     return Activity::kCall;
   }

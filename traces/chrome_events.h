@@ -1,5 +1,5 @@
-// The slices of a Chrome trace that could be ops of a pipeline, read event by event: files of
-// gigabytes hold mostly kernels and calls, of which only the number is kept.
+// Reads from a Chrome trace, event by event, the slices that could be ops of a pipeline. Files of
+// gigabytes hold mostly kernels and calls; of these only the number is kept.
 //
 //   [{"ph":"X","name":"forward-compute","pid":0,"tid":15,"ts":848671.674,"dur":138679.683,
 //     "args":{"step":23,"model_chunk":0,"mb_id":1}}, ...]         or {"traceEvents":[...], ...}
@@ -36,13 +36,13 @@ struct ChromeThread {
   std::string name;     ///< from the metadata; empty where there is none
 };
 
-/// What an event of PyTorch's profiler tells about a rank, where it is no op of the pipeline.
+/// The kind of a PyTorch profiler event that is no op of the pipeline but shows what a rank did.
 enum class Activity : std::uint8_t {
   kCall,            ///< an operator on the host that computes
   kAutograd,        ///< a gradient function, evaluated by the autograd engine
   kGradientFlow,    ///< the start of a call whose gradient is computed later ("fwdbwd")
-  kSend,            ///< the call, or where the backend shows it, from post to completion
-  kReceive,         ///< the same
+  kSend,            ///< a send: the call, or from post to completion where the backend records that
+  kReceive,         ///< a receive, likewise
   kPendingReceive,  ///< a receive from its post to its completion
   kStep,            ///< ProfilerStep#N; `number` is N
   kOutside,         ///< a data loader or an optimizer
@@ -60,10 +60,10 @@ struct ProfiledEvent {
   Activity activity = Activity::kCall;
 };
 
-/// The activity of an event; nothing where it does not matter to a pipeline.
+/// Classifies an event; nullopt where it does not matter to a pipeline.
 std::optional<Activity> activity_of(std::string_view category, std::string_view name);
 
-/// A group of ranks of torch.distributed.
+/// A process group of torch.distributed.
 struct ProcessGroup {
   std::string description;  ///< "mesh_pp", "PIPELINE_MODEL_PARALLEL_GROUP"
   std::vector<std::int64_t> ranks;
@@ -76,30 +76,30 @@ struct ChromeEvents {
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
-  std::vector<ChromeSlice> stepped;  ///< no ops, but args.step says to which step they belong
+  std::vector<ChromeSlice> stepped;               ///< no ops, but args.step names their step
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
-  std::map<std::string, std::int64_t> left_out;   ///< category -> slices that are no ops
-  std::int64_t endless = 0;  ///< slices of a duration below zero, which are taken as of none
+  std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are no ops
+  std::int64_t endless = 0;  ///< slices with a negative duration, which count as empty
 };
 
-/// What to say of slices whose end is not known.
+/// Returns the note on slices whose end is unknown (their duration is negative).
 std::string endless_text(std::int64_t slices);
 
-/// Whether a text looks like such a file, from its first bytes.
+/// Whether the first bytes of a text look like a Chrome trace.
 bool is_chrome_trace(std::string_view text);
 
-/// Keeps the slices for which `names_op` says so, and those with args.op.
-/// Throws Error with line and column for what is no json, and names the event with a bad time.
+/// Keeps the slices for which `names_op` returns true, and those with args.op. Throws Error with
+/// line and column for invalid json, and names an event with a bad time.
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
                                 bool (*names_op)(std::string_view name));
 
-/// "1204.5" microseconds, as json writes numbers, to the nearest nanosecond; nothing where that is
-/// no number or does not fit.
+/// Parses microseconds as json writes them ("1204.5"), rounded to the nearest nanosecond; nullopt
+/// where the text is no number or does not fit.
 std::optional<Nanos> parse_micros(std::string_view text);
 
-/// "12 kernel, 3 slices without category": what a trace has instead of ops.
+/// Lists what a trace has instead of ops: "12 kernel, 3 slices without category".
 std::string left_out_text(const ChromeEvents& events);
 
 }  // namespace bubblescope

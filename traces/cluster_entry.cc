@@ -1,4 +1,4 @@
-// Reading a cluster.
+// Reads the "cluster" of a cost file.
 #include "traces/cluster_entry.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The "cluster" of a cost file: nodes, their links, and what messages share.
+// The "cluster" of a cost file: nodes, their links, and the devices that messages share.
 //
 //   "cluster": {
 //     "ranks_per_node": 8, "message_bytes": "64MiB",
@@ -21,7 +21,7 @@ namespace bubblescope {
 
 class JsonNode;
 
-/// One kind of device, of which there are several.
+/// One kind of shared device, such as a NIC.
 struct DeviceEntry {
   std::string name;
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
@@ -32,21 +32,21 @@ struct DeviceEntry {
 
 struct ClusterEntry {
   std::optional<std::int32_t> ranks_per_node;  ///< empty: all ranks are on one node
-  std::optional<LinkSpeed> within_node;        ///< empty: as "message" says
-  std::optional<LinkSpeed> between_nodes;      ///< empty: as within a node
+  std::optional<LinkSpeed> within_node;        ///< empty: the speed of "message"
+  std::optional<LinkSpeed> between_nodes;      ///< empty: same as within a node
   std::vector<DeviceEntry> devices;
-  std::optional<Bytes> message_bytes;  ///< empty: as "message" says
+  std::optional<Bytes> message_bytes;  ///< empty: the bytes of "message"
 };
 
-/// Reads the value of the key. Throws Error with the JSON pointer of the first fault.
+/// Reads the value of "cluster". Throws Error with the JSON pointer of the first fault.
 ClusterEntry read_cluster(const JsonNode& node);
 
-/// Reads a number, or pairs of a size and a number, each in Gb/s: linear between the sizes. Throws
-/// Error.
+/// Reads bandwidths in Gb/s: one number, or pairs of a size and a number, which are interpolated
+/// linearly. Throws Error.
 std::vector<SpeedPoint> read_bandwidths(const JsonNode& node);
 
-/// Places ranks and devices: the first ranks_per_node ranks are node 0, the first ranks_per_device
-/// share device 0. `message` is what "message" says.
+/// Assigns ranks to nodes and devices: the first ranks_per_node ranks are node 0, the first
+/// ranks_per_device ranks share device 0. `message` is the file's default speed.
 Cluster place(const ClusterEntry& entry, const LinkSpeed& message, Bytes message_bytes,
               std::int32_t ranks);
 

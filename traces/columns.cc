@@ -1,4 +1,4 @@
-// Which instruction a column of a drawing stands for.
+// Chooses the instruction that each column of a drawing shows.
 #include "traces/columns.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// How the time of a column is spent, by kind, in order of appearance.
+/// The time of a column by kind, in order of appearance.
 class Tally {
  public:
   void add(OpKind kind, std::optional<InstructionId> id, Nanos time) {
@@ -24,7 +24,7 @@ class Tally {
     share.id = id;
   }
 
-  /// Settles a column for its largest share. What is left over is forgotten, or kept for later.
+  /// Chooses the largest share of a column. The rest is dropped, or carried over to later columns.
   std::optional<InstructionId> settle(Nanos column, Paint paint) {
     const auto most = std::max_element(
         shares_.begin(), shares_.end(),
@@ -50,10 +50,11 @@ class Tally {
     std::optional<InstructionId> id;
     Nanos time;
     Nanos longest;
-    int unseen;  ///< for how many columns nothing was added
+    int unseen;  ///< columns since something was last added
   };
 
-  /// What a column leaves out counts for this many more: later it would show in the wrong place.
+  /// Time that a column leaves out is carried over this many columns; beyond that it would show in
+  /// the wrong place.
   static constexpr int kKept = 4;
 
   std::vector<Share> shares_;

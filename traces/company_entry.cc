@@ -1,4 +1,4 @@
-// Durations in company, as slowdowns.
+// Converts durations under contention to slowdowns.
 #include "traces/company_entry.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ constexpr auto kBackwardAt = static_cast<std::size_t>(OpKind::kBackward);
 constexpr auto kInputGradAt = static_cast<std::size_t>(OpKind::kInputGrad);
 constexpr auto kWeightGradAt = static_cast<std::size_t>(OpKind::kWeightGrad);
 
-/// What the entry says of a kind alone.
+/// The duration of a kind without contention.
 std::optional<Nanos> alone(const StageEntry& entry, std::size_t kind) {
   switch (static_cast<OpKind>(kind)) {
     case OpKind::kForward: return entry.forward;
@@ -31,7 +31,7 @@ std::optional<Nanos> alone(const StageEntry& entry, std::size_t kind) {
   }
 }
 
-/// A full backward of which nothing is said takes what its halves take, as it does alone.
+/// A full backward without an entry takes as long as its two halves, as it does without contention.
 CompanyEntry with_backward(CompanyEntry times) {
   const std::vector<Nanos>& first = times[kInputGradAt];
   const std::vector<Nanos>& second = times[kWeightGradAt];
@@ -53,7 +53,7 @@ Slowdown slowdown_of(const std::vector<Nanos>& times, Nanos least, const std::st
   return slowdown;
 }
 
-/// Of the schedule's copies, which go to other ranks or to the host.
+/// The slowdown of the schedule's copies, which go to other ranks or to the host.
 Slowdown copy_slowdown(const CostFile& file, const Schedule& schedule) {
   if (schedule.keeper_of_rank.empty()) return {};
   bool to_rank = false;

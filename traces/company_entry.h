@@ -1,5 +1,4 @@
-// What a cost file says of ops in company: what they take while other ranks of their device are at
-// work too.
+// Contention in a cost file: how long ops take while other ranks of their device are busy.
 //
 //   {"ranks_per_device": 4, "message": {"latency": "9us", "in_company": ["10us", "11us"]},
 //    "stages": [{"forward": "1ms", "input_grad": "1ms", "weight_grad": "0.9ms",
@@ -20,18 +19,18 @@ namespace bubblescope {
 class JsonNode;
 struct CostFile;
 
-/// Durations by kind, with 2, 3, ... ranks busy; empty for kinds of which nothing is said.
+/// Durations by kind with 2, 3, ... ranks busy; empty for kinds that are not listed.
 using CompanyEntry = std::array<std::vector<Nanos>, kComputeKinds>;
 
-/// The names that cost files give to compute kinds, by kind.
+/// The keys of compute kinds in cost files, by kind.
 inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
     "forward", "backward", "input_grad", "weight_grad", "recompute"};
 
 /// Reads a stage's "in_company". Throws Error with the JSON pointer of the first fault.
 CompanyEntry read_company(const JsonNode& node);
 
-/// How a schedule's ranks slow each other; nothing where neither a stage of the file nor its
-/// message says so. Throws Error where an op is said to be faster in company than alone.
+/// Returns how a schedule's ranks slow each other; nullopt where the file says nothing about it.
+/// Throws Error where an op is faster under contention than alone.
 std::optional<Contention> contention(const CostFile& file, const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Reading the cost file.
+// Reads the cost file.
 #include "traces/cost_file.h"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ StageEntry read_stage(const JsonNode& node) {
   return stage;
 }
 
-/// A link takes over from "message" what it does not say itself.
+/// A link inherits from "message" what it does not state itself.
 Transfer read_transfer(const JsonNode& node, Transfer transfer) {
   constexpr double kLongest = 1e15;
   if (const auto latency = node.find("latency")) transfer.latency = latency->duration();

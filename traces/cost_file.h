@@ -1,5 +1,5 @@
-// The `--costs FILE`: durations per stage, messages, links and memory. docs/cost_file.md has the
-// whole schema.
+// The cost file of `--costs FILE`: durations per stage, messages, links and memory.
+// docs/cost_file.md has the whole schema.
 //
 //   {"format": "bubblescope-costs/1",
 //    "stages": [
@@ -30,35 +30,35 @@
 
 namespace bubblescope {
 
-/// What a file says of one stage (of one micro-batch, whole sequence); what it leaves out is empty.
+/// The entry of one stage (for one micro-batch, whole sequence); keys that are left out are empty.
 struct StageEntry {
   Nanos forward = 0;
   std::optional<Nanos> backward;  ///< the full backward; input_grad + weight_grad unless given
   std::optional<Nanos> input_grad;
   std::optional<Nanos> weight_grad;
   std::optional<Nanos> recompute;            ///< forward unless given
-  std::optional<Nanos> selective_recompute;  ///< of the core of attention
+  std::optional<Nanos> selective_recompute;  ///< only the attention core
   std::optional<Nanos> overlapped_pair;
-  std::optional<Nanos> evict;  ///< of what its forward keeps; CostFile::copy says unless given
+  std::optional<Nanos> evict;  ///< of a forward's saved data; from CostFile::copy unless given
   std::optional<Nanos> load;   ///< evict unless given
-  std::optional<Nanos> evict_to_rank;  ///< where another rank keeps it; evict unless given
+  std::optional<Nanos> evict_to_rank;  ///< to another rank's memory; evict unless given
   std::optional<Nanos> load_from_rank;
   std::optional<MemoryDelta> activation_bytes;
   UpdateCost update;                          ///< 0 unless given
   std::optional<Bytes> weight_bytes;          ///< one copy of the weights
-  std::optional<Bytes> checkpoint;            ///< kept where everything is recomputed
-  std::optional<Bytes> selective_checkpoint;  ///< kept where attention is
-  std::optional<CompanyEntry> in_company;     ///< others on its device do not slow it unless given
+  std::optional<Bytes> checkpoint;            ///< saved where the whole stage is recomputed
+  std::optional<Bytes> selective_checkpoint;  ///< saved where only attention is recomputed
+  std::optional<CompanyEntry> in_company;     ///< not slowed by others on its device unless given
 };
 
-/// What a copy between two memories takes: latency, and the bytes that are kept over the bandwidth.
+/// The time of a copy between two memories: latency, plus the saved bytes over the bandwidth.
 struct CopyEntry {
   Nanos latency = 0;
   std::optional<double> bandwidth_gbps;
-  std::vector<double> slowdown = {};  ///< with 1, 2, ... ranks busy; empty: not slowed
+  std::vector<double> slowdown = {};  ///< factors with 1, 2, ... ranks busy; empty: not slowed
 };
 
-/// What a message takes: latency, and its bytes over the bandwidth where both are given.
+/// The time of a message: latency, plus its bytes over the bandwidth where both are given.
 struct Transfer {
   Nanos latency = 0;
   Bytes bytes = 0;
@@ -84,32 +84,33 @@ struct CostFile {
   std::optional<ClusterEntry> cluster;
   std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given
   CopyEntry copy;
-  std::optional<CopyEntry> copy_to_rank;  ///< where another rank keeps it; copy unless given
+  std::optional<CopyEntry> copy_to_rank;  ///< to another rank's memory; copy unless given
   std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given
 };
 
-/// A measured time as cost files are given it, to the nanosecond: "1500ns".
+/// Writes a measured time as cost files state it, to the nanosecond: "1500ns".
 std::string cost_duration(Nanos time);
 
 /// Reads a cost file; "-" is stdin. Throws Error with the JSON pointer of the first fault.
 CostFile read_cost_file(const std::string& path);
 CostFile parse_cost_file(std::string_view text, const std::string& file);
 
-/// The costs of a schedule's stages. A stage's durations are cut evenly into its slices, the first
-/// of which take the odd nanoseconds; a second pipeline's replicas cost what their originals do.
+/// Returns the costs of a schedule's stages. A stage's durations are divided evenly among its
+/// slices; the first slices take the remaining nanoseconds. Replicas in a second pipeline cost the
+/// same as their originals.
 /// Throws Error where the file has another number of stages, or lacks a duration that the schedule
 /// needs (a split backward needs input_grad and weight_grad).
 CostModel cost_model(const CostFile& file, const Schedule& schedule);
 
-/// Whether what a rank evicts is kept by another one, not by the host.
+/// Whether a rank offloads to another rank instead of to the host.
 bool has_other_keeper(const Schedule& schedule, std::int32_t rank);
 
-/// The cluster of a schedule's ranks; nothing where the file has none. What `links` say of a pair
-/// of ranks goes before what their nodes say.
+/// Returns the cluster of a schedule's ranks; nullopt where the file has none. An entry of `links`
+/// for a pair of ranks overrides the speeds of their nodes.
 std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule);
 
-/// The memory of a schedule's stages and ranks, in bytes where the file gives them.
-/// Throws Error where it gives them for only some stages, or for another number of ranks.
+/// Returns the memory of a schedule's stages and ranks, in bytes where the file gives them. Throws
+/// Error where it gives them for only some stages, or for another number of ranks.
 MemoryModel memory_model(const CostFile& file, const Schedule& schedule);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// From a cost file to the models of one schedule.
+// Derives the models of one schedule from a cost file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The file's stages may cover one pipeline, whose replicas then cost the same, or all.
+/// The file's stages may cover all pipelines or only one; then its replicas cost the same.
 void expect_stages(const CostFile& file, const Schedule& schedule) {
   const auto given = static_cast<std::int32_t>(file.stages.size());
   if (given == schedule.stages() || given == schedule.stages_per_pipeline()) return;
@@ -25,7 +25,7 @@ void expect_stages(const CostFile& file, const Schedule& schedule) {
                   schedule.shape.ranks, schedule.shape.chunks));
 }
 
-/// Which kinds of ops a schedule has.
+/// Finds which kinds of ops a schedule has.
 std::array<bool, kOpKinds> find_kinds(const Schedule& schedule) {
   std::array<bool, kOpKinds> has{};
   for (const RankOrder& ops : schedule.order)
@@ -66,7 +66,7 @@ void expect_durations(const CostFile& file, const Schedule& schedule) {
                       file.file, stage % file.stages.size(), schedule.name));
 }
 
-/// What a forward keeps: all, or what the recomputation starts from.
+/// The bytes that a forward saves: everything, or only the input of the recomputation.
 Bytes kept_bytes(const StageEntry& entry, Recompute recompute) {
   const Bytes all = entry.activation_bytes ? entry.activation_bytes->forward : 0;
   switch (recompute) {
@@ -90,11 +90,11 @@ Nanos copy_time(const CopyEntry& copy, Bytes bytes) {
   return copy.latency + static_cast<Nanos>(transfer);
 }
 
-/// How a stage is run, beyond what its entry says.
+/// Properties of a stage that depend on the schedule, not on its entry.
 struct StageUse {
   Recompute recompute = Recompute::kFull;
   bool recomputes = false;
-  bool to_rank = false;  ///< what it evicts is another rank's to keep
+  bool to_rank = false;  ///< its activations are offloaded to another rank
   CopyEntry copy;
 };
 
@@ -140,7 +140,7 @@ StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t sl
   return cost;
 }
 
-/// What one slice holds; rounded, and still summing to 0.
+/// One slice's share of the memory deltas; rounded so that they still sum to 0.
 MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
   const std::int64_t kept = stage.forward / slices;
   const std::int64_t released = -stage.input_grad / slices;
@@ -204,7 +204,7 @@ std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
 
 namespace {
 
-/// For all stages or for none.
+/// Returns the weight bytes of all stages; throws Error where only some stages give them.
 std::vector<Bytes> weight_bytes(const CostFile& file, const Schedule& schedule) {
   std::vector<Bytes> bytes;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {

@@ -1,4 +1,4 @@
-// Quoting for csv.
+// Quotes text for csv.
 #include "traces/csv_string.h"
 
 #include "sim/ir/number.h"
@@ -15,7 +15,7 @@ bool is_formula(std::string_view text) {
   return !(is_signed && parse_number<double>(text.substr(1)));
 }
 
-/// The text as one line, marked as text where it needs that.
+/// Makes the text a single line, and marks it as text where a spreadsheet would evaluate it.
 std::string harmless(std::string_view text) {
   return (is_formula(text) ? "'" : "") + plain_line(text);
 }

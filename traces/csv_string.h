@@ -1,4 +1,4 @@
-// Texts as cells of csv files, which spreadsheets show and never run.
+// Text as cells of csv files that are safe to open in a spreadsheet.
 #pragma once
 
 #include <string>
@@ -6,11 +6,12 @@
 
 namespace bubblescope {
 
-/// In quotes, with those inside doubled and control characters escaped. A text that a spreadsheet
-/// would take for a formula (= + - @ first, but no number) gets an apostrophe in front of it.
+/// Quotes a text, doubling quotes inside it and escaping control characters. A text that a
+/// spreadsheet would take for a formula (it begins with = + - @ and is no number) gets an
+/// apostrophe in front.
 std::string csv_string(std::string_view text);
 
-/// The same, but in quotes only where it must be.
+/// The same, but quoted only where necessary.
 std::string csv_field(std::string_view text);
 
 }  // namespace bubblescope

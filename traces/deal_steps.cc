@@ -1,4 +1,4 @@
-// Ranks by what recorders say of themselves, steps by what ops say.
+// Determines ranks from recorders and steps from ops.
 #include "traces/deal_steps.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Dealing observed ops to the ranks of a pipeline, its replicas and its steps.
+// Groups observed ops by pipeline rank, replica and step.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace bubblescope {
 
 using StepKey = std::pair<std::int32_t, std::int64_t>;  ///< replica, step
 
-/// All ops of one step; their `recorder` is their rank.
+/// All ops of one step. Here an op's `recorder` is its pipeline rank.
 struct StepOps {
   std::vector<ObservedOp> computes;
   std::vector<ObservedOp> messages;
 };
 
-/// The pipeline rank of every recorder: by the ranks that they say, else by the first stage that
-/// they run, else in the order of the files.
+/// Returns the pipeline rank of every recorder: the rank that it states, else by the first stage
+/// that it runs, else in the order of the files.
 std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace);
 
-/// The steps that have compute ops.
+/// Groups ops by step; steps without compute ops are left out.
 std::map<StepKey, StepOps> deal_to_steps(std::vector<ObservedOp> ops,
                                          const std::vector<std::int32_t>& rank_of_recorder);
 
-/// Micro-batches count from 0 in every step, whatever the trace calls them; ops without a number
-/// get theirs by order.
+/// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a
+/// number are numbered in order.
 void number_microbatches(std::vector<ObservedOp>& computes);
 
 }  // namespace bubblescope

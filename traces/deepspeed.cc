@@ -1,5 +1,5 @@
-// DeepSpeed's instruction streams: what its TrainSchedule (1F1B) and InferenceSchedule give each
-// rank, one line per rank, one word per step.
+// DeepSpeed's instruction streams: the instructions of TrainSchedule (1F1B) and InferenceSchedule
+// for each rank, with one line per rank and one word per step.
 //
 //   LD0+F0 SA0 LD1+F1 RG0+SA1+B0 - RG1+B1+RTG+RGD+OPT
 //   - RA0+LD0+F0 B0 SG0+RA1+LD1+F1 B1 SG1+RTG+RGD+OPT
@@ -59,7 +59,7 @@ struct Place {
   }
 };
 
-/// What a rank does in a step of TrainSchedule: even steps forward on even ranks, and so on.
+/// A rank's work in a step of TrainSchedule: even steps are forwards on even ranks, and so on.
 struct TrainStep {
   bool forward = true;
   std::optional<std::int32_t> microbatch;
@@ -154,7 +154,7 @@ std::string write_deepspeed(const Schedule& schedule) {
 
 struct Word {
   std::string_view name;
-  std::optional<OpKind> kind;  ///< nothing for what a schedule does not have
+  std::optional<OpKind> kind;  ///< nullopt for instructions without an op in our schedules
   bool has_buffer = true;
 };
 
@@ -166,7 +166,8 @@ constexpr Word kWords[] = {
     {"RGD", std::nullopt, false},        {"OPT", std::nullopt, false},
 };
 
-/// Reads one rank's line. Buffers are not trusted: the n-th of each kind is of micro-batch n.
+/// Reads one rank's line. Buffer numbers are ignored: the n-th op of a kind belongs to micro-batch
+/// n.
 class LineReader {
  public:
   LineReader(std::int32_t rank, std::string where) : rank_(rank), where_(std::move(where)) {}
@@ -232,7 +233,7 @@ Schedule read_deepspeed(std::string_view text, const std::string& file) {
                         });
 }
 
-/// The first rank begins by loading a micro-batch, and no other format begins with a letter.
+/// The first rank starts by loading a micro-batch, and no other format starts with a letter.
 bool recognize_deepspeed(std::string_view text) { return text.starts_with("LD"); }
 
 const Registrar<ScheduleFormat> registrar{

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself, and what the system says where it fails.
+// A file descriptor that closes itself, and the text of system errors.
 #pragma once
 
 #include <unistd.h>
@@ -21,14 +21,14 @@ class Descriptor {
 
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
-  /// False, with errno, where what was written could not be kept.
+  /// Returns false, with errno set, where written data could not be saved.
   bool close() { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:
   int number_;
 };
 
-/// "No such file or directory" of ENOENT.
+/// Returns the system's text of an error number: "No such file or directory" for ENOENT.
 inline std::string reason(int error_number) {
   return std::generic_category().message(error_number);
 }

@@ -1,4 +1,4 @@
-// Boxes on a time axis, and the edges between them.
+// Draws boxes on a time axis and the edges between them.
 #include "traces/dot_graph.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ constexpr double kRowPitch = 84;
 constexpr double kLabel = 60;  ///< room for row labels, left of the first box
 constexpr double kPointsPerInch = 72;
 constexpr double kArrow = 6;    ///< length of an arrow head
-constexpr double kGutter = 20;  ///< between a row and what passes it
+constexpr double kGutter = 20;  ///< between a row and an edge that passes it
 constexpr double kCharacter = 7;
 constexpr double kLatencyOffset = 22;  ///< of a latency, from the middle of its edge
 
@@ -40,7 +40,7 @@ struct Point {
   double y = 0;
 };
 
-/// A cubic curve as DOT wants it. Its arrow head fills the last piece, up to `tip`.
+/// A cubic curve in DOT syntax. Its arrow head fills the last piece, up to `tip`.
 std::string curve(Point begin, Point leave, Point arrive, Point tip) {
   const double length = std::hypot(tip.x - arrive.x, tip.y - arrive.y);
   const double back = length > 0 ? kArrow / length : 0;
@@ -59,11 +59,11 @@ std::string escape_dot(std::string_view text) {
   return escaped;
 }
 
-/// How an instruction is drawn. A message is an edge where it occupies no lane, has one maker and
-/// is needed. Posts and waits are not drawn: what they wait for are other instructions.
+/// The drawing of an instruction. A message is an edge if it occupies no lane, has one producer and
+/// is consumed. Posts and waits are not drawn, because they wait for other instructions.
 enum class Shown : std::uint8_t { kBox, kEdge, kNothing };
 
-/// What made a message, if that is one instruction.
+/// The producer of a message, if it is a single instruction.
 std::optional<InstructionId> maker_of(const Program& program, InstructionId message) {
   std::optional<InstructionId> maker;
   for (const InstructionId dependency : program.dependencies_of(message)) {
@@ -146,7 +146,7 @@ class DotGraph {
   }
   bool is_hot(InstructionId from, InstructionId to) const { return before_in_path_[to] == from; }
 
-  /// The shortest quarter of the ops may be too narrow for their names; the others are not.
+  /// The shortest quarter of the ops may be too narrow for their names, the others may not.
   void choose_scale() {
     std::vector<Nanos> durations;
     for (const auto& [key, ids] : rows_)
@@ -210,7 +210,7 @@ class DotGraph {
     return std::find(dependencies.begin(), dependencies.end(), on) != dependencies.end();
   }
 
-  /// What follows in a lane without needing it.
+  /// Draws the order of a lane between instructions that do not depend on each other.
   void write_lane_order() {
     for (const auto& [key, ids] : rows_) {
       if (key.second == kNoLane) continue;
@@ -268,8 +268,8 @@ class DotGraph {
                  {left(to) + 5, above});
   }
 
-  /// From side to side; but what comes long before it is used waits between the rows, so as not to
-  /// run behind the boxes of the row where it is used.
+  /// Edges run from side to side; an edge that spans a long time runs between the rows, so that it
+  /// is not hidden by the boxes of the row where it ends.
   std::string route_between_rows(InstructionId from, InstructionId to) const {
     const double distance = left(to) - right(from);
     const Point begin{right(from), y(from)};

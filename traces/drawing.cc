@@ -1,4 +1,4 @@
-// The timeline in the terminal.
+// Draws the timeline in the terminal.
 #include "traces/drawing.h"
 
 #include <fmt/format.h>
@@ -22,18 +22,17 @@ namespace {
 
 constexpr int kLeastWidth = 40;
 constexpr int kMostBands = 4;
-constexpr int kMostLines = 42;        ///< of all bands together: what one screen shows
-constexpr int kMostColumnsPerOp = 8;  ///< of the shortest op: wider cells say no more
-constexpr int kTickSpacing = 9;       ///< least columns between two ticks
+constexpr int kMostLines = 42;        ///< of all bands together: one screen
+constexpr int kMostColumnsPerOp = 8;  ///< of the shortest op: wider cells show no more
+constexpr int kTickSpacing = 9;       ///< minimum columns between two ticks
 constexpr const char* kReset = "\x1b[0m";
 
-/// How time becomes columns.
+/// The mapping of time to columns.
 struct Layout {
   TimeGrid grid;
   int columns_per_band = 0;
   int label_width = 0;
-  bool labelled = true;     ///< cells name micro-batches; false where a column
-                            ///< stands for several ops
+  bool labelled = true;  ///< cells name micro-batches; false where a column stands for several ops
   bool whole_names = true;  ///< false where only the last digits fit the shortest ops
 };
 
@@ -52,17 +51,17 @@ int divide_up(Nanos dividend, Nanos divisor) {
   return static_cast<int>((dividend + divisor - 1) / divisor);
 }
 
-/// What a step has to fit into.
+/// The space available for a step.
 struct Room {
   int columns = 0;      ///< of one band
   int rows = 0;         ///< ranks
   int name_length = 0;  ///< of the longest name of an op
 };
 
-/// The shortest op gets as many columns as show its name, or what fits into the bands.
+/// Gives the shortest op as many columns as its name needs, or as many as the bands allow.
 Layout choose_layout(const TimeGrid& step, Nanos shortest, const Room& room) {
   const int most_bands = std::clamp(kMostLines / (room.rows + 2), 1, kMostBands);
-  // In a step without time there is no shortest.
+  // A step without duration has no shortest op.
   shortest = std::max<Nanos>(1, std::min(shortest, step.span));
   const Nanos units = std::max<Nanos>(1, (step.span + shortest - 1) / shortest);
   const Nanos columns_per_op = Nanos{most_bands} * room.columns / units;
@@ -82,7 +81,7 @@ Layout choose_layout(const TimeGrid& step, Nanos shortest, const Room& room) {
 struct Run {
   std::optional<InstructionId> id;
   int columns = 0;
-  bool begins = true;  ///< false where an earlier band shows its begin
+  bool begins = true;  ///< false where an earlier band shows its start
   bool ends = true;    ///< false where a later band shows its end
 };
 
@@ -97,7 +96,8 @@ std::vector<Run> runs_of(const PaintedRow& row, int begin, int end) {
   return runs;
 }
 
-/// "12", "12.1" with slices; the last digits where that does not fit, unless a band's end cut it.
+/// "12", "12.1" with slices; the last digits where that does not fit, unless the end of a band cut
+/// it.
 std::string microbatch_text(const Op& op, int slices, const Run& run, int room) {
   if (!run.begins || !has_microbatch(op.kind)) return {};
   std::string text = std::to_string(op.microbatch);
@@ -179,7 +179,7 @@ class TimelineDrawing {
     return text + "\n";
   }
 
-  /// Under a rank's row there is one for each direction in which it copies activations.
+  /// Below a rank's row there is one copy lane per direction in which it copies activations.
   std::vector<CopyLane> shown_copies() const {
     std::vector<CopyLane> lanes = copy_lanes(recording_.program);
     std::erase_if(lanes, [&](const CopyLane& lane) {
@@ -227,7 +227,7 @@ class TimelineDrawing {
     return swatch(shown, fmt::format("{:^{}}", name, run.columns), paired);
   }
 
-  /// Odd micro-batches are bold, which parts cells without borders: colours stay those of kinds.
+  /// Odd micro-batches are bold, which separates cells without borders: colours show kinds.
   std::string swatch(const Op& shown, const std::string& content, bool underlined) const {
     const TerminalColours colours = palette_.terminal(shown);
     const bool bold = has_microbatch(shown.kind) && shown.microbatch % 2 == 1;

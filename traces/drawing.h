@@ -11,8 +11,8 @@ namespace bubblescope {
 struct DrawOptions {
   int width = 80;          ///< columns of the terminal; titles and legends may need 80
   bool colour = false;     ///< ANSI colours: for terminals only, and not under NO_COLOR
-  bool fit = false;        ///< no line is wider: tables leave columns out; for terminals
-  bool all_ranks = false;  ///< every rank, however many there are; else 16 at most
+  bool fit = false;        ///< for terminals: no line exceeds the width; tables leave columns out
+  bool all_ranks = false;  ///< shows every rank; otherwise at most 16
 };
 
 /// The timeline, one row per rank:
@@ -29,14 +29,14 @@ struct DrawOptions {
 /// chunks of a rank, or its stage of the second pipeline. With colours a cell holds only the
 /// micro-batch, in bold where it is odd; odd chunks are lighter, overlapped pairs underlined.
 ///
-/// A step wider than the terminal goes on in further bands, as music does on paper. One that would
-/// need too many is drawn in a single band, whose columns hold several ops each: kinds then fill
-/// columns in proportion to the time that they fill.
+/// A step wider than the terminal continues in further bands, like lines of text. One that would
+/// need too many bands is drawn in a single one, whose columns hold several ops each; kinds then
+/// fill columns in proportion to their time.
 std::string draw_timeline(const Recording& recording, const DrawOptions& options = {});
 
-/// The orders as a grid, the cells with problems marked, then the problems. Where cells were
-/// posted with messages, those are shown. Long rows are cut to what is around their first problem;
-/// a rank with a problem that has no position, such as a missing op, is marked "!".
+/// Draws the orders as a grid that marks the cells with problems, followed by the problems.
+/// Schedules with posted messages show those too. Long rows are cut to the part around their first
+/// problem; a rank whose problem has no position, such as a missing op, is marked "!".
 ///
 /// rank 0   0F0   0F1   0B0   0B1
 /// rank 1   1F0  >1B1<  1F1   1B0

@@ -1,4 +1,4 @@
-// Whole files out; packed where the name ends in .gz.
+// Writes whole files, compressed where the name ends in .gz.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -21,11 +21,11 @@ namespace {
 
 bool is_packed(const std::string& path) { return path.ends_with(".gz"); }
 
-/// Gives a file's content to a sink.
+/// Writes a file's content to a sink.
 using Producer = std::function<void(const Sink&)>;
 
-/// Devices and pipes cannot be replaced, nor what would change its owner: they are written where
-/// they are.
+/// Devices, pipes and files whose owner would change cannot be replaced, so they are written in
+/// place.
 void write_in_place(const std::string& path, const Producer& produce) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (!file.is_open()) throw cannot_create(path, errno);
@@ -33,7 +33,7 @@ void write_in_place(const std::string& path, const Producer& produce) {
   if (!file.close()) throw cannot_write(path, errno);
 }
 
-/// What overwriting may not change: the owner, the rights, and that nobody may write.
+/// Overwriting must not change the owner or the permissions, nor ignore that a file is read-only.
 void expect_writable(const std::filesystem::path& target, const struct stat& status) {
   constexpr mode_t kAnyWrite = S_IWUSR | S_IWGRP | S_IWOTH;
   if ((status.st_mode & kAnyWrite) == 0)
@@ -67,7 +67,7 @@ void pack(const Producer& produce, const Sink& sink) {
 
 void write_file(const std::string& path, const Producer& produce) {
   if (path == "-") {
-    std::fflush(stdout);  // what was printed before comes first
+    std::fflush(stdout);  // anything printed before must come first
     return produce(
         [](std::string_view piece) { write_all(STDOUT_FILENO, piece, "the standard output"); });
   }

@@ -1,4 +1,4 @@
-// Columns go by importance, lines by words.
+// Chooses columns by importance, and breaks lines between words.
 #include "traces/fit_table.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ std::vector<const TableColumn*> fitting(const std::vector<TableColumn>& columns,
   return shown;
 }
 
-/// Where the text behind a line's label begins; two columns in where there is none.
+/// The position of the text after a line's label; 2 where there is no label.
 std::size_t indent_of(std::string_view line) {
   constexpr std::size_t kLongestLabel = 20;
   const std::size_t first = line.find_first_not_of(' ');

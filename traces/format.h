@@ -1,4 +1,4 @@
-// Every byte that enters or leaves: one file per format, found by name through the registry.
+// File formats: one source file per format, found by name through the registry.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ namespace bubblescope {
 /// The assumptions under which a step was predicted or measured, for reports to state.
 struct MadeWith {
   LowerOptions lower;
-  std::string costs;    ///< in words; empty where nobody said
+  std::string costs;    ///< in words; empty where unknown
   std::string profile;  ///< empty for none
 };
 
-/// All that is known of one step, for formats that show it.
+/// Everything known about one step, for the formats that show it.
 struct Recording {
   const ValidSchedule& schedule;
   const Program& program;
@@ -35,14 +35,14 @@ struct Recording {
   MadeWith made = {};
 };
 
-/// A schedule with its program and what each instruction costs.
+/// A schedule with its program and the duration of each instruction.
 struct PricedSchedule {
   const ValidSchedule& schedule;
   const Program& program;
   const std::vector<Nanos>& durations;
 };
 
-/// One of the files that a format writes: what goes behind the given name, and the content.
+/// One of the files that a format writes: the suffix after the given name, and the content.
 struct FilePart {
   std::string suffix;
   std::string content;
@@ -55,16 +55,18 @@ struct ScheduleFormat {
   std::string summary;
   /// Writes any schedule, legal or not. Empty where only legal ones can be written.
   std::function<std::string(const Schedule&)> write;
-  /// Reads it back; empty where a format is only written. Throws Error: file, row, column, text.
+  /// Reads it back; empty where the format is only written. Throws Error with file, row, column,
+  /// text.
   std::function<Schedule(std::string_view text, const std::string& file)> read;
-  /// Whether a file looks like this format, from its first bytes; empty where nothing is read.
+  /// Whether the first bytes of a file look like this format; empty where the format is only
+  /// written.
   std::function<bool(std::string_view text)> recognize;
   bool for_runtimes = false;  ///< a runtime will load it: only legal schedules are written
-  /// For formats that hold costs. One part without suffix, or several files.
+  /// For formats that contain costs. Returns one part without suffix, or several files.
   std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
-  /// For formats that say what follows from a legal schedule, such as its graph.
+  /// For formats that show what follows from a legal schedule, such as its graph.
   std::function<std::string(const ValidSchedule&)> write_valid = {};
-  /// For formats of PyTorch's lists, of the release and with the receives that are asked for.
+  /// For PyTorch's action lists, of the given release and with the given receives.
   std::function<std::string(const ValidSchedule&, const PytorchListOptions&)> write_lists = {};
 };
 
@@ -72,17 +74,17 @@ struct ScheduleFormat {
 struct ShownStep {
   std::string label;  ///< "1f1b", "1f1b measured"
   Recording recording;
-  std::vector<Bytes> message_bytes = {};         ///< per instruction; empty where nobody said
-  std::optional<std::size_t> predicted_by = {};  ///< of a measured one: which other step, from 0
+  std::vector<Bytes> message_bytes = {};         ///< per instruction; empty where unknown
+  std::optional<std::size_t> predicted_by = {};  ///< index of a measured step's prediction
 };
 
-/// What is shown of a command: one step, or several beside each other.
+/// The steps that a command shows: one, or several side by side.
 struct Exhibit {
-  std::string command;  ///< the command line that made it; empty where there was none
+  std::string command;  ///< the command line that made it; empty where there is none
   std::vector<ShownStep> steps;
 };
 
-/// Takes the content of a file piece by piece.
+/// Receives the content of a file piece by piece.
 using Sink = std::function<void(std::string_view piece)>;
 
 /// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.
@@ -90,13 +92,13 @@ struct TimelineFormat {
   std::string name;  ///< the flag without its dashes
   std::vector<std::string> aliases;
   std::string summary;
-  /// Empty where the format streams.
+  /// Empty for formats that stream.
   std::function<std::string(const Recording&, const std::string& file)> write;
-  /// The endings of its files (before .gz). Where there are several, the ending says what is
-  /// written; a file with the ending of another format is refused.
+  /// Its file endings (before .gz). A format with several endings chooses its output by the ending;
+  /// a file with the ending of another format is refused.
   std::vector<std::string> endings = {};
-  /// For formats that hold several steps in one file: streams it, so that it never lies in memory
-  /// as a whole.
+  /// For formats that hold several steps in one file: streams the file, so that it is never in
+  /// memory as a whole.
   std::function<void(const Exhibit&, const Sink&)> stream = {};
 };
 
@@ -108,7 +110,8 @@ std::string read_file(const std::string& path);
 /// be created, Fault::kMachine where the content cannot be written (disk full).
 void write_file(const std::string& path, std::string_view content);
 
-/// The same for content that comes in pieces: `produce` is called once and gives them to its sink.
+/// The same for content that is produced in pieces: `produce` is called once and writes to its
+/// sink.
 void write_file(const std::string& path, const std::function<void(const Sink&)>& produce);
 
 /// Reads a schedule file in whichever format it is in. Throws Error.

@@ -10,8 +10,8 @@
 //   ...
 //   }
 //
-// Computing happens on cpu 0, so that a message, on cpu 1, leaves while the rank computes. A
-// message takes LogGOPSim's one latency, so all must take the same.
+// Compute ops run on cpu 0 and messages on cpu 1, so that a message leaves while its rank computes.
+// LogGOPSim has a single latency, so all messages must take the same time.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMessageCpu = 1;
 
-/// Lane 0 computes on cpu 0; the other lanes stand behind the cpu of messages.
+/// Lane 0 computes on cpu 0; the other lanes follow the cpu of messages.
 std::int32_t cpu_of(const Job& job) { return job.lane == 0 ? 0 : job.lane + kMessageCpu; }
 
 void append_job(fmt::memory_buffer& out, std::size_t label, const Job& job) {

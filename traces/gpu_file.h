@@ -1,4 +1,4 @@
-// Descriptions of devices that no preset knows, or that differ from one.
+// Descriptions of devices without a preset, or that differ from one.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace bubblescope {
 ///   {"like": "a100", "reachable_teraflops": 250, "per_node": 16,
 ///    "between_nodes": {"latency": "5us", "gigabytes_per_second": 50}}
 ///
-/// `like` names a preset; without it every key must be there: "peak_teraflops" and
+/// `like` names a preset; without it every key is required: "peak_teraflops" and
 /// "reachable_teraflops" (16-bit, dense), "memory" (a size), "memory_gigabytes_per_second",
-/// "per_node", "within_node", "between_nodes" and "host" (a link's latency and one way's rate).
+/// "per_node", "within_node", "between_nodes" and "host" (latency and one-way rate of a link).
 /// Throws Error with the JSON pointer of the first fault.
 Gpu parse_gpu(std::string_view text, const std::string& file);
 Gpu read_gpu(const std::string& path);

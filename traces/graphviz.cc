@@ -1,4 +1,4 @@
-// The dependency graph, as DOT text or rendered.
+// Writes the dependency graph as DOT text, or renders it.
 #include "traces/graphviz.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Pictures of more boxes take minutes and gigabytes, and nobody can read them.
+/// Larger graphs take minutes and gigabytes to render, and nobody can read them.
 constexpr std::size_t kMostRendered = 20'000;
 
 struct CloseModule {
@@ -29,7 +29,7 @@ struct CloseModule {
 };
 using Module = std::unique_ptr<void, CloseModule>;
 
-/// Beside the program, or where it is installed relative to the program.
+/// Looks beside the program, and where the module is installed relative to the program.
 std::string find_module() {
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -59,7 +59,7 @@ std::string write_graph(const Recording& recording, const std::string& file) {
   return render_graph(write_dot(recording), format.substr(1), find_module());
 }
 
-/// A schedule alone has no times: every op takes as long as by default on the command line.
+/// A schedule alone has no times: every op takes the default time of the command line.
 std::string write_schedule_graph(const ValidSchedule& schedule) {
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))

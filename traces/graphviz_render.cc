@@ -1,4 +1,4 @@
-// The rendering module: the only file that is linked to Graphviz.
+// The rendering module: the only file that links to Graphviz.
 #include <graphviz/gvc.h>
 
 #include <memory>

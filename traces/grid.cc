@@ -1,4 +1,4 @@
-// A schedule as a grid, its problems marked.
+// Draws a schedule as a grid with its problems marked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Grid {
  private:
   std::int32_t rank_count() const { return static_cast<std::int32_t>(rows_.size()); }
 
-  /// All ranks, or those with problems and their neighbours.
+  /// Returns all ranks, or those with problems and their neighbours.
   std::set<std::int32_t> ranks() const {
     std::set<std::int32_t> shown;
     const bool all = options_.all_ranks || rank_count() <= kShownRanks || marked_.empty();
@@ -67,8 +67,8 @@ class Grid {
     return marks != marked_.end() && marks->second.contains(position);
   }
 
-  /// The first cell of a row's window: the row's own first problem, else the first problem of all,
-  /// stands in its middle.
+  /// The first cell of a row's window, whose middle is the row's own first problem, else the first
+  /// problem of all.
   int window_begin(std::int32_t rank) const {
     const auto own = marked_.find(rank);
     const auto marks = own == marked_.end() ? marked_.begin() : own;

@@ -1,4 +1,4 @@
-// gzip through zlib's streams.
+// Compresses and decompresses gzip with zlib's streams.
 #include "traces/gzip.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace bubblescope {
 
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // zlib's way to ask for the largest window and a gzip header
-constexpr int kLevel = 4;             // a third of the default's time for a fifth more bytes
+constexpr int kGzipWindow = 15 + 16;  // zlib's code for the largest window and a gzip header
+constexpr int kLevel = 4;             // takes a third of the default's time for a fifth more bytes
 
 /// A zlib stream over a whole input, which may be larger than zlib's 32-bit counters.
 struct Stream : z_stream {
@@ -59,7 +59,7 @@ struct Inflate : Stream {
 
 using Chunk = std::array<char, 1 << 16>;
 
-/// Runs one step of a stream with the chunk as its room and appends what comes out.
+/// Runs one step of a stream with the chunk as its output buffer, and appends the output.
 template <class Step>
 int run_step(Stream& stream, std::string& out, Step step) {
   Chunk chunk;
@@ -77,7 +77,7 @@ struct GzipWriter::State {
   explicit State(std::function<void(std::string_view)> to)
       : stream(std::string_view()), sink(std::move(to)) {}
 
-  /// Runs until zlib has taken all its input and given out what it had to.
+  /// Runs until zlib has consumed all its input and written its output.
   void run(int flush) {
     int status = Z_OK;
     do {

@@ -1,4 +1,4 @@
-// gzip: what files whose names end in .gz hold.
+// Compresses and decompresses gzip, for files whose names end in .gz.
 #pragma once
 
 #include <functional>
@@ -8,20 +8,20 @@
 
 namespace bubblescope {
 
-/// Packs; the same content gives the same bytes. Throws Error (Fault::kMachine).
+/// Compresses; the same content always gives the same bytes. Throws Error (Fault::kMachine).
 std::string gzip(std::string_view content);
 
-/// Packs what comes in pieces.
+/// Compresses content that comes in pieces.
 class GzipWriter {
  public:
-  /// What is packed goes to `sink`. Throws Error (Fault::kMachine).
+  /// Compressed bytes go to `sink`. Throws Error (Fault::kMachine).
   explicit GzipWriter(std::function<void(std::string_view packed)> sink);
   ~GzipWriter();
   GzipWriter(const GzipWriter&) = delete;
   GzipWriter& operator=(const GzipWriter&) = delete;
 
   void write(std::string_view content);
-  /// Gives out the rest; without it the file is cut short.
+  /// Writes the rest; without this call the file is truncated.
   void finish();
 
  private:
@@ -29,9 +29,8 @@ class GzipWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Unpacks, also several members in a row. Throws Error that goes on after a file's name:
-/// "is no gzip file", "is cut short", ..., or that more comes out than
-/// traces/input_limit.h allows.
+/// Decompresses, including several members in a row. Throws an Error whose text follows a file's
+/// name: "is no gzip file", "is cut short", ..., or that the result exceeds traces/input_limit.h.
 std::string gunzip(std::string_view packed);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// The best plan over two numbers by which plans differ, coloured by how much slower it is.
+// Draws the best plan over two axes, coloured by how much slower it is than the best of all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A number by which plans differ.
+/// A number in which plans differ.
 struct MapAxis {
   std::string_view name;
   std::int32_t (*of)(const Configuration&);
@@ -37,7 +37,7 @@ std::set<std::int32_t> values_on(const MapAxis& axis, const std::vector<Plan>& p
   return values;
 }
 
-/// The first of the axes on which plans differ, but for one that is taken; else the first.
+/// Returns the first axis on which plans differ, other than `taken`; else the first axis.
 MapAxis free_axis(const std::vector<MapAxis>& axes, const std::vector<Plan>& plans,
                   std::string_view taken) {
   for (const MapAxis& axis : axes)
@@ -60,7 +60,7 @@ struct HeatMap {
     const auto found = best.find({row, column});
     return found == best.end() ? nullptr : found->second;
   }
-  /// Of the best plan of all: 0; twice as slow: 1.
+  /// 0 for the best plan of all, 1 for a plan that is twice as slow.
   double slowdown(const Plan& plan) const { return plan.nanos_per_sample() / fastest - 1; }
   std::string letter(const Plan& plan) const {
     const auto found = std::find(schedules.begin(), schedules.end(), plan.configuration.schedule);
@@ -76,7 +76,7 @@ struct HeatMap {
   std::string corner() const { return fmt::format("{} \\ {}", row_axis.name, column_axis.name); }
 };
 
-/// Of many values as many as fit, evenly chosen, both ends among them.
+/// Picks at most `most` values, evenly spread, including both ends.
 std::vector<std::int32_t> thinned(const std::set<std::int32_t>& values, std::size_t most) {
   const std::vector<std::int32_t> all(values.begin(), values.end());
   if (all.size() <= most) return all;
@@ -172,7 +172,7 @@ namespace {
 constexpr double kCellWidth = 84;
 constexpr double kCellHeight = 34;
 
-/// The cell whose upper left corner is here, with its plan in words where a pointer rests on it.
+/// Draws the cell with this upper left corner, and its plan in words as a tooltip.
 void draw_cell(SvgCanvas& canvas, const HeatMap& map, const Plan& plan, double x, double y) {
   const Configuration& which = plan.configuration;
   const Rgb colour = heat(map.slowdown(plan), map.worst);

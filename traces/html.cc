@@ -1,5 +1,5 @@
-// A page to open by a double click: the timeline to zoom into, what its bubbles cost and why, in
-// one file that loads nothing from anywhere. traces/html/ holds the page's own sources.
+// Writes a self-contained html page: a timeline to zoom into, the bubbles and their causes, in one
+// file that loads nothing else. traces/html/ holds the page's own sources.
 #include <fmt/format.h>
 
 #include <string>
@@ -20,7 +20,7 @@ std::string title_of(const Exhibit& exhibit) {
   return escape_xml(title + " - bubblescope");
 }
 
-/// Fills the skeleton from its start to its end, each mark once.
+/// Fills the skeleton from start to end, each placeholder once.
 void write_html(const Exhibit& exhibit, const Sink& sink) {
   std::string_view rest = html_skeleton();
   const auto until = [&](std::string_view mark) {

@@ -1,5 +1,5 @@
-// Numbers are told as differences from what is likely: the same lane, the end of what ran there
-// before, the duration of the last op of its kind.
+// Numbers are stored as differences from a prediction: the same lane, the end of the previous op
+// there, the duration of the last op of its kind.
 #include "traces/html_data.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Names come from files: what is no UTF-8 is replaced, and no tag can begin in the page.
+/// Names come from files: invalid UTF-8 is replaced, and no tag can begin in the page.
 std::string text_of(const Json& json) {
   std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at))
@@ -32,7 +32,7 @@ std::string text_of(const Json& json) {
   return text;
 }
 
-/// The inside of an object, to go on with.
+/// The members of an object without its braces, so that more can follow.
 std::string members_of(const Json& object) {
   const std::string text = text_of(object);
   return text.substr(1, text.size() - 2);
@@ -64,7 +64,7 @@ Json describe_report(const BubbleReport& report) {
   return json;
 }
 
-/// Everything about a step but its lists.
+/// Describes a step without its lists.
 Json describe_step(const ShownStep& step, const TraceThreads& threads) {
   const Recording& recording = step.recording;
   const Shape& shape = recording.report.shape;
@@ -90,15 +90,15 @@ Json describe_step(const ShownStep& step, const TraceThreads& threads) {
 constexpr std::uint64_t kRoleShift = 5;
 constexpr std::uint64_t kCriticalBit = 1 << 7;
 
-/// What the next instruction of a thread and kind is told from.
+/// The prediction for the next instruction of a thread and kind.
 struct Likely {
   std::int64_t microbatch = 0;
   Nanos duration = 0;
   Nanos slack = 0;
 };
 
-/// The instructions in the Program's order, those that are not shown too: dependencies lead through
-/// them. Thread 0 is that of what is not shown; the first of the step's threads is 1.
+/// Writes the instructions in the Program's order, including hidden ones, because dependencies lead
+/// through them. Thread 0 is for hidden ones; the first of the step's threads is 1.
 class OpWriter {
  public:
   OpWriter(const ShownStep& step, const TraceThreads& threads, Base64Numbers& out)
@@ -162,7 +162,7 @@ class OpWriter {
   std::int64_t previous_thread_ = 0;
 };
 
-/// Per rank how many gaps, then the gaps.
+/// Writes per rank the number of gaps, then the gaps.
 void write_idle(const Recording& recording, Base64Numbers& out) {
   const std::vector<IdleGap> gaps = find_idle_gaps(recording.program, recording.timeline);
   auto gap = gaps.begin();
@@ -180,7 +180,7 @@ void write_idle(const Recording& recording, Base64Numbers& out) {
   }
 }
 
-/// A rank's memory over time, in what the page shows it in.
+/// A rank's memory over time, in the unit of the page.
 struct Curve {
   std::vector<Nanos> times;
   std::vector<std::int64_t> values;
@@ -188,7 +188,7 @@ struct Curve {
 
 struct Curves {
   bool in_bytes = false;
-  std::int64_t unit = 1;  ///< what all values are multiples of
+  std::int64_t unit = 1;  ///< all values are multiples of it
   std::vector<Curve> ranks;
 };
 

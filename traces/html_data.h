@@ -1,18 +1,18 @@
-// What the page of --html shows, as json with its long lists as numbers in base64.
+// The data of the --html page: json whose long lists are numbers in base64.
 //
 //   {"version":"0.1.0","command":"bubblescope simulate ...","kinds":[{"code":"F",...}],
 //    "causes":["warmup",...],"busyKinds":["F",...],
 //    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
 //              "ops":"AAEC...","idle":"...","memory":"..."}]}
 //
-// traces/html/decode.js reads the lists; both say in the same order what a number is told from.
+// traces/html/00_decode.js reads the lists, in the same order and with the same predictions.
 #pragma once
 
 #include "traces/format.h"
 
 namespace bubblescope {
 
-/// Streams the json. It holds no '<', so it can stand in a page as it is.
+/// Streams the json. It contains no '<', so it can be embedded in a page unchanged.
 void write_html_data(const Exhibit& exhibit, const Sink& sink);
 
 }  // namespace bubblescope

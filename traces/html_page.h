@@ -1,11 +1,11 @@
-// The page of --html without its data: traces/html/, put into the program when it is built.
+// The --html page without its data: traces/html/, embedded in the program when it is built.
 #pragma once
 
 #include <string_view>
 
 namespace bubblescope {
 
-/// page.html, with @TITLE@, @STYLE@, @DATA@ and @SCRIPT@ where these go.
+/// page.html, with the placeholders @TITLE@, @STYLE@, @DATA@ and @SCRIPT@.
 std::string_view html_skeleton();
 
 /// page.css.

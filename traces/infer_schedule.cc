@@ -1,4 +1,4 @@
-// Inferring what bare lists of cells leave unsaid.
+// Infers the parts of a schedule that bare lists of cells leave out.
 #include "traces/infer_schedule.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int32_t kNobody = -1;
 
-/// The index of the first op for which `wanted` holds; the list's size where there is none.
+/// The index of the first op that is `wanted`; the list's size where there is none.
 template <class Wanted>
 std::size_t find_in(const RankOrder& list, Wanted wanted) {
   return static_cast<std::size_t>(std::find_if(list.begin(), list.end(), wanted) - list.begin());
@@ -125,7 +125,7 @@ class Inference {
     return largest;
   }
 
-  /// "zb.csv:1:4: '0F9'", for the first compute op for which `wanted` holds.
+  /// Names the first compute op that is `wanted`: "zb.csv:1:4: '0F9'".
   template <class Wanted>
   std::string describe_first(Wanted wanted) const {
     const auto found = [&](const Op& op) { return is_compute(op.kind) && wanted(op); };

@@ -1,4 +1,4 @@
-// The one limit of the process.
+// Holds the input limit of the process.
 #include "traces/input_limit.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostStreamed = std::size_t{512} << 20;
 constexpr std::size_t kAlwaysUnpacked = std::size_t{64} << 20;
 constexpr std::size_t kAlwaysParsed = std::size_t{512} << 20;
-constexpr std::size_t kMostGrowth = 200;  ///< traces grow 10-fold to 40-fold
+constexpr std::size_t kMostGrowth = 200;  ///< traces usually grow 10-fold to 40-fold
 
 InputLimit& limit() {
   static InputLimit only;

@@ -1,7 +1,7 @@
-// How much a file may ask of this process before it is refused.
+// Limits on the memory that an input file may take.
 //
-// A file is held once as text and once as what was made of it; everything here bounds the former,
-// so that a small file cannot ask for much: what it unpacks to, and how many json values it has.
+// A file is in memory twice, as text and as what was parsed from it. The limits bound the unpacked
+// text and the number of json values, so that a small file cannot ask for much.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace bubblescope {
 
-/// The most bytes that a file may have, unpacked; for the whole process, as it follows from one
-/// flag of the command line (--max-input) and every reader obeys it.
+/// The maximum size of an unpacked file. It is global because one flag of the command line
+/// (--max-input) sets it and every reader obeys it.
 struct InputLimit {
   Bytes size = Bytes{4} << 30;
-  /// Whether the user named the size: then it alone counts. Else streams, whose size is not known
-  /// before they end, may have 512 MiB, and what is packed may not grow 200-fold beyond 64 MiB.
+  /// Whether the user set the size: then only the size counts. Otherwise streams, whose size is
+  /// unknown until they end, may have 512 MiB, and packed files may not grow 200-fold beyond 64
+  /// MiB.
   bool is_given = false;
 };
 
@@ -25,14 +26,14 @@ const InputLimit& input_limit();
 /// Called once, before any file is read.
 void set_max_input(Bytes size);
 
-/// The most bytes of a stream.
+/// The maximum size of a stream.
 std::size_t most_streamed();
-/// The most bytes that may come out of the first `packed` ones of a packed file.
+/// The maximum number of bytes that the first `packed` bytes of a packed file may unpack to.
 std::size_t most_unpacked(std::size_t packed);
-/// The most memory that a json text's values may take.
+/// The maximum memory for the values of a json text.
 std::size_t most_parsed(std::size_t text);
 
-/// What the reader of a larger file says: "FILE is larger than 4 GiB; ...".
+/// Returns the error text for a larger file: "FILE is larger than 4 GiB; ...".
 std::string too_large(const std::string& file, std::size_t most);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Sentences and json members about iterations and stragglers.
+// Writes iterations and stragglers as sentences and json members.
 #include "traces/iterations.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kWorthSaying = 0.02;  ///< of the step, or of a duration
+constexpr double kWorthSaying = 0.02;  ///< of the step or a duration; less is not reported
 constexpr std::size_t kShown = 5;
 
 double change(Nanos after, Nanos before) {
@@ -76,7 +76,7 @@ std::string rows_json(const std::vector<IterationRow>& rows) {
   return out + "]";
 }
 
-/// The mean over the steps of what runs besides the pipeline's ops, the longest first.
+/// The mean over the steps of the work outside the pipeline's ops, the longest first.
 std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeStep>& steps) {
   std::map<std::string, Nanos> sums;
   for (const WholeStep& step : steps)
@@ -146,7 +146,7 @@ std::string spread(const std::vector<IterationRow>& rows) {
       longest->label);
 }
 
-/// Stages whose ops take longer than those of other stages, the slowest first.
+/// Lists stages whose ops take longer than those of other stages, the slowest first.
 std::string slow_stages(const StragglerReport& report) {
   std::vector<StageSpeed> slow;
   std::copy_if(report.stages.begin(), report.stages.end(), std::back_inserter(slow),

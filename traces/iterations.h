@@ -1,7 +1,7 @@
-// What `analyze` tells beyond the report: the iterations one by one, how well a replay meets them,
-// who is slow.
+// Measured iterations, which `analyze` adds to the bubble report: each iteration, the replay error,
+// and stragglers.
 //
-// As json, to stand at the end of a report:
+// As json, at the end of a report:
 //   "iterations":64,
 //   "per_iteration":[{"iteration":0,"label":"dp 0 step 23","makespan_ns":...,"bubble_ratio":...,
 //                     "replay_error":0.0021}, ...],
@@ -19,9 +19,9 @@
 //   "steps":[{"step":23,"step_ns":...,"pipeline_ns":...}, ...],
 //   "outside_pipeline_ns":{"grads-reduce-scatter":...,"optimizer":...},
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
-// Of a step that broke off, "stragglers" and "slowdown" are null. "step_ns" is the mean over the
-// steps of the slowest replica's whole step; where a trace has nothing besides the pipeline's ops,
-// it is their makespan.
+// "stragglers" and "slowdown" are null for a step that did not complete. "step_ns" is the mean over
+// the steps of the slowest replica's whole step; where a trace has nothing besides the pipeline's
+// ops, it is their makespan.
 #pragma once
 
 #include <optional>
@@ -45,10 +45,10 @@ struct IterationRow {
 /// All measured steps of one pipeline.
 struct Iterations {
   std::vector<IterationRow> rows;             ///< at least one
-  std::optional<StragglerReport> stragglers;  ///< nothing of steps that broke off
-  std::optional<SlowdownReport> slowdown;     ///< nothing of steps that broke off
-  std::vector<std::string> notes;             ///< of the reader, in sentences
-  std::vector<WholeStep> whole_steps;         ///< empty of whole steps that files hold
+  std::optional<StragglerReport> stragglers;  ///< empty for steps that did not complete
+  std::optional<SlowdownReport> slowdown;     ///< empty for steps that did not complete
+  std::vector<std::string> notes;             ///< from the reader, whole sentences
+  std::vector<WholeStep> whole_steps;         ///< empty where files hold whole steps
   Trust trust;
 };
 
@@ -58,13 +58,13 @@ Nanos mean_step(const Iterations& iterations);
 /// The value below which a fraction of the replay errors lies, from the sorted values.
 double replay_error_quantile(const Iterations& iterations, double quantile);
 
-/// The members above, without braces around them.
+/// Writes the members above, without braces around them.
 std::string write_iterations_json(const Iterations& iterations);
 
 /// step         2.21 s  mean of 32; its pipeline 2.01 s; besides it grads-reduce-scatter 55.4 ms,
 ///                      optimizer 42.4 ms, ...
-/// The first line of the totals; empty where steps are what the report shows anyway: a single
-/// replica's ops, and nothing besides them.
+/// This is the first line of the totals. It is empty where the report shows the step anyway: one
+/// replica, and nothing besides the pipeline's ops.
 std::string write_whole_step_text(const Iterations& iterations);
 
 /// 64 iterations: 1.95 s to 2.31 s, shown is their mean; a replay misses 0.01 % (p95 0.02 %)

@@ -1,4 +1,4 @@
-// Strict access to json values.
+// Reads json values strictly.
 #include "traces/json_node.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostNested = 200;
 
-/// "file:line:column" of the byte at which the parser stood.
+/// The parser's position as "file:line:column".
 std::string place_of(std::string_view text, std::size_t byte, const std::string& file) {
   const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -28,9 +28,9 @@ std::string place_of(std::string_view text, std::size_t byte, const std::string&
   return fmt::format("{}:{}:{}", file, line, before.size() - line_begin + 1);
 }
 
-/// Builds the values as nlohmann does, and watches: stops what nests or grows beyond all files of
-/// ours, and notes a key that stands twice. (A callback of Json::parse could watch too, but with
-/// one it looks through all of a list at the end of each of its entries.)
+/// Builds values like nlohmann's parser, but stops at input that nests or grows beyond any file of
+/// ours, and records duplicate keys. (A callback of Json::parse could do this too, but then the
+/// parser scans the whole list at the end of each of its entries.)
 class WatchedParser : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
   using Base = nlohmann::detail::json_sax_dom_parser<Json>;
@@ -74,7 +74,7 @@ class WatchedParser : public nlohmann::detail::json_sax_dom_parser<Json> {
   const std::optional<std::string>& repeated() const { return repeated_; }
 
  private:
-  // About what a value in a list takes, and what a text, a list, an object or a key does.
+  // Approximate memory of a value in a list, and of a text, a list, an object or a key.
   static constexpr std::size_t kValueMemory = 24;
   static constexpr std::size_t kNodeMemory = 96;
 
@@ -97,11 +97,11 @@ class WatchedParser : public nlohmann::detail::json_sax_dom_parser<Json> {
   std::size_t most_memory_;
   std::size_t memory_ = 0;
   int depth_ = 0;
-  std::vector<std::set<std::string>> keys_;  ///< of the objects that are open
+  std::vector<std::set<std::string>> keys_;  ///< of the open objects
   std::optional<std::string> repeated_;
 };
 
-/// What nlohmann says behind "[json.exception...] parse error at line 1, column 2: ".
+/// The part of nlohmann's message after "[json.exception...] parse error at line 1, column 2: ".
 std::string reason_of(const std::exception& error) {
   std::string_view what = error.what();
   what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
@@ -128,7 +128,7 @@ Json parse_json(std::string_view text, const std::string& file) {
     return json;
   } catch (const Json::parse_error& error) {
     throw invalid_json(text, error.byte, error, file);
-  } catch (const Json::exception& error) {  // a number that no double holds
+  } catch (const Json::exception& error) {  // a number that exceeds a double
     throw Error(fmt::format("{}: no valid json: {}", file, reason_of(error)));
   }
 }
@@ -217,7 +217,7 @@ const std::string& JsonNode::text() const {
 
 namespace {
 
-/// A quantity as the command line would have it: strings as they are, numbers in decimal.
+/// A quantity as the command line takes it: strings unchanged, numbers in decimal.
 std::string quantity_text(const JsonNode& node) {
   const Json& value = node.value();
   if (value.is_string()) return value.get<std::string>();
@@ -226,7 +226,7 @@ std::string quantity_text(const JsonNode& node) {
   node.refuse("must be a number, or a string with a number and a unit");
 }
 
-/// What `parse` makes of the quantity; its complaint gets the place in the file.
+/// Parses the quantity with `parse`, and adds the place in the file to its error.
 template <class Parse>
 std::int64_t parse_quantity(const JsonNode& node, Parse parse) {
   const std::string text = quantity_text(node);

@@ -18,16 +18,15 @@ namespace bubblescope {
 
 using Json = nlohmann::json;
 
-/// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a key that stands twice.
+/// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a duplicate key.
 Json parse_json(std::string_view text, const std::string& file);
 
-/// The Error for what a json parser refused at a byte: "costs.json:3:7: no valid json: ...".
+/// Makes the Error for what a json parser refused at a byte: "costs.json:3:7: no valid json: ...".
 Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
                    const std::string& file);
 
-/// A value in a parsed file, which knows the way that led to it. It refers to the file's json and
-/// to the node that it came from; both must outlive it, so a member of a passing node is not to be
-/// had.
+/// A value in a parsed file that knows its JSON pointer. It refers to the file's json and to its
+/// parent node; both must outlive it, so members of a temporary node cannot be taken.
 class JsonNode {
  public:
   JsonNode(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
@@ -37,11 +36,11 @@ class JsonNode {
   /// Throws Error: "costs.json: /stages/2/forward: must be ...".
   [[noreturn]] void refuse(const std::string& what) const;
 
-  /// An object with no other keys than these; a mistyped key is named with its nearest.
+  /// Expects an object without other keys; a mistyped key is answered with the nearest known one.
   void expect_keys(std::initializer_list<const char*> keys) const;
-  /// The format key of a file: its name and version, "bubblescope-costs/1".
+  /// Expects the format key of a file: its name and version, "bubblescope-costs/1".
   void expect_format(const std::string& format) const;
-  JsonNode at(const char* key) const&;  ///< a member that must be there
+  JsonNode at(const char* key) const&;  ///< a required member
   JsonNode at(const char* key) const&& = delete;
   std::optional<JsonNode> find(const char* key) const&;
   std::optional<JsonNode> find(const char* key) const&& = delete;

@@ -1,4 +1,4 @@
-// Escaping for json, and its numbers.
+// Escapes text for json and formats its numbers.
 #include "traces/json_string.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace bubblescope {
 
 namespace {
 
-/// "\u202e"; above U+FFFF as two surrogates.
+/// Escapes a letter as "\u202e"; above U+FFFF as two surrogates.
 std::string json_escape(std::string_view letter) {
   const auto code = static_cast<unsigned>(code_point(letter));
   if (code < 0x10000) return fmt::format("\\u{:04x}", code);

@@ -1,4 +1,4 @@
-// JSON strings and numbers for the writers that put their json together by hand, for speed.
+// JSON strings and numbers for the writers that build their json by hand, for speed.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace bubblescope {
 
-/// The text in quotes, with quotes, backslashes and control characters escaped; what is not UTF-8
-/// becomes U+FFFD, so that the result is always valid json.
+/// Quotes a text, escaping quotes, backslashes and control characters; invalid UTF-8 becomes
+/// U+FFFD, so that the result is always valid json.
 std::string json_string(std::string_view text);
 
-/// The shortest form that reads back as the same double, always with a point; null where it is not
-/// finite, for which json has no number.
+/// Writes the shortest form that reads back as the same double, always with a point; null where it
+/// is not finite, because json has no number for that.
 std::string json_number(double value);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Sums over lanes.
+// Sums the work of each lane.
 #include "traces/lane_room.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Whether a timeline that comes from a file can be one.
+// Checks that a timeline from a file is physically possible.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace bubblescope {
 
-/// What is wrong with it, if anything: a lane does one thing at a time, so its work takes no longer
-/// than the step (else a rank would be idle for less than no time), and no step lasts for decades.
-/// Ops may overlap a little, as devices' clocks are not exact.
+/// Returns what is wrong with it, if anything: a lane does one thing at a time, so its work cannot
+/// take longer than the step (its rank would have negative idle time), and no step lasts for
+/// decades. Ops may overlap slightly, because devices' clocks are not exact.
 std::optional<std::string> find_impossible_lane(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Names and values both ways.
+// Converts the assumptions to names and values, and back.
 #include "traces/made_with.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Described = std::map<std::string, std::string>;
 
-/// What the file says under this key, or else the default.
+/// Returns the file's value of this key, or the default.
 template <class Choice, std::size_t count>
 Choice read_choice(const Described& described, const char* key,
                    const std::array<Named<Choice>, count>& names, Choice otherwise,

@@ -10,15 +10,15 @@
 
 namespace bubblescope {
 
-/// "costs", "p2p_mode", "lowering", "overlap", "optimizer", "grad_reduction", "ranks_per_host_link"
-/// and "profile", each as its flag takes it; what nobody said is left out.
+/// Returns "costs", "p2p_mode", "lowering", "overlap", "optimizer", "grad_reduction",
+/// "ranks_per_host_link" and "profile", each as its flag takes it; unknown ones are left out.
 std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
 
 /// `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, to go into a json report.
 std::string write_made_with_json(const MadeWith& made);
 
-/// The lowering that such names and values describe. Throws Error (for `file`) for an unknown
-/// value; what is missing has its default.
+/// Returns the lowering that such names and values describe. Throws Error (naming `file`) for an
+/// unknown value; missing ones have their defaults.
 LowerOptions read_lowering(const std::map<std::string, std::string>& described,
                            const std::string& file);
 

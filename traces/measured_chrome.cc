@@ -1,4 +1,4 @@
-// Chrome traces of others: StragglerAnalysis, and whatever says args.op.
+// Reads Chrome traces of other programs: StragglerAnalysis, and any trace with args.op.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace bubblescope {
 
 namespace {
 
-/// "PP rank 3, TP rank 0, compute": the place of a thread in the pipeline, where its name says so.
+/// The place of a thread in the pipeline, if its name states it: "PP rank 3, TP rank 0, compute".
 struct PipelinePlace {
   std::int32_t pp = 0;
   std::int32_t tp = 0;
@@ -90,7 +90,7 @@ class Reader {
   }
 
  private:
-  /// Pids in numeric order where they are numbers: "10" behind "9".
+  /// Orders pids numerically where they are numbers: "10" follows "9".
   void number_replicas() {
     std::map<std::pair<std::size_t, std::string>, int> pids;
     for (std::size_t at = 0; at < places_.size(); ++at)
@@ -120,7 +120,7 @@ class Reader {
     trace_.ops.push_back(observed);
   }
 
-  /// What a step has besides ops, on the ranks that are shown.
+  /// Adds work of a step other than ops, on the ranks that are shown.
   void add_work(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place || is_shadowed(slice)) return;
@@ -136,7 +136,8 @@ class Reader {
         file_, slice.name));
   }
 
-  /// The n-th op of a rank may be micro-batch n of one step, or the same one of step n.
+  /// It is ambiguous: the n-th op of a rank may be micro-batch n of one step, or one micro-batch of
+  /// step n.
   [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
     throw Error(fmt::format(
         "{}: the op '{}' says neither its micro-batch (args.mb_id) nor its step (args.step), so "
@@ -144,7 +145,7 @@ class Reader {
         file_, slice.name));
   }
 
-  /// Tensor-parallel ranks run in lockstep: the first stands for all.
+  /// Tensor-parallel ranks run in lockstep, so the first one represents all.
   bool is_shadowed(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place) return false;
@@ -154,7 +155,7 @@ class Reader {
     return shadowed;
   }
 
-  /// A process is a rank, where the thread's name does not say the rank.
+  /// A process is a rank, unless the thread's name states the rank.
   std::int32_t recorder_of(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     const ChromeThread& thread = events_.threads[slice.thread];
@@ -181,7 +182,7 @@ class Reader {
           static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
   }
 
-  /// Where no step is given, the n-th time that a thread runs an op is step n.
+  /// Without a given step, the n-th time that a thread runs an op is step n.
   std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
     return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
   }

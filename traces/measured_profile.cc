@@ -1,4 +1,4 @@
-// Annotations, cut down to their computing; or calls and gradient functions, grouped to ops.
+// Cuts annotations down to their computation, or groups calls and gradient functions into ops.
 #include "traces/measured_profile.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ class StepMarks {
 
   const std::vector<ProfiledEvent>& marks() const { return marks_; }
 
-  /// The number of the step in which `time` lies; nothing outside all of them.
+  /// The number of the step that contains `time`; nullopt outside all steps.
   std::optional<std::int64_t> step_at(Nanos time) const {
     const auto next = std::upper_bound(
         marks_.begin(), marks_.end(), time,
@@ -78,7 +78,8 @@ class ProfileReader {
   }
 
  private:
-  /// Annotations of the host lead to their kernels; those of the device only say what no host does.
+  /// Host annotations lead to their kernels; device annotations are only used where no host one
+  /// exists.
   void sort_slices() {
     const auto on_device = [](const ChromeSlice& slice) { return slice.category == kOnDevice; };
     const auto on_host = [&](const ChromeSlice& slice) { return !on_device(slice); };
@@ -111,7 +112,7 @@ class ProfileReader {
       keep_arrival(observed, slice.start, slice);
   }
 
-  /// The message that an op waited for came when the waiting ended.
+  /// The message that an op waited for arrived when the waiting ended.
   void keep_arrival(const ObservedOp& op, Nanos waited_from, const ChromeSlice& slice) {
     ObservedOp message = op;
     if (op.op.kind == OpKind::kForward)
@@ -126,7 +127,7 @@ class ProfileReader {
     keep(message, slice);
   }
 
-  /// What the op took on its device, or on the host without the waiting for its input.
+  /// Sets the op's time on its device, or on the host without the waiting for its input.
   void set_times(ObservedOp& observed, const TimeSpan& range, std::uint32_t thread) const {
     const bool computes = is_compute(observed.op.kind);
     std::optional<TimeSpan> span = activity_.kernels_within(range, !computes);
@@ -183,7 +184,7 @@ class ProfileReader {
     trace_.ops.push_back(observed);
   }
 
-  /// On a device, one op runs on several streams: all of them together are the op.
+  /// On a device, one op may run on several streams: their parts are joined.
   bool join_part(const ObservedOp& part) {
     const auto [found, is_new] =
         parts_.emplace(std::pair(part.step, to_string(part.op)), trace_.ops.size());
@@ -195,7 +196,7 @@ class ProfileReader {
   }
 
   void add_unannotated() {
-    if (!trace_.recorders[0].rank) return;  // nothing says which stage this is
+    if (!trace_.recorders[0].rank) return;  // its stage is unknown
     for (const ProfiledEvent& mark : marks_.marks()) {
       const UnannotatedStep step = find_unannotated_ops(events_, {mark.start, mark.end});
       // Other trainings have forwards and backwards, too, but no messages between stages.
@@ -228,7 +229,7 @@ class ProfileReader {
       return keep(observed, slice);
     }
     observed.may_hold_waiting = observed.start_is_seen = true;
-    // With the first op, the waiting for the step's beginning would come in.
+    // The first op would include the waiting for the step to begin.
     const Nanos arrival = activity_.waited_until(free_from, op.span.start);
     const bool has_waited = arrival > free_from;
     if (has_waited) observed.start = arrival;
@@ -236,7 +237,7 @@ class ProfileReader {
     if (has_waited) keep_arrival(observed, free_from, slice);
   }
 
-  /// Only with one stage per rank do forwards and backwards come in the order of micro-batches.
+  /// Forwards and backwards come in the order of micro-batches only with one stage per rank.
   void expect_one_stage(const UnannotatedStep& step, std::int64_t number) const {
     if (step.forwards != step.backwards)
       throw Error(fmt::format(
@@ -289,7 +290,7 @@ class ProfileReader {
   StepMarks marks_;
   ProfileActivity activity_;
   std::int32_t replica_ = 0;
-  std::int64_t ranks_ = 0;  ///< of the pipeline; 0 where nothing says so
+  std::int64_t ranks_ = 0;  ///< of the pipeline; 0 where unknown
   bool has_device_slices_ = false;
   std::size_t outside_marks_ = 0;
   std::map<std::pair<std::uint32_t, std::string>, std::int64_t> occurrences_;

@@ -1,5 +1,5 @@
-// A profile of PyTorch as the ops of one rank: what is annotated (PP:2F0, Forward 3), and where
-// nothing is (Schedule1F1B), what lies between the messages.
+// Reads a PyTorch profile as the ops of one rank: its annotations (PP:2F0, Forward 3), or where
+// there are none (Schedule1F1B), the stretches between messages.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace bubblescope {
 
-/// The rank's ops without the waiting that annotations enclose, in the steps that ProfilerStep#N
-/// marks. Throws Error with what the file has instead of a pipeline's ops.
+/// Returns the rank's ops without the waiting that annotations include, in the steps that
+/// ProfilerStep#N marks. Throws Error that lists what the file has instead of a pipeline's ops.
 ObservedTrace read_profile(ChromeEvents events, const std::string& file);
 
 }  // namespace bubblescope

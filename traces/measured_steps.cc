@@ -1,4 +1,4 @@
-// Dealing observed ops to ranks and steps, and making a Program and a Timeline of every step.
+// Groups observed ops by rank and step, and makes a Program and a Timeline of every step.
 #include "traces/measured_steps.h"
 
 #include <fmt/format.h>
@@ -22,14 +22,14 @@ namespace bubblescope {
 
 namespace {
 
-/// The most ops that a step has; steps with fewer were cut off.
+/// The maximum number of ops of a step; steps with fewer were cut off.
 std::size_t fullest(const std::map<StepKey, StepOps>& steps) {
   std::size_t most = 0;
   for (const auto& [_, step] : steps) most = std::max(most, step.computes.size());
   return most;
 }
 
-/// The clocks of every replica of the pipeline, found from all its steps.
+/// Aligns the clocks of every replica of the pipeline, using all its steps.
 std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, DraftStep>& drafts,
                                                     std::int32_t ranks, bool one_clock) {
   std::map<std::int32_t, ClockGaps> gaps;
@@ -42,7 +42,7 @@ std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, Draf
   return corrections;
 }
 
-/// Ranks of one machine have one clock: nothing is to be corrected.
+/// Ranks of one machine share a clock, which needs no correction.
 bool share_a_host(const ObservedTrace& trace) {
   const std::string& host = trace.recorders.front().host;
   return !host.empty() &&
@@ -50,7 +50,7 @@ bool share_a_host(const ObservedTrace& trace) {
                      [&](const Recorder& recorder) { return recorder.host == host; });
 }
 
-/// The jobs' own word on how many ranks there are.
+/// Compares the number of files with the number of ranks that the jobs state.
 std::optional<std::string> tell_missing_files(const ObservedTrace& trace, std::int32_t ranks) {
   for (const Recorder& recorder : trace.recorders) {
     const std::int64_t seen = recorder.knows_replica ? ranks : std::ssize(trace.recorders);
@@ -62,7 +62,7 @@ std::optional<std::string> tell_missing_files(const ObservedTrace& trace, std::i
   return {};
 }
 
-/// What the steps are built from makes no sense where ops begin long before their inputs.
+/// Ops that begin long before their inputs make the steps unreliable.
 void tell_corrections(const Corrections& corrections, ObservedTrace& trace) {
   constexpr double kSlight = 0.002;
   constexpr double kHopeless = 0.05;
@@ -81,7 +81,7 @@ void tell_corrections(const Corrections& corrections, ObservedTrace& trace) {
     trace.doubts.push_back(corrections.part_text);
 }
 
-/// "dp 1 step 7", of what tells the steps of a trace apart.
+/// Labels such as "dp 1 step 7", with only the parts that distinguish the steps of a trace.
 class StepLabels {
  public:
   explicit StepLabels(const std::map<StepKey, StepOps>& steps) {
@@ -106,7 +106,7 @@ class StepLabels {
   std::set<std::int64_t> numbers_;
 };
 
-/// The steps that have as many ops as any.
+/// Orders the steps that have the maximum number of ops.
 std::map<StepKey, DraftStep> order_whole(std::map<StepKey, StepOps> steps, StepBuilder& builder,
                                          const StepLabels& labels, std::int32_t ranks) {
   const std::size_t whole = fullest(steps);
@@ -117,12 +117,12 @@ std::map<StepKey, DraftStep> order_whole(std::map<StepKey, StepOps> steps, StepB
   return drafts;
 }
 
-/// The last stage has nobody to send to, unless the trace of a further rank is missing.
+/// The last stage sends to no one, unless the trace of a further rank is missing.
 std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
   const std::int32_t last = draft.step.schedule->stages() - 1;
   const auto leads_on = [&](const ObservedOp& message) {
     const OpKind kind = message.op.kind;
-    // That an op waited for a message is concluded, not seen.
+    // Waiting for a message was inferred, not observed.
     const bool was_seen = !message.chunk && message.numbered && !message.may_hold_waiting;
     return was_seen && message.op.stage == last &&
            (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
@@ -135,7 +135,7 @@ std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
       to_string(found->op), last + 1);
 }
 
-/// Whole steps are taken as they are; what cannot have been so is told.
+/// Whole steps are used as they are; what is impossible in them is reported.
 std::optional<std::string> tell_disorder(const MeasuredStep& step) {
   const Program& program = step.program;
   if (!step.timeline.breakdown.empty()) return {};
@@ -152,7 +152,7 @@ std::optional<std::string> tell_disorder(const MeasuredStep& step) {
   return {};
 }
 
-/// Clocks may begin anywhere, but the ops of one trace lie within days.
+/// Clocks may start anywhere, but the ops of one trace lie within days.
 void expect_times(const ObservedTrace& trace) {
   constexpr Nanos kLongestTrace = Nanos{100} * 24 * 3600 * 1'000'000'000;
   if (trace.ops.empty()) return;
@@ -171,7 +171,7 @@ void expect_times(const ObservedTrace& trace) {
                       to_string(observed.op), observed.start, observed.end, origin));
 }
 
-/// Steps and ranks that are not in the report.
+/// Reports the steps and ranks that were left out.
 void tell_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
                    std::int32_t ranks, ObservedTrace& trace) {
   if (drafts.size() < count)
@@ -193,7 +193,7 @@ void tell_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const St
   }
 }
 
-/// Sets every rank's clock forward by what its replica's correction says, in all that it recorded.
+/// Shifts the clock of every rank by its replica's correction, in everything that it recorded.
 void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
                 const std::vector<std::int32_t>& rank_of_recorder,
                 std::map<StepKey, DraftStep>& drafts, std::vector<ObservedWork>& works) {

@@ -1,4 +1,4 @@
-// A little grammar: items, repetitions, groups that do not nest.
+// Parses the grammar of layouts: items, repetitions, groups that do not nest.
 #include "traces/megatron_layout.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ constexpr std::size_t kMaxLetters = 1 << 20;
 constexpr std::string_view kLetters = "EtmL|";
 constexpr std::string_view kNothing = ", \t";
 
-/// Writes all repetitions out: "Et*2|" becomes "Ett|".
+/// Expands all repetitions: "Et*2|" becomes "Ett|".
 class Expansion {
  public:
   explicit Expansion(std::string_view text) : text_(text) {}
@@ -36,7 +36,7 @@ class Expansion {
     throw Error(fmt::format("--layout {}: column {}: {}", quote(text_), at_ + 1, what));
   }
 
-  /// The next letter that means something; nothing at the end.
+  /// The next significant letter; nullopt at the end.
   std::optional<char> next() {
     while (at_ < text_.size() && kNothing.find(text_[at_]) != kNothing.npos) ++at_;
     if (at_ == text_.size()) return {};
@@ -102,7 +102,7 @@ class Expansion {
   throw Error(fmt::format("--layout {}: {}", quote(text), what));
 }
 
-/// Megatron's own rules, which it states in validate_layer_layout.
+/// Applies Megatron's own rules, from its validate_layer_layout.
 void expect_order(std::string_view text, const std::string& letters) {
   std::string layers = letters;
   std::erase(layers, '|');
@@ -147,7 +147,7 @@ std::string to_string(const LayerLayout& layout) {
   for (std::size_t at = 0; at < layout.size();) {
     std::size_t same = at + 1;
     while (same < layout.size() && layout[same] == layout[at]) ++same;
-    if (same == layout.size()) --same;  // no | stands behind the last stage
+    if (same == layout.size()) --same;  // no | follows the last stage
     const std::string stage = stage_text(layout[at]);
     if (same - at > 1)
       text += fmt::format("({}|)*{}", stage, same - at);

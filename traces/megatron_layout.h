@@ -30,14 +30,14 @@ struct StageLayers {
 using LayerLayout = std::vector<StageLayers>;
 
 /// Throws Error with the column of the first letter that is wrong, and for what Megatron refuses:
-/// the first layer must be the only E, the last the only L, and every m stands behind every t.
+/// the first layer must be the only E, the last the only L, and every m must follow every t.
 LayerLayout parse_layout(std::string_view text);
 
-/// The shortest way to write it, without commas: "Et*3|(tt|)*29m|L".
+/// Writes a layout in its shortest form, without commas: "Et*3|(tt|)*29m|L".
 std::string to_string(const LayerLayout& layout);
 
-/// What layers cost, in millionths of a transformer layer's time. An embedding is a look-up and
-/// costs nothing beside it; the loss counts as one layer, as Megatron counts it itself
+/// Costs of layers, in millionths of a transformer layer's time. An embedding is a look-up and
+/// costs next to nothing; the loss counts as one layer, as in Megatron
 /// (--account-for-loss-in-pipeline-split).
 struct LayerCosts {
   Millionths embedding = 0;
@@ -46,7 +46,7 @@ struct LayerCosts {
   Millionths loss = kWhole;
 };
 
-/// [stage]: its layers' costs together. Throws Error where all are 0.
+/// Returns the total cost of each stage's layers. Throws Error where all are 0.
 std::vector<std::int64_t> stage_weights(const LayerLayout& layout, const LayerCosts& costs);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Matching both ends of every message, and squeezing it between its producer and its consumer.
+// Matches the two ends of every message, and fits it between its producer and its consumer.
 #include "traces/message_times.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The two ends of one message, as far as they were seen.
+/// The two ends of one message, as far as they were observed.
 struct Ends {
   std::optional<Nanos> send_start, send_end;
   std::optional<Nanos> receive_start, receive_end;
@@ -24,8 +24,8 @@ bool wants_forward(OpKind message) {
   return message == OpKind::kSendForward || message == OpKind::kRecvForward;
 }
 
-/// What the messages of one kind on one rank carry, one per op of the matching direction, in the
-/// rank's order; nothing for ops whose product stays on the rank.
+/// The values that messages of one kind carry from or to one rank, one per op of the matching
+/// direction, in the rank's order; nullopt for ops whose value stays on the rank.
 std::vector<std::optional<Made>> products_in_order(const Schedule& schedule, std::int32_t rank,
                                                    OpKind message) {
   std::vector<std::optional<Made>> products;
@@ -74,7 +74,7 @@ class Matching {
   }
 
  private:
-  /// Some runtimes record messages that were never sent, one per op; then those are skipped.
+  /// Some runtimes record messages that were never sent, one per op; those are skipped.
   void deal(std::vector<std::optional<Made>> products, const std::vector<ObservedOp>& list) {
     if (products.size() != list.size()) std::erase(products, std::nullopt);
     if (products.size() != list.size()) return;
@@ -88,7 +88,7 @@ class Matching {
       ends.send_start = message.start;
       ends.send_end = message.end;
     } else {
-      // It may be seen twice: where it was posted, and where somebody waited for it.
+      // It may be recorded twice: where it was posted, and where it was waited for.
       ends.receive_start = std::min(ends.receive_start.value_or(message.start), message.start);
       ends.receive_end = std::max(ends.receive_end.value_or(message.end), message.end);
     }

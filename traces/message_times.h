@@ -1,4 +1,4 @@
-// When the messages of an observed step were on their way.
+// Finds when the messages of an observed step were in transit.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace bubblescope {
 
-/// Fills in the messages of a Timeline whose compute ops are there; `recorder` of an observed
-/// message is its rank. Messages without a number are dealt in order: a rank's n-th SEND_F is that
-/// of its n-th forward whose activation leaves the rank. A message is on its way from when both its
-/// ends were there until the receive ended: what a receive waits before that is a bubble of its
-/// rank. It lies between its producer's end and its consumer's start, and takes no time where the
-/// step saw none.
+/// Fills in the messages of a Timeline whose compute ops are known; the `recorder` of an observed
+/// message is its rank. Messages without a number are assigned in order: a rank's n-th SEND_F
+/// belongs to its n-th forward whose activation leaves the rank. A message is in transit from the
+/// time when both of its ends are posted until the receive ends; what a receive waits before that
+/// is idle time of its rank. A message lies between its producer's end and its consumer's start,
+/// and takes no time where the step does not show it.
 void time_messages(const Schedule& schedule, const Program& program,
                    std::vector<ObservedOp> messages, Timeline& timeline);
 

@@ -1,4 +1,4 @@
-// Hugging Face's names for what a transformer is.
+// Translates Hugging Face's keys to a transformer.
 #include "traces/model_file.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 24;
 
-/// What a configuration does not say because its model_type does (the defaults of Hugging Face's
+/// Properties that a configuration leaves to its model_type (the defaults of Hugging Face's
 /// configuration classes).
 struct Family {
   std::string_view type;  ///< model_type
   bool gated = true;
-  bool tied = false;       ///< unless tie_word_embeddings says
-  bool dropout = false;    ///< unless a rate says
+  bool tied = false;       ///< unless tie_word_embeddings is given
+  bool dropout = false;    ///< unless a rate is given
   bool positions = false;  ///< learned, one per token of the sequence
 };
 
@@ -68,7 +68,7 @@ class Config {
 
   std::int64_t required(std::initializer_list<const char*> keys) const {
     if (const auto value = find(keys)) return *value;
-    return node_.at(*keys.begin()).integer(1, kLargest);  // complains of the first name
+    return node_.at(*keys.begin()).integer(1, kLargest);  // its error names the first key
   }
 
   bool flag(const char* key, bool otherwise) const {
@@ -76,7 +76,7 @@ class Config {
     return member && !member->value().is_null() ? member->boolean() : otherwise;
   }
 
-  /// Whether the first of these rates that is there is above 0.
+  /// Whether the first of these rates that is present is above 0.
   bool drops(std::initializer_list<const char*> keys, bool otherwise) const {
     for (const char* key : keys)
       if (const auto member = node_.find(key); member && member->value().is_number())
@@ -84,14 +84,14 @@ class Config {
     return otherwise;
   }
 
-  /// Refuses what is there and differs from the one value that is understood.
+  /// Refuses a value other than the only one that is supported.
   void expect(const char* key, std::int64_t only) const {
     const auto member = node_.find(key);
     if (member && member->value().is_number_integer() && member->value() != only)
       member->refuse("must be " + std::to_string(only) + "; another value is not supported");
   }
 
-  /// By model_type; without one the keys decide, as in files written by hand.
+  /// Selected by model_type; without one the keys decide, as in files written by hand.
   const Family& family() const {
     const auto type = node_.find("model_type");
     if (!type) return node_.find("n_embd") ? kGpt2 : kHandWritten;
@@ -130,7 +130,7 @@ std::optional<LatentAttention> latent_of(const Config& config) {
                          config.required({"qk_rope_head_dim"}), config.required({"v_head_dim"})};
 }
 
-/// Falcon says it in three ways: one for all heads, as many as heads, or some.
+/// Falcon has three forms: one for all heads, as many as heads, or some.
 std::int64_t key_value_heads_of(const Config& config, std::int64_t heads) {
   if (config.flag("multi_query", false) && !config.flag("new_decoder_architecture", false))
     return 1;

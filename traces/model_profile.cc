@@ -1,4 +1,4 @@
-// Line by line, then into an order in which the layers can run.
+// Parses a profile line by line, then sorts its layers into an order in which they can run.
 #include "traces/model_profile.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kSeparator = " -- ";
 constexpr std::size_t kMostLayers = 100'000;
 
-/// Where a complaint points.
+/// The position that an error names.
 struct Place {
   const std::string& file;
   std::size_t line;
@@ -30,7 +30,7 @@ struct Place {
   }
 };
 
-/// The text, or its beginning, for a message.
+/// The text, or its beginning, for an error.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 40;
   return text.size() <= kMost ? fmt::format("'{}'", text)
@@ -43,7 +43,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// What follows `key` up to the next comma; `key` with its "=".
+/// The value after `key`, which includes its "=", up to the next comma.
 std::string_view value_of(std::string_view costs, std::string_view key, const Place& place) {
   const std::size_t at = costs.find(key);
   if (at == costs.npos)
@@ -64,7 +64,7 @@ auto read_or_refuse(const Place& place, std::string_view key, std::string_view t
   }
 }
 
-/// "12.0", or the sum of "[12.0; 4.0]".
+/// Parses "12.0", or the sum of "[12.0; 4.0]".
 Bytes read_sizes(std::string_view text) {
   if (text.empty() || text.front() != '[') return parse_bytes(text);
   if (text.back() != ']') throw Error(shown(text) + " has no ']'");
@@ -104,7 +104,7 @@ Layer read_layer(std::string_view line, const Place& place) {
   return layer;
 }
 
-/// The nodes and edges as they stand in the file.
+/// Reads nodes and edges as they appear in the file.
 class GraphReader {
  public:
   explicit GraphReader(const std::string& file) : file_(file) {}
@@ -160,7 +160,7 @@ class GraphReader {
     inputs_[to].push_back(from);
   }
 
-  /// Names end in numbers, and "node9" comes before "node10".
+  /// Compares the numbers at the end of names, so that "node9" precedes "node10".
   bool comes_first(std::size_t left, std::size_t right) const {
     const std::string& a = layers_[left].name;
     const std::string& b = layers_[right].name;
@@ -187,7 +187,7 @@ class GraphReader {
     for (std::size_t at = 1; at < nodes.size(); ++at) link(nodes[at - 1], nodes[at]);
   }
 
-  /// Of the layers that can run next, always the one with the lowest number.
+  /// Takes, of the layers that can run next, always the one with the lowest number.
   LayerGraph in_order() {
     const auto comes_last = [&](std::size_t a, std::size_t b) { return comes_first(b, a); };
     std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(comes_last)> ready(

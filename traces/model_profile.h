@@ -5,9 +5,9 @@
 //   <TAB>node3 -- node4
 //
 // Times are ms, sizes bytes; an activation may be a list "[a; b]"; " -- stage_id=K" at the end of a
-// node is ignored, as is a missing line end. A source called "Input..." holds what loading the data
-// took, and is left out, as are sinks called "__getitem__...". Graphs with hardly any edges (some
-// of DAPPLE's) are chains in the order of the nodes' numbers.
+// node is ignored, as is a missing line end. A source called "Input..." holds the time of loading
+// data and is left out, as are sinks called "__getitem__...". Graphs with hardly any edges (some of
+// DAPPLE's) are read as chains in the order of the nodes' numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace bubblescope {
 
-/// Reads a profile; "-" is stdin. The stages of a cost file become layers in a chain.
-/// Throws Error with file, line and text of the first fault.
-/// `repeats`: how many layers stand behind the rows of a layer in an Aceso profile.
+/// Reads a profile; "-" is stdin. The stages of a cost file become a chain of layers. The rows of a
+/// layer in an Aceso profile stand for `repeats` layers. Throws Error with file, line and text of
+/// the first fault.
 LayerGraph read_model_profile(const std::string& path, std::int32_t repeats = 1);
 LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats = 1);

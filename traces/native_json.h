@@ -1,5 +1,4 @@
-// What the native files share: the schedule object, which stands alone in a schedule file and as a
-// part of a timeline file.
+// The schedule object of native files: a schedule file is one, and a timeline file contains one.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A word per stage, a number per rank.
+// Reads and writes recomputation and offload of native schedules.
 #include "traces/native_moves.h"
 
 #include <fmt/format.h>

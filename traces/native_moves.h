@@ -1,8 +1,7 @@
-// What stages recompute and where ranks evict to, in native schedule files:
+// Recomputation and offload in native schedule files:
 //
 //   "recompute":["full","none"]            per stage: none, selective or full
-//   "keepers":[1,null]                     per rank: whose memory keeps what it evicts; null: the
-//   host
+//   "keepers":[1,null]                     per rank: the rank it offloads to; null: the host
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@
 
 namespace bubblescope {
 
-/// Reads both keys of a schedule's object where they are there; its placement must be known.
+/// Reads both keys of a schedule object where they are present; its placement must be known.
 /// Throws Error with the JSON pointer of the first fault.
 void read_moves(const JsonNode& node, Schedule& schedule);
 

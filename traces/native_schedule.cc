@@ -43,7 +43,7 @@ void read_placement(const JsonNode& node, Schedule& schedule) {
                             stages, schedule.pipelines));
 }
 
-/// One rank's ops: cells in the text form's words, with single blanks or more between them.
+/// Reads one rank's ops: cells of the text form, separated by blanks.
 RankOrder read_ops(const JsonNode& node) {
   std::string_view rest = strip(node.text());
   RankOrder ops;

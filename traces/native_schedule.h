@@ -10,11 +10,11 @@
 //             "1F0 1B0 1F1 1B1"]}
 //
 // placement has the rank of every stage; order has one string per rank, in the text form's words.
-// Where a schedule has them, there follow
+// Optional keys:
 //   "joint_forwards":2             how many forwards of a stage run as one
 //   "replicas":[2,1]               ranks that share each stage, from its placement on
-//   "weights":["0 0 0>1 1>2",...]  per compute op, the version of the weights that it reads and,
-//                                  behind >, the one that it writes
+//   "weights":["0 0 0>1 1>2",...]  per compute op, the weight version that it reads and, after >,
+//                                  the one that it writes
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@
 namespace bubblescope {
 
 /// Throws Error with the JSON pointer of the first fault: "s.json: /order/2: '0F' has no
-/// micro-batch; ...". Whether the schedule is legal is validate()'s question.
+/// micro-batch; ...". validate() decides whether the schedule is legal.
 Schedule read_native_schedule(std::string_view text, const std::string& file);
 
 std::string write_native_schedule(const Schedule& schedule);

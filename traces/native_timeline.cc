@@ -56,7 +56,7 @@ class RowReader {
     node.refuse("must be 'post' or 'wait'");
   }
 
-  /// Every op of the schedule must have had its row.
+  /// Throws Error unless every op of the schedule had its row.
   void finish(const JsonNode& rows) {
     for (std::size_t rank = 0; rank < next_.size(); ++rank)
       for (const Queue queue : {kCompute, kEvict, kLoad})
@@ -94,8 +94,8 @@ class RowReader {
     return static_cast<std::uint32_t>(lane);
   }
 
-  /// Ops stand in their lane in the order of the schedule, which knows the pairs: compute ops in
-  /// their rank's, copies in that of their direction.
+  /// Ops must be in their lane in the order of the schedule, which knows the pairs: compute ops in
+  /// their rank's order, copies in that of their direction.
   void match_order(const JsonNode& row, Instruction& instruction) {
     const auto rank = static_cast<std::size_t>(instruction.rank);
     if (is_compute(instruction.op.kind) && instruction.lane != rank)
@@ -115,7 +115,7 @@ class RowReader {
     return kind == OpKind::kLoad ? kLoad : kCompute;
   }
 
-  /// The next op of a rank's order that goes into this queue; null at its end.
+  /// The next op of a rank's order that belongs to this queue; null at its end.
   const Op* advance(std::size_t rank, Queue queue) {
     const RankOrder& order = schedule_.order[rank];
     std::size_t& next = next_[rank][queue];
@@ -192,7 +192,7 @@ const Registrar<TimelineFormat> registrar{
      },
      {".json"}}};
 
-/// A step begins at 0 or later, as reports say when things happen in it.
+/// Reports state times from the beginning of the step, so a step must not begin before 0.
 void begin_at_zero(Timeline& timeline) {
   const Nanos early = std::min<Nanos>(0, step_bounds(timeline).start);
   for (Nanos& start : timeline.start) start -= early;

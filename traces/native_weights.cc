@@ -1,4 +1,4 @@
-// A word per op.
+// Reads and writes replicas and weight versions.
 #include "traces/native_weights.h"
 
 #include <fmt/format.h>

@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-/// Reads both keys of a schedule's object where they are there; its placement must be known.
+/// Reads both keys of a schedule object where they are present; its placement must be known.
 /// Throws Error with the JSON pointer of the first fault.
 void read_asynchronous(const JsonNode& node, Schedule& schedule);
 

@@ -2,8 +2,8 @@
 //
 // A range is the time in which the host launches an op; the op itself runs from the first to the
 // last of its kernels. They are joined as Nsight Systems records them: a runtime call lies in the
-// range of its own thread (globalTid), and its kernel has its correlation id in its own process.
-// Tables and columns come and go with what was recorded, so each is looked for.
+// range of its own thread (globalTid), and its kernel has the same correlation id in the same
+// process. Tables and columns depend on what was recorded, so each one is optional.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace bubblescope {
 
 namespace {
 
-/// The low 24 bits of a globalTid are the thread; what is above names the process.
+/// The low 24 bits of a globalTid are the thread; the bits above are the process.
 constexpr std::int64_t kThreadMask = 0xffffff;
 
-/// Times are counted from the start of a recording, which lasts no year.
+/// Times count from the start of a recording, which lasts less than a year.
 constexpr Nanos kLatest = std::int64_t{1} << 55;
 
 std::int64_t process_of(std::int64_t global_tid) { return global_tid & ~kThreadMask; }
@@ -94,7 +94,7 @@ class Reader {
           ranges.push_back(
               {row.integer(2).value_or(0), start, std::max(start, time_of(row, 1)), *named});
         });
-    // SQLite would sort them on the disk, or hold all columns in memory.
+    // SQLite would sort them on disk, or hold all columns in memory.
     std::stable_sort(ranges.begin(), ranges.end(), [](const Range& left, const Range& right) {
       return std::tuple(left.start, left.end) < std::tuple(right.start, right.end);
     });

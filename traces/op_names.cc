@@ -1,4 +1,4 @@
-// A table of words, and the grammar of cells.
+// Matches names against a table, and against the grammar of cells.
 #include "traces/op_names.h"
 
 #include <array>

@@ -1,5 +1,5 @@
-// The schedule is lowered again; slices give the times of what they show, the rule of the machine
-// those of what they leave out: posts, and waits that held nothing up.
+// Lowers the schedule again. Slices give the times of what they show; the times of hidden
+// instructions (posts, and waits that blocked nothing) follow from the rule of the machine.
 #include "traces/own_chrome.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Rank as the trace writes it, op, and whether it waits for that op's message.
+/// The rank as the trace writes it, the op, and whether the slice is a wait for that op's message.
 using SliceKey = std::tuple<std::string, std::string, bool>;
 
 std::map<SliceKey, const ChromeSlice*> index_slices(const ChromeEvents& events) {

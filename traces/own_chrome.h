@@ -1,4 +1,4 @@
-// Reading back the Chrome traces that this program wrote: whole, to the nanosecond.
+// Reads back Chrome traces that this program wrote, exact to the nanosecond.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace bubblescope {
 
-/// Whether --trace wrote it, with the schedule in it.
+/// Whether --trace wrote the file, with the schedule in it.
 bool is_own_trace(const ChromeEvents& events);
 
-/// The step as it was written. Throws Error for a schedule that is not legal, and for an op of it
-/// that the trace lacks.
+/// Returns the step as it was written. Throws Error for an illegal schedule, and for an op of the
+/// schedule that the trace lacks.
 MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file);
 
 }  // namespace bubblescope

@@ -1,5 +1,5 @@
-// Colours are chosen to stay apart in print and for colour-blind eyes: they differ in lightness
-// too.
+// Colours stay distinct in print and for colour-blind readers, because they also differ in
+// lightness.
 #include "traces/palette.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-/// How far the last chunk's colour goes towards white.
+/// The lightening of the last chunk's colour; 1 is white.
 constexpr double kLightest = 0.55;
 
 std::uint8_t towards_white(std::uint8_t channel, double amount) {

@@ -50,7 +50,7 @@ class Palette {
  public:
   explicit Palette(const Schedule& schedule);
 
-  /// Darkest for chunk 0, lightest for the last chunk of the rank that has most.
+  /// Darkest for chunk 0, lightest for the last chunk of the rank with the most chunks.
   Rgb colour(const Op& op) const;
 
   /// Two tones of a colour: odd chunks are lighter.

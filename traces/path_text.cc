@@ -1,4 +1,4 @@
-// Who is on the critical path, for how long.
+// Summarizes the critical path: which ranks are on it, and for how long.
 #include "traces/path_text.h"
 
 #include <fmt/format.h>
@@ -15,17 +15,17 @@ namespace bubblescope {
 
 namespace {
 
-/// How many entries are shown at each end of a long path.
+/// The number of entries shown at each end of a long path.
 constexpr std::size_t kShownEnds = 4;
 
-/// Ops in a row on one rank.
+/// Consecutive ops on one rank.
 struct Segment {
   std::int32_t rank = 0;
   std::vector<InstructionId> ops;
   Nanos time = 0;
 };
 
-/// What the path is made of.
+/// The composition of the path.
 struct PathSummary {
   std::vector<Segment> segments;
   std::int64_t ops = 0;
@@ -84,7 +84,7 @@ std::string segment_text(const Program& program, const Segment& segment) {
                      short_text(segment.time));
 }
 
-/// The entries of the second line, the middle of a long path cut out.
+/// The entries of the second line, without the middle of a long path.
 std::vector<std::string> entries_of(const Program& program, const std::vector<Segment>& segments) {
   std::vector<std::string> entries;
   const std::size_t left_out =

@@ -11,8 +11,8 @@ namespace bubblescope {
 /// rank 3: 24 ms
 ///   0F0 → 1F0 → 2F0 → 3F0 … 3B7 (16 ops, 24 ms) → 2B7 → 1B7 → 0B7
 ///
-/// An arrow is a hop to another rank; ops of one rank in a row are one entry. Of a path with many
-/// hops only both ends are shown. "waiting" is time that no instruction of the path fills:
+/// An arrow is a hop to another rank; consecutive ops of a rank are one entry. Only the two ends of
+/// a path with many hops are shown. "waiting" is time that no instruction of the path covers:
 /// measured timelines have some.
 std::string path_text(const Recording& recording, int width);
 

@@ -12,7 +12,7 @@
 //     held activations                a counter, in stage chunks
 //     memory                          a counter, where bytes are known
 //
-// Several steps stand below each other, on one time axis.
+// Several steps are placed below each other, on one time axis.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Tracks, processes and flows have numbers that are theirs in the whole file.
+/// Tracks, processes and flows have numbers that are unique in the whole file.
 struct Numbers {
   std::uint64_t track = 0;
   std::uint64_t flow = 0;
@@ -53,7 +53,7 @@ struct OpenSlice {
   }
 };
 
-/// One step, under its own processes.
+/// Writes one step with processes of its own.
 class PerfettoStep {
  public:
   PerfettoStep(PerfettoPackets& packets, const ShownStep& step, Numbers& numbers)
@@ -79,7 +79,7 @@ class PerfettoStep {
   }
 
  private:
-  /// The viewer knows no time before 0.
+  /// The viewer has no time before 0.
   Nanos at(Nanos time) const { return time + shift_; }
 
   std::uint64_t describe(const std::string& name, std::uint64_t parent, std::int32_t place) {
@@ -146,7 +146,7 @@ class PerfettoStep {
           describe_process(alone ? name : fmt::format("{}: {}", step_.label, name));
       for (; thread != threads_.threads.end() && thread->rank == rank; ++thread)
         thread_tracks_.push_back(describe(thread->name, process, thread->tid));
-      // Behind the lanes, however many there are.
+      // Placed after the lanes, however many there are.
       idle_tracks_.push_back(describe("idle", process, 1'000'000));
       describe_memory(process);
     }
@@ -161,7 +161,7 @@ class PerfettoStep {
     byte_tracks_.push_back(numbers_.track);
   }
 
-  /// In the order of time; what ends at a time does so before anything begins.
+  /// Writes slices in order of time; those that end come before those that begin at the same time.
   void write_slices() {
     consumer_ = find_consumers(program_);
     made_ = find_made();
@@ -212,14 +212,15 @@ class PerfettoStep {
       slice.annotate("bytes", step_.message_bytes[id]);
   }
 
-  /// For what the rank waited before this op, and how long.
+  /// Annotates what the rank waited for before this op, and how long.
   void annotate_wait(PerfettoSlice& slice, InstructionId id) {
     for (std::size_t gap = first_gap_[id]; gap < gaps_.size() && gaps_[gap].before == id; ++gap)
       slice.annotate(fmt::format("idle_{}_ns", name(gaps_[gap].cause)),
                      gaps_[gap].end - gaps_[gap].start);
   }
 
-  /// Ops and the messages that they make, where these wait for them and not for a queue.
+  /// Pairs of ops and the messages that carry their values, where a message waits for its op and
+  /// not for a queue.
   std::vector<std::pair<InstructionId, InstructionId>> find_made() const {
     std::vector<std::pair<InstructionId, InstructionId>> made;
     for (InstructionId id = 0; id < program_.size(); ++id) {
@@ -232,7 +233,7 @@ class PerfettoStep {
     return made;
   }
 
-  /// A message's flow leads from the op that made it over the message to who waits for it.
+  /// A message's flow leads from its producer through the message to its consumer.
   void write_flows(PerfettoSlice& slice, InstructionId id) {
     if (consumer_[id] != kNoInstruction) slice.flow(flow_of(id));
     auto made = std::lower_bound(made_.begin(), made_.end(), std::pair(id, InstructionId{0}));

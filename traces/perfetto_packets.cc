@@ -1,4 +1,4 @@
-// https://perfetto.dev/docs/reference/synthetic-track-event and the protos it refers to.
+// Implements https://perfetto.dev/docs/reference/synthetic-track-event and its protos.
 #include "traces/perfetto_packets.h"
 
 #include <utility>
@@ -73,7 +73,7 @@ constexpr std::uint64_t kOnlySequence = 1;
 
 std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-/// Of InternedData.
+/// The field of InternedData for each use.
 std::uint32_t field_of(PerfettoTexts::Use use) {
   switch (use) {
     case PerfettoTexts::Use::kCategory: return 1;
@@ -207,7 +207,7 @@ void PerfettoPackets::write_event(const ProtobufMessage& event, Nanos time) {
   write(std::move(packet), true);
 }
 
-/// The first packet says that what is interned begins anew, every event that it refers to it.
+/// The first packet resets interned data; every event refers to it.
 void PerfettoPackets::write(ProtobufMessage packet, bool is_event) {
   packet.integer(packet::kSequence, kOnlySequence);
   const std::uint64_t flags = (began_ ? 0 : kStateCleared) | (is_event ? kNeedsState : 0);

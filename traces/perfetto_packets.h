@@ -1,6 +1,6 @@
-// The packets of Perfetto's trace format, of which a file is a sequence. Field numbers are those of
-// perfetto's protos/perfetto/trace/track_event/*.proto. One sequence writes them all, so that what
-// is interned is interned once.
+// The packets of Perfetto's trace format; a file is a sequence of them. Field numbers are those of
+// perfetto's protos/perfetto/trace/track_event/*.proto. All packets share one sequence, so that
+// each string is interned once.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@
 
 namespace bubblescope {
 
-/// A row of the viewer, under its own number, which is not 0.
+/// A row of the viewer, with a unique id other than 0.
 struct PerfettoTrack {
   std::uint64_t uuid = 0;
   std::uint64_t parent = 0;  ///< 0: none
   std::string name;
-  std::int32_t place = 0;     ///< among its siblings
-  std::int32_t process = 0;   ///< its number as a process; 0 for a track within one
-  std::string unit;           ///< of a counter; empty for a track of slices
-  bool counts_bytes = false;  ///< a counter of them
+  std::int32_t place = 0;     ///< order among its siblings
+  std::int32_t process = 0;   ///< process id; 0 for a track within a process
+  std::string unit;           ///< unit of a counter; empty for a track of slices
+  bool counts_bytes = false;  ///< the counter counts bytes
 };
 
-/// The texts that occur again and again, by number. Each is told once, with the first event behind
-/// the one that asked for its number.
+/// Interned strings, by number. Each is written once, with the first event after its number was
+/// asked for.
 class PerfettoTexts {
  public:
   enum class Use : std::uint8_t { kCategory, kName, kKey, kValue };
 
   std::uint64_t number_of(Use use, std::string_view text);
-  /// InternedData with what has not been told yet; empty where all has.
+  /// Returns InternedData with the strings that were not written yet; empty where all were.
   ProtobufMessage take_new();
 
  private:
@@ -41,19 +41,19 @@ class PerfettoTexts {
   ProtobufMessage new_;
 };
 
-/// What begins on a track. Refers to the texts of the packets that it was made for.
+/// The begin event of a slice. Refers to the interned strings of its PerfettoPackets.
 class PerfettoSlice {
  public:
   PerfettoSlice(PerfettoTexts& texts, std::uint64_t track, Nanos time);
 
-  /// For names that occur once; those that repeat are shorter by number.
+  /// For names that occur once; repeated_name() is shorter for others.
   PerfettoSlice& name(std::string_view name);
   PerfettoSlice& repeated_name(std::string_view name);
   PerfettoSlice& category(std::string_view category);
   PerfettoSlice& annotate(std::string_view key, std::int64_t value);
   PerfettoSlice& annotate(std::string_view key, std::string_view value);
   PerfettoSlice& mark(std::string_view key);  ///< annotates "true"
-  /// Arrows lead along the slices with the same flow, in the order of time, to where it ends.
+  /// Arrows connect the slices with the same flow in the order of time, up to end_flow().
   PerfettoSlice& flow(std::uint64_t flow);
   PerfettoSlice& end_flow(std::uint64_t flow);
 
@@ -65,7 +65,7 @@ class PerfettoSlice {
   ProtobufMessage event_;
 };
 
-/// Writes packets to a sink, a piece of many packets at a time.
+/// Writes packets to a sink, many at a time.
 class PerfettoPackets {
  public:
   explicit PerfettoPackets(const Sink& sink) : sink_(sink) {}
@@ -78,7 +78,7 @@ class PerfettoPackets {
   void count(std::uint64_t track, Nanos time, std::int64_t value);
   void count(std::uint64_t track, Nanos time, double value);
 
-  /// Gives out what is left.
+  /// Writes the remaining packets.
   void flush();
 
  private:
@@ -86,7 +86,7 @@ class PerfettoPackets {
   void write_event(const ProtobufMessage& event, Nanos time);
 
   const Sink& sink_;
-  std::string waiting_;  ///< packets that the sink has not been given yet
+  std::string waiting_;  ///< packets not yet given to the sink
   bool began_ = false;
   PerfettoTexts texts_;
 };

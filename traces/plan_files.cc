@@ -1,4 +1,4 @@
-// Plans for scripts: json and csv.
+// Writes plans for scripts: json and csv.
 #include <fmt/format.h>
 
 #include "traces/json_writer.h"

@@ -1,4 +1,4 @@
-// Lines of json behind checksums.
+// Reads and writes lines of json that carry checksums.
 #include "traces/plan_journal.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ constexpr std::size_t kLongestLine = 1 << 20;
 constexpr double kRounding = 1e-6;
 constexpr std::size_t kDigits = 16;  ///< of a checksum
 
-/// FNV-1a, 64 bits: no secret to keep, only accidents to notice.
+/// FNV-1a with 64 bits, which detects accidents, not attacks.
 std::uint64_t checksum(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325) {
   for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
   return hash;
@@ -37,7 +37,7 @@ std::string line_of(const Json& content) {
   return fmt::format("{:016x} {}\n", checksum(text), text);
 }
 
-/// The content of a line without its end; nothing if the checksum is of something else.
+/// The content of a line without its end; nullopt where the checksum does not match.
 std::optional<Json> content_of(std::string_view line) {
   if (line.size() <= kDigits || line.size() > kLongestLine || line[kDigits] != ' ') return {};
   const std::string_view text = line.substr(kDigits + 1);
@@ -52,7 +52,7 @@ Json json_of(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-/// Values that a plan cannot have are as good as none: the line is spoiled.
+/// Thrown for values that a plan cannot have: the line is corrupted.
 class Spoiled {};
 
 std::int64_t whole(const Json& json, std::int64_t least, std::int64_t most) {
@@ -96,7 +96,7 @@ Json json_of(const Plan& plan) {
           {"layout", plan.layout}};
 }
 
-/// The rest of the configuration is that of the sweep.
+/// Reads a plan; the rest of its configuration is known from the sweep.
 Plan plan_of(const Json& json) {
   Plan plan;
   Shape& shape = plan.configuration.shape;
@@ -167,7 +167,7 @@ void read_outcome(const Json& content, PlanJournal& journal) {
   journal.outcomes[at] = std::move(outcome);
 }
 
-/// A line that is spoiled is left out.
+/// Adds a line to the journal; a corrupted line is left out.
 void read_line(std::string_view line, PlanJournal& journal) {
   const std::optional<Json> content = content_of(line);
   if (!content) return;
@@ -188,7 +188,7 @@ std::optional<JournalOwner> read_owner(std::string_view first) {
   }
 }
 
-/// What stands behind the first line; nothing of it is believed but whole lines.
+/// Reads everything after the first line; incomplete lines are ignored.
 PlanJournal read_lines(JournalOwner owner, std::string_view text) {
   PlanJournal journal{std::move(owner), {}};
   for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {

@@ -1,4 +1,4 @@
-// What `plan` found, and how it is written.
+// The result of `plan`, and how it is written.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace bubblescope {
 
-/// The best plan's schedule stays the best, in one configuration or another, until a cost flag has
-/// this value; from there on another schedule is.
+/// The best plan's schedule remains the best, in one configuration or another, until a cost flag
+/// reaches this value; beyond it another schedule is better.
 struct BreakEven {
   std::string parameter;  ///< "p2p", "w", "i", "total-w", ...: the flag that is varied
   Nanos now = 0;
@@ -20,42 +20,42 @@ struct BreakEven {
   Configuration rival;
 };
 
-/// Why configurations of one schedule are no plans.
+/// Why configurations of one schedule did not become plans.
 struct Refusal {
   std::string schedule;
-  std::string reason;  ///< of the one that lacks least memory, or of the first of them
+  std::string reason;  ///< of the configuration closest to fitting, or of the first
   std::int64_t configurations = 0;
-  std::optional<Configuration> closest;  ///< the one that lacks least memory
+  std::optional<Configuration> closest;  ///< the one that lacks the least memory
 };
 
 struct PlanTable {
   std::vector<Plan> plans;  ///< that fit, ranked
-  /// Of a model, how far published runs nearest to it were off; nothing where none were compared.
+  /// For a model: how far predictions of the nearest published runs were off; empty without any.
   std::optional<KnownErrors> errors;
   bool modelled = false;
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
-  std::vector<std::string> stays_best;  ///< parameters that were varied and change nothing
+  std::vector<std::string> stays_best;  ///< parameters whose variation changes nothing
   std::int64_t configurations = 0;      ///< that were tried
-  std::int64_t covered = 0;             ///< not tried, as one that differs in the split is no worse
+  std::int64_t covered = 0;             ///< not tried, because one with another split is no worse
 };
 
 struct PlanTextOptions {
   int width = 80;
   bool colour = false;
-  bool fit = false;       ///< no line is wider: what matters least of a table is left out
+  bool fit = false;       ///< no line is wider: the least important columns are left out
   std::size_t rows = 20;  ///< of the ranked table
 };
 
-/// For people:
+/// Writes the plan for people:
 ///
 /// 12 plans of 14 configurations that were tried, best first
 /// #  schedule  pp  vpp   m   step  per sample  bubble  peak
 /// 1  zb-h2      4    1  16  52 ms     3.25 ms   7.7 %     7  *
 ///
-/// `~` before a number marks a tie with the first, closer to it than predictions can tell; `*`
-/// marks the Pareto front: nothing else is as fast in as little memory. Below it stand the
-/// break-even points, why each other schedule's best plan loses, and what was refused.
+/// `~` before a number marks a tie with the first plan: closer than predictions can tell apart. `*`
+/// marks the Pareto front: no other plan is as fast in as little memory. The break-even points, the
+/// reason why each other schedule's best plan loses, and the refusals follow.
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options);
 
 /// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
@@ -64,9 +64,9 @@ std::string write_plan_json(const PlanTable& table);
 /// One line per plan, best first, with the json's names.
 std::string write_plan_csv(const PlanTable& table);
 
-/// The best plan over two axes that are free: pipeline sizes and micro-batch counts, or for a model
-/// tensor ranks. A cell holds its schedule's letter and how much slower it is than the best plan of
-/// all, or its MFU; colours say the former. Empty where there is only one shape.
+/// Draws the best plan over two free axes: pipeline sizes and micro-batch counts, or for a model
+/// tensor ranks. A cell shows the letter of its schedule and how much slower it is than the best
+/// plan of all, or its MFU; colours show the former. Empty where there is only one shape.
 ///
 /// pp \ m         8        16        32
 /// 4        a +21.3%   a +8.0%   b +0.0%

@@ -1,4 +1,4 @@
-// The ranked table, and why it is ranked so.
+// Writes the ranked table and the reasons for the ranking.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Three or four digits that tell: "52.3 ms".
+/// Three or four significant digits: "52.3 ms".
 std::string short_time(double nanos) {
   const double size = std::abs(nanos);
   if (size >= 1e9) return fmt::format("{:.4g} s", nanos / 1e9);
@@ -27,16 +27,16 @@ std::string memory_text(const Plan& plan) {
   return bytes_text(*plan.peak_bytes);
 }
 
-/// What the fullest rank leaves of a device's usable memory.
+/// The usable memory that the fullest rank leaves free.
 std::string free_text(const Plan& plan) {
   if (!plan.head_room) return "-";
   return fmt::format("{:.1f}", static_cast<double>(*plan.head_room) / (1 << 30));
 }
 
-/// A column that is shown only where it says something.
+/// A column that is shown only where its values differ.
 struct PlanColumn {
   std::string title;
-  int importance = 0;  ///< of columns that do not fit the terminal, the least goes first
+  int importance = 0;  ///< the least important is left out first
   std::string (*cell)(const Plan&);
   bool shown = true;
   bool left = false;
@@ -79,7 +79,7 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans) {
   };
 }
 
-/// Of the column of names, in all tables.
+/// The width of the column of names, in all tables.
 std::size_t name_width(const PlanTable& table) {
   std::size_t width = 15;
   for (const Plan& plan : table.plans) width = std::max(width, plan.configuration.schedule.size());
@@ -87,7 +87,7 @@ std::size_t name_width(const PlanTable& table) {
   return width;
 }
 
-/// The rows of the table: the first of the ranking, then those of the Pareto front behind them.
+/// The rows of the table: the first of the ranking, then those of the Pareto front that follow.
 struct ShownPlans {
   std::vector<std::size_t> rows;
   std::size_t ranked = 0;  ///< how many of them are the first of the ranking
@@ -129,12 +129,12 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
   return columns;
 }
 
-/// "-8.2 %", "+1 %".
+/// A signed percentage: "-8.2 %", "+1 %".
 std::string signed_percent(double fraction) {
   return (fraction < 0 ? "-" : "+") + percent_text(std::abs(fraction));
 }
 
-/// How far to trust the times, by the published runs that are nearest.
+/// States how far to trust the times, judged by the nearest published runs.
 std::string write_errors(const PlanTable& table) {
   if (!table.modelled) return "";
   if (!table.errors)
@@ -179,7 +179,8 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
   return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
 }
 
-/// "+12.3 %  dependency +1.2 ms, drain +0.4 ms": a plan against the best, per sample and rank.
+/// Compares a plan with the best, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4
+/// ms".
 std::string write_loss(const Plan& loser, const Plan& best) {
   const auto per_sample = [](const Plan& plan, Nanos time) {
     return static_cast<double>(time) / static_cast<double>(plan.configuration.samples());
@@ -218,7 +219,7 @@ std::string write_losers(const PlanTable& table) {
   return text;
 }
 
-/// "pp 8 tp 4 dp 2 m 32 mbs 1 full": what is not as it is everywhere else.
+/// The part of a configuration that differs from the defaults: "pp 8 tp 4 dp 2 m 32 mbs 1 full".
 std::string short_words(const Configuration& which) {
   std::string text = fmt::format("pp {}", which.shape.ranks);
   const auto add = [&](const char* what, std::int32_t value) {

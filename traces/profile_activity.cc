@@ -1,4 +1,4 @@
-// Looking up activities by time.
+// Looks up activities by time.
 #include "traces/profile_activity.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ std::optional<Nanos> ProfileActivity::last_computing_end(std::uint32_t thread, N
 }
 
 Nanos ProfileActivity::waited_until(Nanos from, Nanos first) const {
-  // Without a backend that shows when receives complete, waiting looks like any other gap.
+  // Where the backend does not show when receives complete, waiting looks like any other gap.
   if (receive_ends_.empty()) return first;
   const auto later = std::upper_bound(receive_ends_.begin(), receive_ends_.end(), first);
   return later == receive_ends_.begin() ? from : std::max(from, *std::prev(later));

@@ -1,5 +1,5 @@
-// What a rank did around and inside its pipeline ops, as PyTorch's profiler saw it: the evidence by
-// which an annotation is cut down to its computing.
+// A rank's activity around and inside its pipeline ops, as PyTorch's profiler recorded it.
+// Annotations are cut down to their computation with it.
 //
 //   annotation PP:1F5   |----- waits -----|=== computes ===|- posts a send -|
 //   gloo:recv         |--------------------|                                      ends the waiting
@@ -20,30 +20,30 @@ struct TimeSpan {
   Nanos end = 0;
 };
 
-/// The activities of one profile, ready to be asked about stretches of time.
+/// The activities of one profile, to be queried by time.
 class ProfileActivity {
  public:
   explicit ProfileActivity(const ChromeEvents& events);
 
-  /// Whether launches lead to kernels: a profile may hold kernels alone.
+  /// Whether kernels are linked to launches: a profile may contain kernels alone.
   bool has_kernels() const { return has_linked_kernels_; }
 
-  /// From the first to the last kernel that was launched within `range` by any thread: the autograd
-  /// engine has a thread of its own. Messages' kernels are asked for by themselves, because they
-  /// also run while they wait. Nothing where none was launched.
+  /// From the first to the last kernel that any thread launched within `range` (the autograd engine
+  /// has a thread of its own). Message kernels are queried separately, because they also run while
+  /// they wait. nullopt where none was launched.
   std::optional<TimeSpan> kernels_within(const TimeSpan& range, bool messages) const;
 
-  /// The computing within a range of thread `thread`: from the end of the receive that it waited
-  /// for, to the first message that it posts afterwards. Nothing where the profile shows neither
-  /// receives nor anything that computes within it.
+  /// The computation within a range of a thread: from the end of the receive that it waited for to
+  /// the first message that it posts afterwards. nullopt where the profile shows neither receives
+  /// nor computation within the range.
   std::optional<TimeSpan> computing_within(const TimeSpan& range, std::uint32_t thread) const;
 
-  /// When the waiting between `from` and the first computing at `first` ended: with the last
-  /// receive that completed between them, where the profile shows that.
+  /// Returns when the waiting before the computation at `first` ended: with the last receive that
+  /// completed after `from`, where the profile shows one.
   Nanos waited_until(Nanos from, Nanos first) const;
 
-  /// Where the computing of a forward ends and that of the backward after it begins, in a range
-  /// that holds both; each without its waiting. Nothing where the profile does not show it.
+  /// Splits a range that holds a forward and then a backward into the computation of each, without
+  /// waiting. nullopt where the profile does not show it.
   std::optional<std::pair<TimeSpan, TimeSpan>> split_pair(const TimeSpan& range,
                                                           std::uint32_t thread) const;
 

@@ -1,4 +1,4 @@
-// Groups are known by the words that PyTorch's device meshes and Megatron-LM describe them with.
+// Recognizes groups by the words with which PyTorch's device meshes and Megatron-LM describe them.
 #include "traces/profile_place.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The words of "mesh_pp" or "TENSOR_MODEL_PARALLEL_GROUP", in small letters between blanks.
+/// The words of "mesh_pp" or "TENSOR_MODEL_PARALLEL_GROUP", in lower case, separated by blanks.
 std::string words_of(const std::string& description) {
   std::string words = " ";
   for (const char letter : description)
@@ -19,7 +19,8 @@ std::string words_of(const std::string& description) {
   return words + " ";
 }
 
-/// The group of this kind that `rank` is in; groups over several kinds ("..._AND_...") are others.
+/// The group of this kind that contains `rank`; groups over several kinds ("..._AND_...") are
+/// others.
 const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
                                const char* megatron) {
   for (const ProcessGroup& group : events.groups) {

@@ -1,5 +1,5 @@
-// Where in a job of several kinds of parallelism a profile was recorded, from PyTorch's
-// distributedInfo: the ranks of its pipeline group, and whether it repeats a tensor-parallel peer.
+// Locates a profile in a job with several kinds of parallelism, from PyTorch's distributedInfo: its
+// rank in the pipeline group, and whether it duplicates a tensor-parallel peer.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace bubblescope {
 
 struct ProfilePlace {
-  std::optional<std::int32_t> rank;     ///< in the pipeline; the global rank where no group says so
+  std::optional<std::int32_t> rank;  ///< in the pipeline; the global rank without a pipeline group
   std::optional<std::int32_t> replica;  ///< the lowest global rank of its pipeline group
-  std::int64_t ranks = 0;               ///< of the pipeline; 0 where nothing says so
+  std::int64_t ranks = 0;               ///< of the pipeline; 0 where unknown
   bool is_tensor_peer = false;          ///< not the first of its tensor-parallel group
 };
 

@@ -1,4 +1,4 @@
-// Varints and lengths: https://protobuf.dev/programming-guides/encoding/
+// Varints and lengths follow https://protobuf.dev/programming-guides/encoding/.
 #include "traces/protobuf.h"
 
 #include <bit>

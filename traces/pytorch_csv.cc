@@ -1,4 +1,4 @@
-// Reading and writing PyTorch's schedule CSV. Quoting is that of Python's csv module.
+// Reads and writes PyTorch's schedule CSV. Quoting is that of Python's csv module.
 #include "traces/pytorch_csv.h"
 
 #include <fmt/format.h>
@@ -24,14 +24,14 @@ std::string place_of(const std::string& file, std::size_t row, std::size_t colum
   return fmt::format("{}:{}:{}", file, row + 1, column + 1);
 }
 
-/// Takes cells off the front of the text and knows in which row and column it stands.
+/// Splits the text into cells and keeps track of row and column.
 class CsvCells {
  public:
   CsvCells(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
   bool at_end() const { return rest_.empty(); }
 
-  /// One row; only called while there is one.
+  /// Reads one row; called only while there is one.
   RankOrder take_row() {
     column_ = 0;
     if (rest_.starts_with('\n') || rest_.starts_with("\r\n"))
@@ -94,8 +94,7 @@ class CsvCells {
   std::size_t column_ = 0;
 };
 
-/// Before PyTorch 2.6, B meant what I means now: then B and W of one micro-batch stand side by
-/// side.
+/// Before PyTorch 2.6, B meant today's I: in such files B and W of one micro-batch are adjacent.
 void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
   const MadeIndex index(schedule);
   std::vector<bool> has_full(index.size(), false);
@@ -147,7 +146,7 @@ void expect_expressible(const Schedule& schedule) {
             schedule.name, is_copy(op.kind) ? "moves activations" : "recomputes", to_string(op)));
 }
 
-/// The lists without what lowering adds to them.
+/// Removes from the lists what lowering adds.
 std::vector<RankOrder> drop_lowered(std::vector<RankOrder> lists) {
   for (RankOrder& list : lists)
     std::erase_if(list,
@@ -163,13 +162,13 @@ std::string write_rows(const std::vector<RankOrder>& lists) {
       if (at > 0) out += ',';
       at = append_cell(out, list, at, CellGrammar::kPytorch);
     }
-    if (out.size() == row_begin) out += "\"\"";  // csv's way to say one blank cell
+    if (out.size() == row_begin) out += "\"\"";  // csv's form of a single blank cell
     out += '\n';
   }
   return out;
 }
 
-/// Whatever begins like no other format: its faults are then reported cell by cell.
+/// Recognizes whatever begins like no other format, so that its faults are reported cell by cell.
 bool recognize_csv(std::string_view text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   const std::string_view cells = strip(line.substr(0, line.find('#')));

@@ -20,11 +20,11 @@ namespace bubblescope {
 Schedule read_pytorch_csv(std::string_view text, const std::string& file);
 
 /// Compute ops and idle slots; messages are left out.
-/// Throws Error for what the grammar has no words for: slices, recomputation, replicas of a stage.
+/// Throws Error for what the grammar cannot express: slices, recomputation, replicas of a stage.
 std::string write_pytorch_csv(const Schedule& schedule);
 
-/// All messages, too, and what else a release's lists hold (make_pytorch_lists). Throws Error as
-/// above, and for schedules that wait for themselves.
+/// Also writes all messages and the other actions of a release's lists (make_pytorch_lists). Throws
+/// Error as above, and for schedules that deadlock.
 std::string write_pytorch_csv_comms(const ValidSchedule& schedule,
                                     const PytorchListOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Cutting a Program into ranks.
+// Splits a Program into jobs per rank.
 #include "traces/rank_jobs.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ class Cutter {
                     format_, to_string(instruction.op), instruction.rank));
   }
 
-  /// What an instruction waits for on `rank`: jobs there, messages by their receive.
+  /// The jobs on `rank` that an instruction waits for; a message is represented by its receive.
   std::vector<std::uint32_t> waits_on(InstructionId id, std::int32_t rank) const {
     std::vector<std::uint32_t> waits;
     for (const InstructionId awaited : program_.dependencies_of(id)) {
@@ -111,8 +111,8 @@ class Cutter {
   const std::vector<Nanos>& durations_;
   const std::string& format_;
   RankJobs ranks_;
-  std::vector<std::uint32_t> here_;   ///< [instruction]: its job, of a message its send
-  std::vector<std::uint32_t> there_;  ///< [instruction]: of a message, its receive
+  std::vector<std::uint32_t> here_;   ///< [instruction]: its job; for a message its send
+  std::vector<std::uint32_t> there_;  ///< [instruction]: for a message, its receive
   std::vector<std::uint32_t> last_in_lane_;
   std::vector<std::int32_t> lane_in_rank_;
   std::uint32_t next_tag_ = 0;

@@ -1,5 +1,5 @@
-// A Program as other simulators want it: per rank, jobs that wait for jobs of the same rank, with a
-// send here and a receive there for every message.
+// A Program in the form that other simulators expect: per rank, jobs that wait for jobs of the same
+// rank, with a send and a receive for every message.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@ enum class JobKind : std::uint8_t { kWork, kSend, kReceive };
 struct Job {
   JobKind kind = JobKind::kWork;
   Op op;
-  std::int32_t lane = 0;  ///< which of its rank's lanes, the compute lane first; messages have none
-  std::int32_t peer = 0;  ///< of a message
-  std::uint32_t tag = 0;  ///< of a message: the same at both ends, and there alone
+  std::int32_t lane = 0;  ///< the lane within its rank, the compute lane first; messages have none
+  std::int32_t peer = 0;  ///< of a message: the other rank
+  std::uint32_t tag = 0;  ///< of a message: the same at both ends, and unique
   Nanos duration = 0;     ///< of a message, from its send's start to its receive's end
   std::vector<std::uint32_t> waits_for;  ///< jobs of the same rank, by index, all before this one
 };
 
-/// [rank]: its jobs in an order in which each stands behind all that it waits for.
+/// [rank]: its jobs; each follows everything that it waits for.
 using RankJobs = std::vector<std::vector<Job>>;
 
-/// Throws Error where the Program has posts and waits of messages: `format`'s simulator has its own
-/// rules for those.
+/// Throws Error where the Program has posts and waits of messages, for which `format`'s simulator
+/// has its own rules.
 RankJobs rank_jobs(const PricedSchedule& priced, const std::string& format);
 
-/// The time of all messages where they take the same; nothing where they differ or there are none.
+/// Returns the common time of all messages; nullopt where they differ or there are none.
 std::optional<Nanos> uniform_latency(const RankJobs& ranks);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Whole files in, within the limits of traces/input_limit.h; unpacked where the name ends in .gz.
+// Reads whole files within the limits of traces/input_limit.h; decompresses names that end in .gz.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -29,15 +29,15 @@ Error cannot_read(const std::string& path, const std::string& why) {
   return Error(fmt::format("cannot read {}: {}", path, why));
 }
 
-/// What is read, and how much of it there may be.
+/// An open input with its size limit.
 struct Input {
   int descriptor;
   std::string name;
-  std::size_t size;  ///< as the system has it; 0 where it is not known
+  std::size_t size;  ///< as the system reports it; 0 where unknown
   std::size_t most;
 };
 
-/// A count of bytes, 0 at the end; waits where nothing is there yet.
+/// Reads some bytes and returns their count, 0 at the end; waits where none are available.
 std::size_t read_some(const Input& input, char* begin, std::size_t room) {
   for (;;) {
     const ssize_t count = ::read(input.descriptor, begin, room);
@@ -65,21 +65,21 @@ std::string read_all(const Input& input, std::string content = {}) {
   return content;
 }
 
-/// The first byte of a pipe, or nothing once its writer is there: without a process that writes,
-/// it would be waited for without end.
+/// The first byte of a pipe, or nothing once its writer is there: without a writing process, the
+/// read would wait for ever.
 std::string first_byte(int descriptor, const std::string& path) {
   for (int waited = 0; waited < kWriterWaitMillis; waited += kWriterPollMillis) {
     char first = 0;
     const ssize_t count = ::read(descriptor, &first, 1);
     if (count > 0) return {first};
-    if (count < 0) return {};  // nothing yet, or a fault that the next read tells
+    if (count < 0) return {};  // no data yet, or a fault that the next read reports
     pollfd wanted{descriptor, POLLIN, 0};
     if (::poll(&wanted, 1, kWriterPollMillis) > 0 && (wanted.revents & POLLHUP) != 0) return {};
   }
   throw cannot_read(path, "it is a pipe, and no process writes to it");
 }
 
-/// Directories and devices are refused.
+/// Returns the status of a file; refuses directories and devices.
 struct stat status_of(const Descriptor& file, const std::string& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) throw cannot_read(path, reason(errno));

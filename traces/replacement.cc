@@ -1,4 +1,4 @@
-// Temporary files: .bubblescope-PID-N.tmp in the folder of their target.
+// Temporary files are called .bubblescope-PID-N.tmp and lie in the folder of their target.
 #include "traces/replacement.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ constexpr std::string_view kPrefix = ".bubblescope-";
 constexpr std::string_view kEnding = ".tmp";
 constexpr mode_t kRights = 07777;
 
-/// Removes a temporary file that no process holds a lock on, if it is a plain one of ours.
+/// Removes a temporary file of ours that no process holds a lock on.
 void remove_if_abandoned(const fs::path& path) {
   const Descriptor file(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
@@ -29,7 +29,7 @@ void remove_if_abandoned(const fs::path& path) {
   if (::flock(file.number(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
 }
 
-/// The process that a temporary file's name has; 0 for any other name.
+/// The process id in a temporary file's name; 0 for any other name.
 pid_t process_of(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kEnding)) return 0;
   name.remove_prefix(kPrefix.size());
@@ -41,7 +41,7 @@ pid_t process_of(std::string_view name) {
   return process;
 }
 
-/// A process that has made its file and not locked it yet is alive, so its files stay.
+/// Files of a living process stay: it may have created its file but not locked it yet.
 void sweep(const fs::path& folder) {
   std::error_code ended;
   fs::directory_iterator files(folder.empty() ? "." : folder, ended);
@@ -73,13 +73,13 @@ void write_all(int descriptor, std::string_view content, const std::string& path
 }
 
 fs::path behind_links(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // as the system has it
+  constexpr int kMostLinks = 40;  // the system's own limit
   fs::path target = path;
   for (int link = 0; link < kMostLinks; ++link) {
     std::error_code is_no_link;
     const fs::path next = fs::read_symlink(target, is_no_link);
     if (is_no_link) return target;
-    target = target.parent_path() / next;  // an absolute path replaces what is before it
+    target = target.parent_path() / next;  // an absolute path replaces everything before it
   }
   throw cannot_create(path.string(), ELOOP);
 }
@@ -100,7 +100,7 @@ Replacement::Replacement(fs::path target, std::optional<struct stat> replaced)
   ::fstat(file_.number(), &made);
   const bool same = made.st_uid == replaced->st_uid && made.st_gid == replaced->st_gid;
   keeps_owner_ = same || ::fchown(file_.number(), replaced->st_uid, replaced->st_gid) == 0;
-  ::fchmod(file_.number(), replaced->st_mode & kRights);  // behind fchown, which takes rights away
+  ::fchmod(file_.number(), replaced->st_mode & kRights);  // after fchown, which clears bits of it
 }
 
 Replacement::~Replacement() {
@@ -124,8 +124,8 @@ int Replacement::create(mode_t mode) {
     const int number = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (number < 0 && errno == EEXIST) continue;
     if (number < 0) throw cannot_create(target_.string(), errno);
-    ::flock(number, LOCK_EX | LOCK_NB);  // where the file system has no locks, the process's number
-    temporary_ = temporary;              // in the name must do
+    ::flock(number, LOCK_EX | LOCK_NB);  // without locks, the process id in the name suffices
+    temporary_ = temporary;
     return number;
   }
 }

@@ -1,4 +1,4 @@
-// A file that takes another's place in one go, so that no reader ever sees half of it.
+// Replaces a file in one go, so that no reader ever sees half of it.
 #pragma once
 
 #include <signal.h>
@@ -14,18 +14,17 @@
 
 namespace bubblescope {
 
-/// The path is wrong (usage); later faults are the machine's.
+/// Makes the Error for a path that is wrong (usage); later faults are the machine's.
 Error cannot_create(const std::string& path, int error_number);
 Error cannot_write(const std::string& path, int error_number);
 
-/// Writes all of it. Throws Error, for which `path` names the file.
+/// Writes all of `content`. Throws Error that names `path`.
 void write_all(int descriptor, std::string_view content, const std::string& path);
 
-/// Where a path leads through symbolic links, also where nothing is there yet. Throws Error for
-/// links in a circle.
+/// Follows symbolic links, even where their target does not exist yet. Throws Error for a cycle.
 std::filesystem::path behind_links(const std::filesystem::path& path);
 
-/// While it lives, Ctrl-C and the like wait: they would leave half a file behind.
+/// Delays Ctrl-C and similar signals while it lives: they would leave half a file behind.
 class SignalDelay {
  public:
   SignalDelay();
@@ -37,8 +36,8 @@ class SignalDelay {
   sigset_t before_;
 };
 
-/// A new file beside its target, which takes the target's place with its rights and owner, or
-/// vanishes. It is locked while it is written: one that is not is left of a killed process, and the
+/// A new file beside its target, which replaces the target, with its permissions and owner, or is
+/// removed. It is locked while it is written: an unlocked one was left by a killed process, and the
 /// next Replacement in its folder removes it.
 class Replacement {
  public:
@@ -48,10 +47,10 @@ class Replacement {
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
-  /// False where the target belongs to somebody whose files this process cannot make.
+  /// False where the target belongs to a user whose files this process cannot create.
   bool keeps_owner() const { return keeps_owner_; }
   void write(std::string_view content) { write_all(file_.number(), content, target_.string()); }
-  /// Gives the content to the disk, then the place of the target. Throws Error.
+  /// Syncs the content to disk, then renames the file to its target. Throws Error.
   void commit();
 
  private:

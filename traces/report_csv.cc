@@ -1,4 +1,4 @@
-// One row per rank.
+// Writes one row per rank.
 #include "traces/report_csv.h"
 
 #include <fmt/format.h>

@@ -15,7 +15,7 @@ namespace bubblescope {
 /// peak_memory_bytes is blank where no cost file gives bytes.
 std::string write_report_csv(const BubbleReport& report);
 
-/// The same with a column more per member, which has the same value in every row.
+/// The same with a further column per member, which has the same value in every row.
 std::string write_report_csv(const BubbleReport& report,
                              const std::vector<std::pair<std::string, std::string>>& members);
 

@@ -1,4 +1,4 @@
-// Writing the report key by key: the order of the keys is part of the contract.
+// Writes the report key by key: the order of the keys is part of the contract.
 #include "traces/report_json.h"
 
 #include <algorithm>

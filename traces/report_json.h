@@ -16,14 +16,14 @@
 //     ...],
 //    "lower_bound_ns":9000000}
 //
-// Beyond the contract: `peak_at`, the op at which peak_chunks is first reached; `max_slack_ns`, the
-// most that any of the rank's instructions could end later for free; without flushes, per rank
-// "warmup":3,"staleness":3,"weight_versions":4 and, where the cost file gives them, "weight_bytes"
-// of all these versions; before lower_bound_ns, `period_ns`; where
-// messages share links, before lower_bound_ns, the most utilized first,
+// Beyond the contract: `peak_at` is the op at which peak_chunks is first reached; `max_slack_ns` is
+// the longest delay of one of the rank's instructions that does not lengthen the step. Schedules
+// without flushes have, per rank, "warmup":3,"staleness":3,"weight_versions":4 and, where the cost
+// file gives them, "weight_bytes" of all these versions, and `period_ns` before lower_bound_ns.
+// Where messages share links, the links precede lower_bound_ns, the most utilized first:
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
-// under noise and with --sensitivity
+// With noise and with --sensitivity:
 //    "noise":{"seeds":1000,"p50_ns":...,"p95_ns":...,"mean_ns":...,"least_ns":...,"most_ns":...},
 //    "sensitivity":{"more":0.01,"by_rank_ns":[180000,...],"by_kind_ns":{"F":110000,...}}
 #pragma once
@@ -39,10 +39,10 @@
 
 namespace bubblescope {
 
-/// What a command adds of its own: a field's name, and its value as json.
+/// Fields that a command adds: name, and value as json.
 using ReportFields = std::vector<std::pair<std::string, std::string>>;
 
-/// The whole report, with a line end behind it. Linear in ranks and critical path.
+/// Writes the whole report, with a line end. Linear in ranks and critical path.
 std::string write_report_json(const BubbleReport& report, const Program& program,
                               const Timeline& timeline, const ReportFields& more = {});
 

@@ -1,4 +1,4 @@
-// What a file holds that is given where a schedule is asked for.
+// Reads a file that is given in place of a schedule's name.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 struct ScheduleFile {
   Schedule schedule;
-  bool has_times = false;  ///< it is a timeline, so every op has a duration of its own
+  bool has_times = false;  ///< it is a timeline: every op has a duration of its own
 };
 
 /// Reads a schedule or a timeline in whichever format it is in. Throws Error.

@@ -1,4 +1,4 @@
-// Grouping recorders by the ops that they ran.
+// Groups recorders by the ops that they ran.
 #include "traces/separate_replicas.h"
 
 #include <algorithm>
@@ -11,10 +11,11 @@ namespace bubblescope {
 
 namespace {
 
-/// Stages and their micro-batches: ranks that take a stage's micro-batches in turn are no replicas.
+/// Stages with their micro-batches: ranks that alternate on a stage's micro-batches are no
+/// replicas.
 using Share = std::set<std::pair<std::int32_t, std::int32_t>>;
 
-/// What every recorder ran; nothing where an op does not say its stage.
+/// The share of every recorder; nullopt where an op does not state its stage.
 std::optional<std::vector<Share>> shares_by_recorder(const ObservedTrace& trace) {
   std::vector<Share> shares(trace.recorders.size());
   for (const ObservedOp& observed : trace.ops) {

@@ -1,4 +1,4 @@
-// A sample that keeps the shape of the picture and the ranks that one looks for.
+// Picks a sample that keeps the shape of the picture and the ranks of most interest.
 #include "traces/shown_ranks.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Which ranks a report for the screen shows when there are more than fit.
+// Chooses the ranks that a report for people shows when there are more than fit.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace bubblescope {
 
-/// How many ranks are shown unless all are asked for.
+/// The number of ranks that are shown unless all are asked for.
 inline constexpr std::int32_t kShownRanks = 16;
 
-/// All ranks where they are at most kShownRanks or `all`; else kShownRanks of them in order: the
-/// first, the last, the busiest, the idlest, the one with the highest peak, and others spread
-/// evenly.
+/// Returns all ranks where they are at most kShownRanks or `all` is set; else kShownRanks of them
+/// in order: the first, the last, the busiest, the idlest, the one with the highest peak, and
+/// others spread evenly.
 std::vector<std::int32_t> shown_ranks(const BubbleReport& report, bool all);
 
 /// "16 of 64 ranks; --all-ranks shows every one"; empty where all are shown.

@@ -1,4 +1,4 @@
-// The few functions of libsqlite3 that reading needs, found by name.
+// Loads the few functions of libsqlite3 that reading needs, by name.
 #include "traces/sqlite.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ namespace bubblescope {
 
 namespace {
 
-// As sqlite3.h has them; the library's interface is promised not to change.
+// Values of sqlite3.h, whose interface is stable.
 constexpr int kOk = 0;
 constexpr int kRow = 100;
 constexpr int kDone = 101;
@@ -40,8 +40,8 @@ constexpr std::array<Limit, 9> kLimits{{{0, kLongestValue},  // bytes of a text 
                                         {7, 0},              // attached databases
                                         {10, 0}}};           // depth of triggers
 
-/// Steps of SQLite's machine between two looks at their number, and how many there may be: a row of
-/// the smallest kind takes six bytes of a file and some twenty steps.
+/// The number of virtual machine steps between two checks, and the allowance per byte: a row of the
+/// smallest kind takes six bytes of a file and some twenty steps.
 constexpr int kStepsPerLook = 10'000;
 constexpr std::int64_t kAlwaysSteps = 20'000'000;
 constexpr std::int64_t kStepsPerByte = 20;
@@ -67,7 +67,7 @@ void load(void* library, const char* name, Function& function) {
     throw Error(Fault::kMachine, fmt::format("libsqlite3 has no {}; install a newer one", name));
 }
 
-/// The library stays open until the program ends.
+/// The library stays loaded until the program ends.
 Functions load_functions() {
   void* library = ::dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = ::dlopen("libsqlite3.dylib", RTLD_NOW | RTLD_LOCAL);
@@ -90,7 +90,7 @@ Functions load_functions() {
   return functions;
 }
 
-/// A prepared statement, standing on a row; finalizes itself.
+/// A prepared statement at its current row; finalizes itself.
 class Statement : public SqliteRow {
  public:
   Statement(const Functions& functions, void* statement)
@@ -114,7 +114,8 @@ class Statement : public SqliteRow {
   void* statement_;
 };
 
-/// A path as SQLite's URIs have it. "immutable" keeps it from making files beside the database.
+/// Writes a path as an SQLite URI. "immutable" keeps SQLite from creating files beside the
+/// database.
 std::string uri_of(const std::string& path) {
   std::string uri = path.starts_with('/') ? "file://" : "file:";
   for (const char letter : path) {
@@ -171,7 +172,7 @@ SqliteDatabase::SqliteDatabase(const std::string& path)
   }
   for (const Limit& limit : kLimits) own.functions.limit(own.database, limit.number, limit.most);
   own.functions.progress_handler(own.database, kStepsPerLook, &Connection::count_steps, &own);
-  // Nothing of a schema is run but what reading its tables needs, and nothing goes to the disk.
+  // Only what reading tables needs is run from the schema, and nothing is written to disk.
   for (const char* setting : {"trusted_schema = OFF", "temp_store = MEMORY", "mmap_size = 0",
                               "cell_size_check = ON", "cache_size = -65536"})
     query(std::string("PRAGMA ") + setting, [](const SqliteRow&) {});

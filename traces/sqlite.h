@@ -1,5 +1,5 @@
-// Reading SQLite databases through libsqlite3, which is opened when a database is: the program
-// needs it for nothing else, and starts without it.
+// Reads SQLite databases through libsqlite3, which is loaded on first use: the program starts
+// without it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace bubblescope {
 
-/// The columns of one row of an answer; valid during the visit only.
+/// The columns of one result row; valid during the visit only.
 class SqliteRow {
  public:
   virtual ~SqliteRow() = default;
@@ -19,8 +19,8 @@ class SqliteRow {
   virtual std::string text(int column) const = 0;                     ///< empty where it is NULL
 };
 
-/// A database that is open for reading; closes itself. Nothing is written, not even beside it;
-/// values of more than 1 MiB and work that its size does not explain are refused.
+/// A database that is open for reading and closes itself. Nothing is written, not even beside it;
+/// values of more than 1 MiB and queries out of proportion to its size are refused.
 class SqliteDatabase {
  public:
   /// Throws Error where there is no libsqlite3 (Fault::kMachine) or the file is no database.
@@ -29,11 +29,11 @@ class SqliteDatabase {
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
 
-  /// Visits every row of an answer, in order. Throws Error with SQLite's complaint.
+  /// Visits every result row, in order. Throws Error with SQLite's message.
   void query(const std::string& sql, const std::function<void(const SqliteRow&)>& visit) const;
 
-  /// The columns that a table stores; empty where there is no such table. Views, virtual tables
-  /// and computed columns are none: reading those runs what the file says.
+  /// Returns the columns that a table stores; empty where there is no such table. Views, virtual
+  /// tables and computed columns are left out: reading them would execute what the file says.
   std::vector<std::string> columns(const std::string& table) const;
 
  private:

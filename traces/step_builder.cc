@@ -1,4 +1,4 @@
-// Orders, cuts, clocks and waiting.
+// Builds steps: order, overlaps, clocks and waiting.
 #include "traces/step_builder.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
 }
 
-/// The ops of a rank stand in its lane as they stand in its order.
+/// A rank's ops have the same order in its lane and in its schedule.
 void time_computes(DraftStep& draft) {
   const Program& program = draft.step.program;
   Timeline& timeline = draft.step.timeline;
@@ -89,7 +89,7 @@ MeasuredStep StepBuilder::finish(DraftStep draft) {
   return std::move(draft.step);
 }
 
-/// One rank computes one op at a time: clocks of devices are exact to a microsecond or so.
+/// One rank computes one op at a time; device clocks are exact to about a microsecond.
 void StepBuilder::cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes,
                                const std::string& label) {
   for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
@@ -141,7 +141,7 @@ ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& 
 }
 
 Program StepBuilder::lower_measured(const ValidSchedule& schedule, const std::string& label) const {
-  // Of an overlapped pair, a forward that has its input need not have waited for the backward's.
+  // In an overlapped pair, a forward with its input need not have waited for the backward's.
   LowerOptions options;
   options.overlap = Overlap::kSerial;
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
@@ -167,7 +167,7 @@ void StepBuilder::note_early_op(const DraftStep& draft, const std::vector<bool>&
   }
 }
 
-/// Takes out the waiting that ranges of the host hold, and looks for what is still too early.
+/// Removes the waiting inside host ranges, and looks for ops that are still too early.
 void StepBuilder::trim(DraftStep& draft) {
   const Program& program = draft.step.program;
   Timeline& timeline = draft.step.timeline;

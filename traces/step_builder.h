@@ -1,5 +1,5 @@
-// One step of a pipeline, built from its observed ops: its order first, its times once the clocks
-// of the ranks are known.
+// Builds one step of a pipeline from its observed ops: first the order, then the times, once the
+// clocks of the ranks are aligned.
 #pragma once
 
 #include <cstddef>
@@ -14,39 +14,39 @@
 
 namespace bubblescope {
 
-/// A step whose order is known, before its clocks are.
+/// A step whose order is known, before its clocks are aligned.
 struct DraftStep {
   MeasuredStep step;                           ///< with the times of its compute ops
   std::vector<std::vector<ObservedOp>> lanes;  ///< [rank], in order
   std::vector<ObservedOp> messages = {};
 };
 
-/// What had to be corrected in all steps together.
+/// The corrections in all steps together.
 struct Corrections {
   std::size_t cut = 0;
   Nanos most_cut = 0;
   TrimmedWaiting trimmed;
-  double most_part = 0;   ///< the largest thing that cannot have been so, in parts of its step
-  std::string part_text;  ///< what it is
+  double most_part = 0;   ///< the largest impossible time, as a fraction of its step
+  std::string part_text;  ///< describes it
 
-  /// Keeps what is the largest part of its step.
+  /// Keeps the one that is largest relative to its step.
   void note_part(Nanos time, const StepExtent& step, const std::string& text);
 };
 
 /// From the first start to the last end of the ops ([rank]).
 StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes);
 
-/// Builds the steps of one trace, and counts what it corrects in them. Refers to both.
+/// Builds the steps of one trace and counts the corrections. Refers to both.
 class StepBuilder {
  public:
   StepBuilder(const ObservedTrace& trace, Corrections& corrections)
       : trace_(trace), corrections_(corrections) {}
 
-  /// The order of a step, and its ops as they lie in it: all but the messages' times. Throws Error
-  /// where the ops are no whole step of a pipeline.
+  /// Builds the order of a step, with everything but the times of messages. Throws Error where the
+  /// ops are no whole step of a pipeline.
   DraftStep order(std::string label, StepOps ops, std::int32_t ranks);
 
-  /// The step itself.
+  /// Completes the step.
   MeasuredStep finish(DraftStep draft);
 
  private:

@@ -1,4 +1,4 @@
-// Messages to those who wait for them; memory as it changes.
+// Finds the consumers of messages, and memory over time.
 #include "traces/step_details.h"
 
 #include <algorithm>

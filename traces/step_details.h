@@ -1,4 +1,4 @@
-// What viewers show of a step beside when its instructions ran.
+// Details that viewers show of a step besides the times of its instructions.
 #pragma once
 
 #include <string_view>
@@ -12,17 +12,17 @@ namespace bubblescope {
 /// "forward", "input_grad", "p2p": what slices are filtered by.
 std::string_view category(OpKind kind);
 
-/// Per instruction: of a message, who waits for it on its receiver; of a pair whose first op waits
-/// for both, the second, which uses it. kNoInstruction of all others.
+/// Per instruction: for a message, the instruction that waits for it on the receiver; for a pair
+/// whose first op waits for the inputs of both, the second op. kNoInstruction for all others.
 std::vector<InstructionId> find_consumers(const Program& program);
 
-/// The points at which what ranks hold changes, in time order.
+/// Returns the times at which the memory of ranks changes, in order.
 std::vector<MemoryPoint> find_memory_changes(const Recording& recording);
 
-/// What a rank holds in stage chunks.
+/// Converts what a rank holds to stage chunks.
 double chunks_of(const Held& held, const Shape& shape);
 
-/// What a rank holds in bytes, with what never changes in a step; 0 where nobody gave bytes.
+/// Converts what a rank holds to bytes, including what never changes in a step; 0 where unknown.
 Bytes bytes_of(const Held& held, std::int32_t rank, const MemoryModel& memory);
 
 /// Whether bytes are known.

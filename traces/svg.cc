@@ -1,5 +1,5 @@
-// The timeline as the figure that papers print: a row per rank, time to the right, micro-batches in
-// the cells.
+// Draws the timeline as papers print it: a row per rank, time to the right, micro-batches in the
+// cells.
 //
 //          1f1b: 4 ranks, 8 micro-batches
 //          simulated: makespan 33 ms, bubble ratio 27.3 %       peak activations
@@ -8,8 +8,8 @@
 //          |----|----|----|----|  ms
 //          [] forward  [] backward  [] idle  [] critical path
 //
-// Chunks of a rank go from dark to light. A step with more ops than can be seen one by one is
-// drawn column by column, so that the file stays small.
+// Chunks of a rank go from dark to light. A step with more ops than can be seen one by one is drawn
+// column by column, so that the file stays small.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ struct LegendEntry {
 
 using LegendLine = std::vector<LegendEntry>;
 
-/// Fills lines of at most `width` with entries.
+/// Distributes the entries over lines of at most `width`.
 std::vector<LegendLine> flow(const std::vector<LegendEntry>& entries, double width) {
   std::vector<LegendLine> lines;
   double used = width;
@@ -115,7 +115,7 @@ class SvgTimeline {
     has_pairs_ = has_pairs_ || op.pairing != Pairing::kAlone;
   }
 
-  /// Each colour as a fill, for cells, and as a stroke, for columns.
+  /// Defines each colour as a fill, for cells, and as a stroke, for columns.
   std::string colour_styles() const {
     std::string style = fmt::format(".columns {{ stroke-width: {}px }}\n", layout_.height());
     for (const auto& [name, colour] : colours_)
@@ -133,8 +133,8 @@ class SvgTimeline {
     canvas_.text({layout_.left + layout_.chart + 12, 42}, "class=\"note\"", "peak activations");
   }
 
-  /// What is critical on each rank is framed; lines show where the path hops to another rank. Drawn
-  /// by columns, it is a line through the rows.
+  /// Frames the critical ops of each rank; lines show where the path hops to another rank. When
+  /// drawn by columns, it is a line through the rows.
   void draw_critical_path() {
     std::vector<InstructionId> ops;
     for (const InstructionId id : recording_.report.critical_path)
@@ -158,7 +158,7 @@ class SvgTimeline {
     if (!steps.empty()) canvas_.path(steps, "class=\"critical\"");
   }
 
-  /// From the end of what is critical on one rank to the start of what is critical on the next.
+  /// Draws a hop from the end of the critical ops on one rank to the start of those on the next.
   void draw_hop(double from_x, std::int32_t from, InstructionId to) {
     const bool down = rank_of(to) > from;
     const double from_y = layout_.top(from) + (down ? layout_.height() : 0);

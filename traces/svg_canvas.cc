@@ -1,4 +1,4 @@
-// SVG elements as text.
+// Writes SVG elements as text.
 #include "traces/svg_canvas.h"
 
 #include <fmt/format.h>

@@ -33,7 +33,7 @@ class SvgCanvas {
   void line(Point from, Point to, std::string_view attributes);
   /// `steps` is path data: "M 1 2 h 3".
   void path(std::string_view steps, std::string_view attributes);
-  /// Elements until end_group() show `title` when pointed at.
+  /// Elements until end_group() show `title` as a tooltip.
   void begin_group(std::string_view title);
   void end_group();
 

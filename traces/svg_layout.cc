@@ -1,4 +1,4 @@
-// Sizes of the SVG timeline.
+// Computes the sizes of the SVG timeline.
 #include "traces/svg_layout.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMargin = 16;
 constexpr double kHead = 56;  ///< title and subtitle
-constexpr double kCell = 24;  ///< wanted width of a typical op
+constexpr double kCell = 24;  ///< preferred width of a typical op
 constexpr double kLeastChart = 480;
 constexpr double kMostChart = 1920;
 constexpr double kLeastCell = 3;  ///< narrower ops are drawn by columns
@@ -26,7 +26,7 @@ double row_pitch(std::int32_t ranks) {
   return ranks <= 64 ? 15 : 8;
 }
 
-/// The duration that three quarters of the ops have at least; and how many ops there are.
+/// The duration that three quarters of the ops reach or exceed.
 Nanos typical_duration(std::vector<Nanos> durations) {
   if (durations.empty()) return 1;
   const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);

@@ -1,4 +1,4 @@
-// Where things stand in the SVG timeline.
+// The layout of the SVG timeline.
 #pragma once
 
 #include <vector>
@@ -18,14 +18,14 @@ struct SvgLayout {
   double pitch = 0;                               ///< from one row to the next
   double strip = 0;         ///< the height of copies in one direction; 0 where none are drawn
   bool by_columns = false;  ///< too many ops to draw one by one: columns of a pixel instead
-  bool tips = false;        ///< every op has a text to point at
+  bool tips = false;        ///< every op has a tooltip
 
   double x(Nanos time) const {
     return left + static_cast<double>(time - step.origin) * chart / static_cast<double>(step.span);
   }
   double top(std::int32_t rank) const;
   double middle(std::int32_t rank) const { return top(rank) + height() / 2; }
-  /// Of a row, without its strips and the gap to the next.
+  /// The height of a row, without its strips and the gap to the next.
   double height() const {
     const double row = pitch - 2 * strip;
     return row > 20 ? row - 4 : row - 1;
@@ -36,11 +36,11 @@ struct SvgLayout {
   }
 };
 
-/// Gives a typical op a width that shows its micro-batch, as far as the picture does not grow too
-/// wide; rows are lower where there are many.
+/// Makes a typical op wide enough to show its micro-batch, unless the picture grows too wide; rows
+/// are lower where there are many.
 SvgLayout choose_svg_layout(const Recording& recording);
 
-/// The width of a text of the picture's note size.
+/// Returns the width of a text in the font of the picture's notes.
 double text_width(std::string_view text);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Ops as cells, or as columns where there are too many.
+// Draws ops as cells, or as columns where there are too many.
 #include "traces/svg_rows.h"
 
 #include <fmt/format.h>
@@ -116,7 +116,7 @@ class Rows {
     }
   }
 
-  /// One path per colour, whose strokes are as thick as the row: a few bytes per change of colour.
+  /// Draws one path per colour with strokes as thick as the row: a few bytes per change of colour.
   void draw_columns(std::int32_t rank) {
     const TimeGrid grid{layout_.step.origin, layout_.step.span, static_cast<int>(layout_.chart)};
     const PaintedRow row = paint(recording_, lane(rank), grid, Paint::kInProportion);

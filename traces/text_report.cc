@@ -1,4 +1,4 @@
-// Tables and sentences from a BubbleReport.
+// Writes tables and sentences from a BubbleReport.
 #include "traces/text_report.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Short enough for all of them to stand side by side.
+/// Short heads, so that all of them fit side by side.
 constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{"warmup", "imbal", "depend", "comm",
                                                                 "memory", "drain", "sync"};
 
@@ -62,7 +62,8 @@ class RankTable {
   }
 
  private:
-  /// Where not all columns fit: how much is idle and held says more than why, and when.
+  /// Where not all columns fit, the amounts of idle time and memory matter more than their causes
+  /// and times.
   int importance_of(std::string_view head) const {
     constexpr std::array<std::string_view, 5> kFirst{"sends", "at", "units", "sync", "warmup"};
     if (head == unit_.name) return kAlwaysShown;
@@ -109,7 +110,7 @@ class RankTable {
                        [=](const RankReport& rank) { return rank.idle_by_cause[cause] != 0; });
   }
 
-  /// Peaks in micro-batches; in the unit of --mem and in bytes where those say something else.
+  /// Adds peaks in micro-batches, and in the unit of --mem and in bytes where those differ.
   void add_peaks(std::vector<TableColumn>& columns) const {
     double highest = 0;
     double highest_units = 0;
@@ -149,7 +150,7 @@ class RankTable {
   std::optional<int> width_;
 };
 
-/// What a prediction rests on; a measurement rests on nothing.
+/// States the costs of a prediction; a measurement has none.
 std::string costs_line(const Recording& recording) {
   if (recording.made.costs.empty() || recording.report.source != "simulated") return {};
   return "costs        " + recording.made.costs + "\n";
@@ -174,7 +175,7 @@ std::string totals(const BubbleReport& report) {
                      percent_text(report.bubble.span_rate), short_text(report.bubble.time));
 }
 
-/// Two lines where training is asynchronous, none elsewhere.
+/// Writes two lines where training is asynchronous, none elsewhere.
 std::string asynchronous(const BubbleReport& report) {
   std::string text;
   if (report.period)
@@ -194,7 +195,7 @@ std::string asynchronous(const BubbleReport& report) {
   return text;
 }
 
-/// One line where messages share links, none elsewhere.
+/// Writes one line where messages share links, none elsewhere.
 std::string busiest_link(const BubbleReport& report) {
   if (report.links.empty()) return {};
   const LinkUse& link = report.links.front();
@@ -204,7 +205,7 @@ std::string busiest_link(const BubbleReport& report) {
                      short_text(link.shared));
 }
 
-/// One line under noise, none elsewhere.
+/// Writes one line with noise, none elsewhere.
 std::string noise_line(const BubbleReport& report) {
   if (!report.noise) return {};
   return fmt::format(
@@ -213,7 +214,7 @@ std::string noise_line(const BubbleReport& report) {
       short_text(static_cast<Nanos>(report.noise->mean)), short_text(report.noise->most));
 }
 
-/// With its sign: where messages share links, a slower op can make a step shorter.
+/// Signed: where messages share links, a slower op can make a step shorter.
 std::string change_text(Nanos change) { return (change < 0 ? "" : "+") + short_text(change); }
 
 std::string highest_peak(const Recording& recording) {

@@ -26,7 +26,7 @@ namespace bubblescope {
 /// are rounded for reading: the json report is exact.
 std::string write_text_report(const Recording& recording, const DrawOptions& options = {});
 
-/// One line where sensitivity was asked for, none elsewhere: kinds, then the most sensitive ranks.
+/// Writes one line where sensitivity was asked for: kinds, then the most sensitive ranks.
 ///
 /// 1 % more of  F +110 us  B +220 us  rank 3 +240 us  rank 2 +210 us  rank 1 +180 us
 std::string write_sensitivity_text(const BubbleReport& report);

@@ -22,7 +22,7 @@ std::string place_of(const std::string& file, std::size_t rank, std::size_t op) 
   return fmt::format("{}: rank {}, op {}", file, rank, op + 1);
 }
 
-/// Takes everything up to `separator` off the front, and the separator.
+/// Removes everything up to and including `separator` from the front, and returns it without that.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::string_view front = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(text.size(), front.size() + 1));

@@ -1,6 +1,6 @@
 // The text form of a schedule: for eyes, for tests and for writing one by hand.
 //
-//   0F0 0F1 0B0 0B1    # one rank per line, ops with blanks between them, comments behind #
+//   0F0 0F1 0B0 0B1    # one rank per line, ops with blanks between them, comments after #
 //   1F0 1B0 1F1 1B1
 //   0F0 0F1 | 1F0 1F1  # or several ranks on a line
 //   _ 1F0 2F0.1 2R0 (0F7;7B3)OVERLAP_F_B    # an idle slot; slice 1; a recomputation; a pair

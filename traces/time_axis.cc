@@ -1,4 +1,4 @@
-// Rounding for the eye.
+// Rounds times for people.
 #include "traces/time_axis.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ std::string in_unit(Nanos time, TimeUnit unit, int decimals) {
 
 int decimals_for(const std::vector<Nanos>& times, TimeUnit unit) {
   const Nanos longest = times.empty() ? 0 : *std::max_element(times.begin(), times.end());
-  int enough = kMostDecimals;  // four digits of the longest
+  int enough = kMostDecimals;  // four digits of the longest time
   for (Nanos digits = longest / unit.nanos; digits >= 10 && enough > 0; digits /= 10) --enough;
   for (int decimals = 0; decimals < enough; ++decimals)
     if (std::all_of(times.begin(), times.end(),

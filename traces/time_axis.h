@@ -1,4 +1,4 @@
-// Times as people read them: one unit for a whole picture, round ticks on its axis, short numbers.
+// Formats times for people: one unit for a whole picture, round ticks on its axis, short numbers.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ TimeUnit unit_for(Nanos span);
 /// "12.5": in a unit, with this many decimals. Rounded: files that programs read hold nanoseconds.
 std::string in_unit(Nanos time, TimeUnit unit, int decimals);
 
-/// How many decimals show every one of these times exactly, or at least four digits of the
+/// Returns the decimals that show every one of these times exactly, or at least four digits of the
 /// longest: 0 to 3.
 int decimals_for(const std::vector<Nanos>& times, TimeUnit unit);
 

@@ -1,5 +1,5 @@
-// `--timeline FILE`: one row per instruction, in the Program's order (each below what it waits
-// for).
+// Writes `--timeline FILE`: one row per instruction in the Program's order, so that each row
+// follows its dependencies.
 //
 //   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical
 //   0,compute,0F0,F,0,0,0,1000000,0,1

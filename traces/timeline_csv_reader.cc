@@ -1,5 +1,5 @@
-// Reading back what --timeline wrote. The csv has times, not what waits for what: the step is put
-// together as any trace is, with the messages that the file has.
+// Reads back what --timeline wrote. The csv has times but no dependencies, so the step is assembled
+// like any trace, with the messages of the file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::size_t kColumns = 8;
 constexpr std::int64_t kMaxRank = 65'535;
 constexpr Nanos kLatest = std::int64_t{1} << 60;
 
-/// A line that is being read, and where it is.
+/// A line being read, with its position.
 struct Row {
   const std::string& file;
   std::size_t line = 0;
@@ -56,7 +56,8 @@ Row split(std::string_view line, const std::string& file, std::size_t number) {
   return row;
 }
 
-/// The op or message of a row; posts and waits, which stand in communication queues, are none.
+/// Whether a row is an op or a message; posts and waits, which are in communication queues, are
+/// not.
 bool shows_work(const Row& row, const Op& op) {
   return is_compute(op.kind) || (is_send(op.kind) && row.cells[1].empty());
 }

@@ -1,4 +1,4 @@
-// A step that was timed, as a file: "bubblescope-timeline/1", what --save writes and diff reads.
+// The file of a timed step: "bubblescope-timeline/1", which --save writes and diff reads.
 //
 //   {"format":"bubblescope-timeline/1",
 //    "source":"simulated",
@@ -11,13 +11,13 @@
 //     [1,"1F0",1100000,2100000,1,1,[1]],
 //     ...]}
 //
-// One row per instruction, numbered from 0, each below everything that it waits for. lanes are
-// [rank, name]; lane r is the compute lane of rank r, null is no lane. peer is the receiver of a
-// message, else the rank itself. An eighth entry, "post" or "wait", marks the posting of a message
-// and the wait for it, which take no time of their own. The file holds the Program whole, so it can
-// be analyzed again however it was lowered, simulated or measured. "breakdown", after the source of
-// a measured step that did not come to its end, says why, and where every rank then stood; what
-// never started stands at the last end, with no length.
+// One row per instruction, numbered from 0; each row follows everything that it waits for. lanes
+// are [rank, name]; lane r is the compute lane of rank r, null means no lane. peer is the receiver
+// of a message, else the rank itself. An eighth entry, "post" or "wait", marks the posting of a
+// message and the wait for it, which take no time of their own. The file contains the whole
+// Program, so it can be analyzed again however it was lowered, simulated or measured. "breakdown",
+// after the source of a measured step that did not complete, states the reason and where every rank
+// was blocked; instructions that never started are at the last end, with no length.
 #pragma once
 
 #include <string>

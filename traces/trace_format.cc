@@ -1,4 +1,4 @@
-// Finding the format of a trace.
+// Finds the format of a trace.
 #include "traces/trace_format.h"
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@ namespace bubblescope {
 
 namespace {
 
-/// Databases are opened where they are: they can be larger than the memory.
+/// Databases are opened in place: they can be larger than memory.
 constexpr std::string_view kDatabase{"SQLite format 3\0", 16};
 
 std::string first_bytes(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return {};  // a pipe is read only once
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};  // a pipe can be read only once
   std::array<char, kDatabase.size()> bytes{};
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), bytes.size());
@@ -50,7 +50,7 @@ std::int32_t replica_count(const ObservedTrace& trace) {
   return count;
 }
 
-/// Nothing is measured twice to the nanosecond.
+/// Two measurements never agree to the nanosecond, so equal times mean a repeated file.
 void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
   const auto same = [](const ObservedOp& left, const ObservedOp& right) {
     return left.op == right.op && left.start == right.start && left.end == right.end;

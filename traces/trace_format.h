@@ -1,4 +1,4 @@
-// Traces that come in: what was measured, by this program or by others, one file per format.
+// Reads measured traces, of this program or of others; one file per format.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,40 @@
 
 namespace bubblescope {
 
-/// One step of one pipeline, whole: what `analyze` works on.
+/// One whole step of one pipeline: the input of `analyze`.
 struct MeasuredStep {
   std::string label;  ///< "dp 0 step 23"; empty where a file holds one step only
   ValidSchedule schedule;
   Program program = {};
   Timeline timeline = {};
   std::int32_t replica = 0;  ///< which of several equal pipelines (data parallelism)
-  std::int64_t number = 0;   ///< of the step, as the trace counts
+  std::int64_t number = 0;   ///< of the step, as the trace numbers it
 };
 
-/// Who recorded ops: one rank of a pipeline.
+/// A recorder of ops: one rank of a pipeline.
 struct Recorder {
   std::string where;                 ///< for messages: "rank1.json"
   std::optional<std::int32_t> rank;  ///< its place in the pipeline, where the file says it
   std::string host = {};             ///< the machine, whose ranks share one clock; empty: unknown
-  bool knows_replica = false;        ///< its ops' `replica` is what the file says
-  std::int64_t peers = 0;            ///< ranks of its pipeline, or where it does not know its
-                                     ///< replica, of the job; 0: unknown
+  bool knows_replica = false;        ///< the file states the `replica` of its ops
+  std::int64_t peers = 0;  ///< ranks of its pipeline, or of the job without replica; 0: unknown
 };
 
-/// One op or message as a trace has it.
+/// One op or message as a trace records it.
 struct ObservedOp {
   Op op;
   std::int32_t recorder = 0;  ///< index into ObservedTrace::recorders
   std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
-  std::optional<std::int32_t> chunk;  ///< where the trace says this instead of op.stage
+  std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step
-  bool may_hold_waiting = false;  ///< it is a range of the host, which may wait for its input first
-  bool start_is_seen = false;     ///< such a range, but what it holds shows where the waiting ended
+  bool may_hold_waiting = false;      ///< it is a host range, which may first wait for its input
+  bool start_is_seen = false;  ///< such a range, but its content shows where the waiting ended
   Nanos start = 0;
   Nanos end = 0;
 };
 
-/// What a step has besides the pipeline's ops: a collective, the optimizer, or the mark of a whole
+/// Work of a step besides the pipeline's ops: a collective, the optimizer, or the mark of a whole
 /// step on one rank.
 struct ObservedWork {
   std::string name;
@@ -62,17 +61,17 @@ struct ObservedWork {
   Nanos end = 0;
 };
 
-/// One step as its users wait for it: on the slowest replica, with all that runs before and after
-/// the pipeline's ops.
+/// One step as users experience it: on the slowest replica, with everything that runs before and
+/// after the pipeline's ops.
 struct WholeStep {
   std::int64_t step = 0;
   Nanos whole = 0;
   Nanos pipeline = 0;  ///< the makespan of the slowest replica's ops
-  /// What runs while no op of the replica does, by name: the longest time on any rank.
+  /// Work that runs while no op of the replica does, by name: the longest time on any rank.
   std::vector<std::pair<std::string, Nanos>> outside;
 };
 
-/// What one or several files hold: whole steps, or single ops that measured_steps() puts together.
+/// The content of one or several files: whole steps, or single ops that measured_steps() assembles.
 struct ObservedTrace {
   std::string source;  ///< "kineto", "nsys", "chrome"; of whole steps, each Timeline has its own
   std::vector<MeasuredStep> steps;
@@ -80,12 +79,12 @@ struct ObservedTrace {
   std::vector<ObservedOp> ops;
   std::vector<ObservedWork> works;
   std::vector<WholeStep> whole_steps;  ///< filled in by measured_steps() from the works
-  std::vector<std::string> notes;      ///< what was left out or corrected, in sentences
-  std::vector<std::string> doubts;     ///< the same where it makes the report less than sure
-  std::vector<std::string> faults;     ///< what makes its times no basis for any conclusion
+  std::vector<std::string> notes;      ///< what was left out or corrected, whole sentences
+  std::vector<std::string> doubts;     ///< the same where it makes the report less certain
+  std::vector<std::string> faults;     ///< the same where its times support no conclusion
 };
 
-/// A file as it is read: the text of a whole file, or of a database its first bytes only.
+/// An input file: its whole text, or of a database only the first bytes.
 struct TraceInput {
   std::string path;
   std::string_view text;
@@ -105,11 +104,11 @@ struct TraceFormat {
 /// Reads one file; "-" is stdin, .gz is unpacked. Throws Error.
 ObservedTrace read_trace(const std::string& path);
 
-/// The same of a text that is already there.
+/// The same for a text already in memory.
 ObservedTrace parse_trace(const TraceInput& input);
 
-/// Appends the content of a further file: other ranks of the same pipeline, or, where it has a rank
-/// that is there already, another pipeline. Throws Error where its ops are there already.
+/// Appends the content of a further file: other ranks of the same pipeline, or another pipeline
+/// where a rank repeats. Throws Error where its ops are present already.
 void append(ObservedTrace& trace, ObservedTrace further);
 
 }  // namespace bubblescope

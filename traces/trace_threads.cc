@@ -1,4 +1,4 @@
-// Tracks are cut into slots: an instruction takes the first slot of its track that is free.
+// Divides tracks into slots: an instruction takes the first free slot of its track.
 #include "traces/trace_threads.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A lane, or the link from a rank to a peer for instructions that are in no lane.
+/// A lane, or for instructions without a lane the link from a rank to a peer.
 struct Track {
   std::int32_t rank = 0;
   std::uint32_t lane = kNoLane;
@@ -38,7 +38,7 @@ std::string name_of(const Program& program, const Track& track, std::size_t slot
   return slot == 0 ? name : fmt::format("{} ({})", name, slot + 1);
 }
 
-/// Everything that takes time, and work that takes none.
+/// Returns everything that takes time, and compute work even if it takes none.
 std::vector<TraceSlice> shown_slices(const Program& program, const Timeline& timeline) {
   std::vector<TraceSlice> slices;
   std::vector<Nanos> lane_end(program.lanes.size(), 0);
@@ -90,7 +90,7 @@ class Assignment {
     return slot->thread;
   }
 
-  /// Threads were numbered in order of appearance; now by rank, lane, peer and slot.
+  /// Renumbers threads by rank, lane, peer and slot; before, they are in order of appearance.
   void number_threads() {
     std::vector<std::uint32_t> sorted(tracks_.size());
     std::iota(sorted.begin(), sorted.end(), 0u);

@@ -1,4 +1,4 @@
-// The tracks of a trace: one per lane and one per link, more where things overlap in time.
+// The tracks of a trace: one per lane and one per link, more where slices overlap.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct TraceThread {
   std::string name;      ///< "compute", "send → rank 1", "send → rank 1 (2)"
 };
 
-/// What is shown of an instruction. A wait is shown for as long as it holds up its lane.
+/// The slice of an instruction. A wait is shown for as long as it blocks its lane.
 struct TraceSlice {
   InstructionId id = 0;
   Nanos start = 0;
@@ -27,8 +27,8 @@ struct TraceSlice {
 /// Within a thread no two slices overlap.
 struct TraceThreads {
   std::vector<TraceThread> threads;  ///< by rank and tid
-  /// By start, ties by id: so what an instruction waits for comes before it. Posts, and waits that
-  /// hold nothing up, are left out.
+  /// By start, ties by id, so that dependencies come first. Posts, and waits that block nothing,
+  /// are left out.
   std::vector<TraceSlice> slices;
 };
 

@@ -1,4 +1,4 @@
-// Walking from every op to the ops that made its inputs.
+// Walks from every op to the producers of its inputs.
 #include "traces/trim_waiting.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Calls `visit(maker)` for every compute op whose product `id` needs, straight or by message.
+/// Calls `visit(maker)` for every compute op whose result `id` needs, directly or by message.
 template <class Visit>
 void for_each_maker(const Program& program, InstructionId id, Visit visit) {
   for (const InstructionId awaited : program.dependencies_of(id)) {

@@ -1,4 +1,4 @@
-// Ranges of the host that wait for their input before they compute, cut down to the computing.
+// Removes waiting from host ranges, which may wait for their input before they compute.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace bubblescope {
 
 struct TrimmedWaiting {
   std::size_t ops = 0;
-  Nanos most = 0;  ///< taken off one op
+  Nanos most = 0;  ///< the most that one op lost
 };
 
-/// An op computes from when its input has ended: moves the start of each op for which
-/// `may_hold_waiting` ([instruction]) holds to the end of the last op that it needs. Clocks must
-/// agree. Ends stay.
+/// An op computes once its inputs have ended: moves the start of each op for which
+/// `may_hold_waiting` ([instruction]) is set to the end of its last dependency. Clocks must agree.
+/// Ends stay.
 TrimmedWaiting trim_waiting(const Program& program, const std::vector<bool>& may_hold_waiting,
                             Timeline& timeline);
 
@@ -28,8 +28,8 @@ struct EarlyOp {
   Nanos early = 0;
 };
 
-/// The one that is the furthest too early, of those for which `counts` ([instruction]) holds;
-/// nothing where each of them waits for its inputs.
+/// Returns the op that starts too early by the most, among those for which `counts` ([instruction])
+/// is set; nullopt where each of them waits for its inputs.
 std::optional<EarlyOp> earliest_op(const Program& program, const Timeline& timeline,
                                    const std::vector<bool>& counts);
 

@@ -1,4 +1,4 @@
-// The verdict, and how it is said.
+// Judges measured steps and words the verdict.
 #include "traces/trust.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// How far a report on measured steps can be believed: a replay of a step, its own order with its
-// own durations, must meet what was measured.
+// Judges how far a report on measured steps can be trusted: a replay of a step, in its own order
+// with its own durations, must reproduce what was measured.
 //
 // As json, in the report:
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
@@ -15,39 +15,39 @@
 namespace bubblescope {
 
 enum class Verdict : std::uint8_t {
-  kGood,     ///< what is reported stands
-  kLimited,  ///< it stands with the reservations of `why`
-  kNone,     ///< the ops do not explain the step: nothing may be concluded from them
+  kGood,     ///< the report is reliable
+  kLimited,  ///< reliable with the reservations of `why`
+  kNone,     ///< the ops do not explain the step; no conclusions are drawn
 };
 
 struct Trust {
   double replay_error = 0;  ///< median over the steps, a fraction of the makespan
   Verdict verdict = Verdict::kGood;
-  std::vector<std::string> why;  ///< in sentences, the gravest first
+  std::vector<std::string> why;  ///< whole sentences, the gravest first
 };
 
-/// What is known of measured steps besides their reports.
+/// Evidence on measured steps besides their reports.
 struct TrustEvidence {
   std::vector<double> replay_errors;  ///< of each step, at least one
-  std::vector<std::string> doubts;    ///< of the reader
-  std::vector<std::string> faults;    ///< of the reader: each alone leaves nothing to conclude
+  std::vector<std::string> doubts;    ///< from the reader
+  std::vector<std::string> faults;    ///< from the reader; each alone leads to kNone
 };
 
-/// Judges the mean report of the steps. A median replay error of 5 % and a bound above the makespan
-/// are faults.
+/// Judges the mean report of the steps. A median replay error of 5 % or a lower bound above the
+/// makespan is a fault.
 Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
 
 /// "good", "limited", "none".
 std::string_view to_string(Verdict verdict);
 
-/// The member above.
+/// Writes the member above.
 std::string trust_json(const Trust& trust);
 
-/// What to say before anything else; empty where all is good.
+/// Returns the warning to print before anything else; empty for kGood.
 std::string trust_text(const Trust& trust);
 
-/// The report's json without what a verdict of none forbids: bubbles, bound, causes, stragglers and
-/// what-ifs are null.
+/// Returns the report's json without the conclusions that kNone forbids: bubbles, bound, causes,
+/// stragglers and what-ifs are null.
 std::string without_conclusions(const std::string& report_json);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// One walk over the events of a step in order of time.
+// Finds ops in one pass over the events of a step in order of time.
 #include "traces/unannotated_ops.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::vector<ProfiledEvent> events_of(const ChromeEvents& events, const TimeSpan&
     if (seen && matters(event.activity) && event.start >= step.start && event.start < step.end)
       found.push_back(event);
   }
-  // A flow belongs to the call that begins with it, and an outer call comes before its inner ones.
+  // A flow belongs to the call that begins with it, and an outer call precedes its inner ones.
   std::stable_sort(found.begin(), found.end(),
                    [](const ProfiledEvent& left, const ProfiledEvent& right) {
                      if (left.start != right.start) return left.start < right.start;
@@ -85,14 +85,14 @@ class Walk {
   void take_gradient(const ProfiledEvent& event) {
     if (has_flow_ && !is_backward_) close();
     if (!is_open_ || !is_backward_) {
-      // What came before without a gradient function is not computing of this op's.
+      // Calls before it without a gradient function do not belong to this op.
       is_open_ = is_backward_ = true;
       span_ = {event.start, event.end};
     }
     span_.end = std::max(span_.end, event.end);
   }
 
-  /// Calls within gradient functions are part of the backward, as is what lies between two of them.
+  /// Calls within gradient functions are part of the backward, as is the time between two of them.
   void take_call(const ProfiledEvent& event) {
     if (is_backward_ && event.start < span_.end) return;
     if (is_backward_) {
@@ -130,9 +130,9 @@ class Walk {
   UnannotatedStep step_;
   bool is_open_ = false;
   bool is_backward_ = false;
-  bool has_flow_ = false;  ///< of a forward: whether a gradient function is created in it
+  bool has_flow_ = false;  ///< of a forward: whether it creates a gradient function
   TimeSpan span_;
-  std::vector<ProfiledEvent> after_;  ///< calls behind a backward, which may begin a forward
+  std::vector<ProfiledEvent> after_;  ///< calls after a backward, which may begin a forward
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Forwards and backwards of a profile without annotations (PyTorch's Schedule1F1B writes none).
+// Finds forwards and backwards in a profile without annotations (PyTorch's Schedule1F1B has none).
 //
 // A stretch of the rank's main thread between two messages, or between a forward and a backward, is
 // an op: a backward where the autograd engine evaluates functions, a forward where a gradient

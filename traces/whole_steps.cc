@@ -1,4 +1,4 @@
-// Joining what ran in the same step.
+// Combines the work of the same step.
 #include "traces/whole_steps.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The part of a work that lies outside the time of the replica's ops.
+/// The part of a work outside the time of the replica's ops.
 Nanos time_outside(const ObservedWork& work, const StepExtent& pipeline) {
   const Nanos before = std::min(work.end, pipeline.start) - work.start;
   const Nanos after = work.end - std::max(work.start, pipeline.end);

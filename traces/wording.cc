@@ -1,4 +1,4 @@
-// Words and numbers.
+// Formats words and numbers.
 #include "traces/wording.h"
 
 #include <fmt/format.h>

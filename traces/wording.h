@@ -19,14 +19,14 @@ std::string shape_text(const Shape& shape);
 /// "12.50" becomes "12.5", "3.00" becomes "3".
 std::string trim_zeros(std::string number);
 
-/// "27.3 %", "0 %", "<0.1 %": one decimal, never 0 for what is not.
+/// "27.3 %", "0 %", "<0.1 %": one decimal, and 0 only for exactly 0.
 std::string percent_text(double fraction);
 
-/// The columns that a text takes on a terminal: one per character of UTF-8, none for colours.
+/// Returns the width of a text on a terminal: one column per UTF-8 character, none for colours.
 int columns_of(std::string_view text);
 
-/// `entries` in lines of at most `width` columns, each line begun with `indent`. An entry that
-/// does not fit any more starts a line, with the part of `separator` that is not space.
+/// Lays out `entries` in lines of at most `width` columns, each starting with `indent`. An entry
+/// that does not fit starts a new line, with the non-blank part of `separator`.
 std::string wrap(const std::vector<std::string>& entries, std::string_view indent,
                  std::string_view separator, int width);
 

@@ -54,7 +54,7 @@ def main():
         print(f"{' '.join(schedule)}: off by {100 * error:.2f} %, {100 * blind:.1f} % without {needed[0]}")
         if not error < 0.01 < 0.03 < blind:
             sys.exit("that is too far off, or no further than without what it needs")
-    # Stages keep 9 matrices, and the last one 12: `copy` has their mean, and is right to a tenth.
+    # Stages keep 9 matrices, and the last one 12: `copy` has their mean, which is accurate to a tenth.
     general = error_of(without(costs, *of_stages), "1f1b", "--offload", "1")
     print(f"from copy alone: off by {100 * general:.2f} %")
     if general > 0.1:

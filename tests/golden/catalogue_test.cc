@@ -1,4 +1,5 @@
-// The catalogue of schedules that an independent simulator measured: time, span, memory, messages.
+// Checks schedules against a catalogue measured by an independent simulator: time, span, memory,
+// messages.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -43,10 +44,10 @@ const std::map<std::string, Known> kCatalogue = {
     {"slimpipe_n4", {"slimpipe", 1, 4}},
 };
 
-/// The catalogue's unit of time: chunks and slices of it, and a quarter of it, are whole.
+/// The catalogue's unit of time, of which chunks, slices and quarters are whole numbers.
 constexpr Nanos kUnit = 240;
 
-/// "113/4" in units.
+/// Parses "113/4" in units.
 Nanos parse_time(const std::string& text) {
   const std::size_t slash = text.find('/');
   const Nanos parts = slash == std::string::npos ? 1 : std::stoll(text.substr(slash + 1));

@@ -159,7 +159,7 @@ TEST(CommandLine, LeavesNothingBehindWhenWritingFails) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("bubblescope-cli-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
-  std::filesystem::create_directory(folder / "taken.svg");  // a folder is in the way
+  std::filesystem::create_directory(folder / "taken.svg");  // a folder blocks the name
   const CommandOutcome outcome =
       run_with_messages("simulate 1f1b --pp 2 -m 2 --svg " + (folder / "taken.svg").string());
   EXPECT_EQ(outcome.status, 2) << outcome.output;

@@ -131,7 +131,7 @@ def resnet101():
     return modules
 
 
-# AmoebaNet-D: of the ten operations of a cell, which state each reads and what it is.
+# AmoebaNet-D: for each of the ten operations of a cell, the state that it reads and its kind.
 NORMAL = (
     (1, '1x1'),
     (1, 'pool'),

@@ -1,4 +1,4 @@
-// DeepSpeed's instruction streams, against those that its own schedules gave.
+// Compares DeepSpeed's instruction streams with those that its own schedules produced.
 #include <gtest/gtest.h>
 
 #include "sim/ir/error.h"

@@ -1,5 +1,5 @@
-// The runs that traces/measured holds: from the recorded costs, the simulator still predicts what
-// it predicted when they were measured, and so errs by as much as was recorded.
+// From the recorded costs of the runs in traces/measured, the simulator still predicts what it
+// predicted when they were measured, so its recorded errors still hold.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The project's records, or those of a folder that the environment names.
+/// The project's records, or those in a folder that the environment names.
 std::vector<std::filesystem::path> recorded_runs() {
   const char* const named = std::getenv("BUBBLESCOPE_MEASURED");
   const std::filesystem::path folder =
@@ -32,7 +32,7 @@ std::vector<std::filesystem::path> recorded_runs() {
   return files;
 }
 
-/// The prediction of one run, from costs that are written to a file for it.
+/// Predicts one run from costs that are written to a file for it.
 Nanos predict_again(const Json& run, const Json& costs) {
   const std::string file =
       (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-measured.json"))

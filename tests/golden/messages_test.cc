@@ -39,7 +39,7 @@ json read(const std::filesystem::path& path) {
   return file ? json::parse(file) : json();
 }
 
-/// Families of PyTorch schedules, with our name for each.
+/// Families of PyTorch schedules, each with our name.
 struct Family {
   std::string file;
   std::string name;
@@ -58,7 +58,7 @@ Schedule built(const std::string& name, const json& shape) {
   return build_schedule(find_schedule(name), request);
 }
 
-/// F = I = W = 1 and B = 2 per chunk, messages take no time: a makespan, or "deadlock".
+/// With F = I = W = 1 and B = 2 per chunk and messages without time: a makespan, or "deadlock".
 json outcome(const Schedule& schedule, P2pMode mode, Lowering posting) {
   LowerOptions options;
   options.mode = mode;

@@ -49,7 +49,7 @@ TEST(ModelCommands, CompareWhatSimulateSays) {
               "gpipe: 4 of 4 ranks do not fit");
 }
 
-// A search ends with the gradients; nothing else may differ from what simulate counts.
+// A search ends with the gradients; everything else must equal what simulate counts.
 TEST(ModelCommands, SearchWithTheTimesOfTheModel) {
   const std::string flags = " --pp 2 -m 3 --model llama3-8b --dp 8 ";
   const Json found = report_of("search" + flags + "--time-limit 1s");
@@ -58,7 +58,7 @@ TEST(ModelCommands, SearchWithTheTimesOfTheModel) {
   EXPECT_GE(found["makespan_ns"], fixed["lower_bound_ns"]);
 }
 
-// Between nodes a copy takes so long that nothing hides it: a plan that forgot it would be wrong.
+// Between nodes a copy is too slow to hide, so a plan that forgot it would be wrong.
 TEST(ModelCommands, PlanAndSimulateTheSameCopies) {
   const std::string flags = " --model llama3-8b --gpus-per-node 1 --tp 1 ";
   const Json plans = report_of(
@@ -137,7 +137,7 @@ TEST(ModelCommands, PlanAndSimulateTheSameStep) {
   }
 }
 
-// PipeDream's rank 0 of 4 holds 4 versions of its weights, of which 1F1B holds one.
+// PipeDream's rank 0 of 4 holds 4 versions of its weights, 1F1B only one.
 TEST(ModelCommands, HoldEveryVersionOfTheWeights) {
   const std::string flags = " --pp 4 -m 8 --model llama3-8b --gradients fp32";
   const Json one = report_of("simulate 1f1b" + flags)["model"]["memory_bytes"][0];
@@ -147,7 +147,7 @@ TEST(ModelCommands, HoldEveryVersionOfTheWeights) {
   expect_says("simulate pipedream" + flags, 0, "1 of 4 ranks do not fit");
 }
 
-// Schedules that look for an order see what each message takes.
+// Schedules that search for an order see the time of each message.
 TEST(ModelCommands, NetworksAreSeenBeforeTheOrder) {
   for (const char* schedule : {"zb-auto", "zb-1p", "zb-2p", "v-min", "v-half", "v-auto", "1f1b-v"})
     expect_says(std::string("simulate ") + schedule + " --pp 2 -m 4 --network bytes=64MiB,link=400",

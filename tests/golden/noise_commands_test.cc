@@ -1,4 +1,4 @@
-// Noise on the command line: keys and columns, and that they say the same.
+// Noise on the command line: keys and columns, and that they agree.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,8 +31,8 @@ std::vector<std::string> cells(const std::string& line) {
   return cells;
 }
 
-// Of two schedules one is faster in each of the same 200 steps, and ties count half: the two
-// probabilities add up to one, and with itself a schedule always ties.
+// In each of the same 200 steps one of two schedules is faster, and ties count half: the two
+// probabilities add up to one, and a schedule always ties with itself.
 TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
   const Json comparison = json_of(kNoisy);
   const Json& beats = comparison["beats"];

@@ -58,8 +58,8 @@ void expect_order(const json& golden_case, const Schedule& schedule) {
   }
 }
 
-/// Makespans are stored in units of F, for messages that take nothing and a tenth of it. Where
-/// overlapped pairs make a difference, there is one for each of the three modes.
+/// Makespans are stored in units of F, for messages without time and with a tenth of it. Where
+/// overlapped pairs matter, there is one for each of the three modes.
 int expect_makespans(const json& golden_case, const Schedule& schedule, UniformCost cost) {
   int compared = 0;
   const std::pair<std::string, Overlap> modes[] = {{"", Overlap::kAtomic},

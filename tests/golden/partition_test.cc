@@ -1,4 +1,4 @@
-// Partitions of published profiles: the values of PipeDream's own optimizer.
+// Compares partitions of published profiles with the values of PipeDream's own optimizer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ struct Published {
 
 constexpr Bytes kTenGigabit = 1'250'000'000;
 
-// The values are those of optimizer_graph_hierarchical.py on the profiles that come with it. Where
-// several partitions are equally good it may name another.
+// The values come from optimizer_graph_hierarchical.py and the profiles that come with it. Where
+// several partitions are equally good it may choose another.
 const Published kPublished[] = {
     {"vgg16", {{4, kTenGigabit}}, false, 0.1744985},
     {"alexnet", {{4, kTenGigabit}}, false, 0.0229012},
@@ -58,8 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Partition, PublishedProfiles, testing::ValuesIn(kPublis
                            return test.param.profile + std::to_string(test.index);
                          });
 
-// Totals of forward and backward, ms, and parameters, MB, as published with the profiles; the nodes
-// that load data are not in them.
+// Totals of forward and backward in ms, and parameters in MB, as published with the profiles; the
+// nodes that load data are not included.
 TEST(Partition, ReadsDapplesGraphs) {
   const std::string file = "profiles/dapple/bert-48-pbs-2.txt";
   const std::string missing = missing_reference(file);

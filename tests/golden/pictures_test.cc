@@ -1,4 +1,4 @@
-// The pictures of the documentation are what the program draws today. After a wanted change:
+// The pictures of the documentation equal what the program draws. After a wanted change:
 //   cd docs/pictures
 //   bubblescope simulate 1f1b     --pp 4 -m 8 --svg 1f1b.svg
 //   bubblescope simulate zb-v     --pp 4 -m 8 --svg zb-v.svg

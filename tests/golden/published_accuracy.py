@@ -46,7 +46,7 @@ def aceso_links(program, published):
         bandwidth = (sizes[-1] - sizes[0]) / (times[-1] - times[0])
         latency = times[0] - sizes[0] / bandwidth
         for size, rate in list(zip(sizes, measured))[1:-1]:
-            # A forward of no time on each of two ranks: what remains is the message.
+            # A forward without duration on each of two ranks: the rest is the message.
             report = program.simulate(
                 'forward-only',
                 '--pp',
@@ -106,7 +106,8 @@ def closed_forms(program, published):
     return source
 
 
-# What of the file of published numbers is not predicted, and why. Every entry of the file is in a table above, or here.
+# Entries of the file of published numbers that are not predicted, each with the reason. Every entry is in a table
+# above, or here.
 NOT_PREDICTED = {
     'gpipe_table2': 'Transformer and AmoebaNet with 1 and 4 micro-batches: the batch was chosen anew per cell to fill the memory, and is not published',
     'gpipe_table1': "AmoebaNet's memory: its columns contradict its own 12 bytes per parameter (1.8 billion of them would be 21.6 GB, not 24.62)",

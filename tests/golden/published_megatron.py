@@ -20,7 +20,7 @@ def korthikanti_layer(program, published):
         'elementwise_rate, an assumption of every model, was chosen between this table and the one before',
     )
     for row in published['korthikanti_table4_layer_ms']['values']:
-        # Three stages of one layer each and the tables elsewhere: the middle one is the layer.
+        # Three stages of one layer each, with the tables elsewhere: the middle one is the layer.
         config = dict(GPT_KEYS, n_embd=6144, n_layer=1, n_head=64, n_inner=4 * 6144)
         phases = program.phases_of(
             config,
@@ -52,8 +52,8 @@ KORTHIKANTI_STEPS = [
     ('megatron-530b', 35, 3, 280, 1, 49.05, 37.83),
     ('megatron-1t', 64, 1, 512, 1, 94.42, 71.49),
 ]
-# What Megatron-LM of the time did: layers shared out evenly, scores kept, no sharded optimizer, sends that are waited for,
-# gradients of 16 bits added to 32 by a kernel of their own.
+# Megatron-LM's defaults at the time: layers divided evenly, scores saved, no sharded optimizer, blocking sends, 16-bit
+# gradients added to 32-bit ones by a kernel of their own.
 OF_ITS_TIME = 'Megatron-LM of its time, whose sends are waited for and whose gradients a kernel of its own adds up (12 bytes per weight)'
 MEGATRON = [
     '--gpu',
@@ -392,8 +392,8 @@ def single_runs(program, published):
     )
     flops = 96 * 2048 * 2048 * 70 * 14336**2 * (1 + 2048 / (6 * 14336) + 250880 / (16 * 70 * 14336))
     source.add('BLOOM 176B, 384 A100, all recomputed', flops / (ms(report) / 1e3) / 384 / 1e12, 156)
-    # NVIDIA/Megatron-LM, README: 175B with 131,072 tokens, 1,152 sequences of 4,096 on 96 H100s at an MFU of 47 %. How it was spread
-    # is not said: tensor 8, pipeline 12 with a layer per chunk.
+    # NVIDIA/Megatron-LM, README: 175B with 131,072 tokens, 1,152 sequences of 4,096 on 96 H100s at an MFU of 47 %. The
+    # parallelism is not stated: tensor 8, pipeline 12 with a layer per chunk is assumed.
     config = dict(GPT_KEYS, n_positions=4096, vocab_size=131072, n_embd=12288, n_layer=96, n_head=96, n_inner=49152)
     report = program.simulate_config(
         config, 'interleaved', '--pp', 12, '--vpp', 8, '--tp', 8, '-m', 1152, '--gpu', 'h100'

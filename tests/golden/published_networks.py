@@ -166,7 +166,7 @@ def stages_of(modules, microbatch, balance, slowdown):
         forward = (
             (work.flops / P40_FLOPS + work.forward_bytes / P40_BYTES) * microbatch + 4 * work.parameters / P40_BYTES
         ) * slowdown
-        # Weights are read, their gradients written and added up.
+        # Weights are read, and their gradients written and added up.
         backward = (
             (2 * work.flops / P40_FLOPS + work.backward_bytes / P40_BYTES) * microbatch
             + 16 * work.parameters / P40_BYTES

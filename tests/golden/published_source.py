@@ -6,9 +6,9 @@ import statistics
 import subprocess
 import tempfile
 
-# median, worst; ab initio: from a model's and a device's published numbers alone, nothing fitted to the source; layers: the
-# same of networks that are no transformers, from a count of what their layers compute, with one speed fitted; single: runs of
-# which one number is known, so that nothing can be fitted
+# median, worst; ab initio: from a model's and a device's published numbers alone, with nothing fitted to the source;
+# layers: the same for networks other than transformers, from a count of what their layers compute, with one fitted
+# speed; single: runs with a single known number, so that nothing can be fitted
 LIMITS = {
     'time': (0.05, 0.12),
     'memory': (0.05, 0.12),

@@ -1,5 +1,5 @@
-// PyTorch's lowering of its own schedules, from the golden data: the lists with their messages are
-// the same, action for action.
+// PyTorch's lowering of its own schedules, from the golden data: our lists with messages are the
+// same, action for action.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -55,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(PyTorch, Lowering,
                          testing::Values("DualPipeV", "Interleaved1F1B", "InterleavedZeroBubble",
                                          "LoopedBFS", "ZBVZeroBubble"));
 
-/// 2.15 lowers the orders of `schedule` as its golden lists, and reads them as legal.
+/// Release 2.15 lowers the orders of `schedule` like its golden lists, and the result reads as
+/// legal.
 TEST(Lowering215, IsThatOfPyTorch) {
   std::ifstream file(reference_folder() + "/golden/pytorch_215_comms.json");
   if (!file) GTEST_SKIP() << "no golden data in " << reference_folder();

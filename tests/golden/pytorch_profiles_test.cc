@@ -1,4 +1,4 @@
-// Profiles of PyTorch's pipelining as it writes them, against what really ran inside the stages.
+// Profiles as PyTorch's pipelining writes them, compared with what really ran inside the stages.
 #include <gtest/gtest.h>
 
 #include <algorithm>

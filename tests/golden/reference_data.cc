@@ -1,4 +1,4 @@
-// Finding and reading the reference data.
+// Finds and reads the reference data.
 #include "tests/golden/reference_data.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The reference data that tests read where it is there; nothing of it is part of the project.
+// Reads the reference data where it is present; none of it is part of the project.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,10 +11,10 @@
 
 namespace bubblescope {
 
-/// Why tests that need a file of that folder skip; empty where it is there.
+/// The reason why tests that need a file of that folder skip; empty where it is present.
 std::string missing_reference(const std::string& file);
 
-/// A json file, or one with a json value per line.
+/// Reads a json file, or one with a json value per line.
 nlohmann::json read_reference(const std::string& file);
 std::vector<nlohmann::json> read_reference_lines(const std::string& file);
 
@@ -22,7 +22,7 @@ std::vector<nlohmann::json> read_reference_lines(const std::string& file);
 /// our 3I0.
 std::vector<std::string> with_input_gradients(std::vector<std::string> row);
 
-/// A golden file of orders and the schedule that must give them.
+/// A golden file of orders and the schedule that must produce them.
 struct GoldenFamily {
   const char* file;
   const char* schedule;
@@ -30,12 +30,12 @@ struct GoldenFamily {
   bool moe_overlap = false;
 };
 
-/// For gtest, which would show the bytes.
+/// Printed by gtest, which would otherwise show the bytes.
 inline std::ostream& operator<<(std::ostream& out, const GoldenFamily& family) {
   return out << family.schedule;
 }
 
-/// The request that a golden case stands for: F = I = W = 10, B = 20 per chunk.
+/// The request of a golden case: F = I = W = 10, B = 20 per chunk.
 ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case);
 
 inline constexpr Nanos kGoldenUnit = 10;

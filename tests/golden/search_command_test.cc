@@ -1,4 +1,4 @@
-// The search command as scripts see it: what it promises, it keeps.
+// The search command as scripts see it: it keeps its promises.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ TEST(SearchCommand, SaysWhatItProved) {
   EXPECT_EQ(found["gap"], 0.0);
 }
 
-// The report's own lower bound, 27 ms, knows no cap; the claim's does.
+// The report's own lower bound, 27 ms, ignores the cap; the claim's respects it.
 TEST(SearchCommand, NamesWhichBoundKnowsTheCap) {
   const nlohmann::json found = report("search --pp 4 -m 8 --cap 1");
   EXPECT_LT(found["lower_bound_ns"], found["bound_ns"]);
@@ -38,7 +38,7 @@ TEST(SearchCommand, NamesWhichBoundKnowsTheCap) {
   EXPECT_NE(text.find("(the lower bound below knows no cap)"), std::string::npos) << text;
 }
 
-// 70 billion parameters on eight stages leave each H100 room for some of the activations only.
+// 70 billion parameters on eight stages leave each H100 memory for only some of the activations.
 TEST(SearchCommand, KeepsAModelWithinItsDevices) {
   const nlohmann::json found = report(
       "search --model llama3-70b --gpu h100 --pp 8 --tp 4 --placement v -m 12 --time-limit 1s");
@@ -52,7 +52,7 @@ TEST(SearchCommand, RefusesWhatItDoesNotCount) {
     EXPECT_EQ(run(std::string("search --pp 2 -m 3 ") + flags).status, 2) << flags;
 }
 
-// Both files that it writes are schedules to other commands, with the makespan that was found.
+// Both files that it writes are schedules for other commands, with the makespan that was found.
 TEST(SearchCommand, OtherCommandsReadWhatItSaves) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("bubblescope-search-" + std::to_string(getpid()));

@@ -53,7 +53,7 @@ void set_memory(ScheduleRequest& request, const json& unit, const json& cap) {
                               std::llround(cap.get<double>() * kMillionths));
 }
 
-/// The schedule, after a look at its peaks.
+/// Returns the schedule after checking its peaks.
 Schedule built_within_caps(const std::string& name, const ScheduleRequest& request) {
   Schedule schedule = build_schedule(find_schedule(name), request);
   const std::vector<std::int64_t> peaks = walk_peaks(schedule, request.memory.unit);
@@ -62,7 +62,7 @@ Schedule built_within_caps(const std::string& name, const ScheduleRequest& reque
   return schedule;
 }
 
-/// Every `stride`-th of the cases that a predicate takes.
+/// Every `stride`-th of the cases that satisfy a predicate.
 std::vector<json> cases_of(const std::function<bool(const json&)>& wanted, std::size_t stride) {
   std::vector<json> cases;
   std::size_t seen = 0;

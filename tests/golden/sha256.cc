@@ -1,4 +1,4 @@
-// The program's own SHA-256, written out.
+// Prints digests with the program's own SHA-256.
 #include "tests/golden/sha256.h"
 
 #include <fmt/format.h>

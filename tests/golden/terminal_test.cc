@@ -15,7 +15,7 @@
 namespace bubblescope {
 namespace {
 
-/// Returns what `bubblescope ARGUMENTS` writes to a pseudo-terminal; its messages go nowhere.
+/// Returns what `bubblescope ARGUMENTS` writes to a pseudo-terminal; its messages are discarded.
 std::string on_terminal(const std::string& arguments, unsigned short columns) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return "";
@@ -76,7 +76,7 @@ TEST(Terminal, OfAnyWidthShowsAllWithWide) {
   EXPECT_NE(wide.find("recompute"), std::string::npos);
 }
 
-// Backgrounds say kind and chunk; of micro-batches 0 and 1 they are the same.
+// Backgrounds show kind and chunk; for micro-batches 0 and 1 they are the same.
 TEST(Terminal, ColoursMeanOneThing) {
   const std::string text = on_terminal("simulate 1f1b --pp 2 -m 4", 80);
   if (text.empty()) GTEST_SKIP() << "no pseudo-terminal here";

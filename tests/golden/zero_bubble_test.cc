@@ -1,4 +1,4 @@
-// What the zero-bubble authors' own programs computed: single cases, and the tables of the paper.
+// Results of the zero-bubble authors' own programs: single cases, and the tables of the paper.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ ScheduleRequest request_of(const json& row, std::int32_t chunks, const std::vect
 /// Costs are stored with six decimals.
 constexpr double kStored = 1e6;
 
-/// More than what these roundings add up to over the few hundred ops of the longest case.
+/// Exceeds the sum of these roundings over the few hundred ops of the longest case.
 constexpr double kRounding = 500;
 
 std::vector<Nanos> parse_costs(const json& costs) {
@@ -104,8 +104,8 @@ TEST(ZeroBubblePaper, TableFiveIsReproduced) {
     expect_span("1f1b", 1, row["cost"]["1F1B"]);
     expect_span("zb-h1", 1, row["cost"]["ZB-H1"]);
     expect_span("zb-h2", 1, row["cost"]["ZB-H2"]);
-    // The paper's evaluator forgets that all micro-batches of a group, not only its first, go
-    // around the loop: its cost is p messages too small.
+    // The paper's evaluator omits that all micro-batches of a group, not only its first, go around
+    // the loop, so its cost is too small by p messages.
     const double forgotten = row["p"].get<double>() * row["C"].get<double>();
     expect_span("interleaved", row["chunks_1F1BI"],
                 row["cost"]["1F1B-I"].get<double>() + forgotten);

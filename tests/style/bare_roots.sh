@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/bare.sh cannot hurt its host: it deletes nothing but roots of its own, and none under which anything is mounted.
-# Needs to be root, with namespaces; else it skips (status 77).
+# tools/bare.sh cannot hurt its host: it deletes only its own roots, and none under which anything is mounted. The test
+# must be root with namespaces; otherwise it skips (status 77).
 set -uo pipefail
 [ "$(id -u)" = 0 ] && unshare --mount true 2> /dev/null || { echo "not root; skipped"; exit 77; }
 script=$(realpath "$(dirname "$0")/../../tools/bare.sh")

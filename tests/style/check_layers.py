@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-# Who may include whom.
+# The folders that each folder may include.
 FOLDERS = {
     "sim": ["sim"],
     "schedules": ["sim", "schedules"],
@@ -24,7 +24,7 @@ SIM = {
     "engine": ["ir", "model", "engine"],
     "analysis": ["ir", "model", "engine", "analysis"],
 }
-# Headers that stay in their room: what is included, and the files that may.
+# Headers that stay in their room: the included header, and the files that may include it.
 ROOMS = [
     (r"nlohmann/", r"(traces|tools|tests)/"),
     (r"CLI/", r"tools/flags/"),
@@ -35,7 +35,7 @@ ROOMS = [
     (r"nccl\.h$", r"exec/.*\.cuh?$|exec/(cuda|nccl)_"),
     (r"mpi\.h$", r"exec/mpi_"),
 ]
-# The simulator is pure: no file, no thread, no clock.
+# The simulator is pure: it uses no file, no thread, no clock.
 SIM_FORBIDDEN = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|atomic|semaphore|chrono|ctime|time\.h|fstream"
     r"|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/.*)$"

@@ -12,7 +12,8 @@ import tempfile
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 FILE_LIMITS = {".h": 120, ".cuh": 120, ".cc": 400, ".cu": 400, ".js": 400, ".css": 400}
 FUNCTION_LIMIT = 60
-# Comments, strings and character literals; all but their line ends is blanked before braces are counted.
+# Matches comments, strings and character literals; everything in them except line ends is blanked before braces are
+# counted.
 OPAQUE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|^\s*#(?:\\\n|[^\n])*',
     re.DOTALL | re.MULTILINE,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The machinery of .ci/run on steps that only pretend: what passes, fails, is cut off, is left out or cannot be checked is
-# named as such, and only what ran and failed fails the run.
+# Tests .ci/run with pretended steps: passed, failed, cut off, skipped and unchecked steps are named as such, and only
+# steps that ran and failed fail the run.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,4 +1,4 @@
-// Differences of clocks between ranks, found from ops that need each other.
+// Clock differences between ranks, found from ops that depend on each other.
 #include "traces/align_clocks.h"
 
 #include <gtest/gtest.h>

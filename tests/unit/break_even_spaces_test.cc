@@ -1,4 +1,4 @@
-// Random spaces of plans, by brute force: the best, the ranking and the break-evens.
+// Random plan spaces by brute force: the best plan, the ranking and the break-even points.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,12 +47,12 @@ Space random_space(std::mt19937& random) {
 
 struct Turn {
   Nanos at = 0;
-  std::vector<std::string> schedules;  ///< that are ahead there, all as fast
+  std::vector<std::string> schedules;  ///< those that are ahead there, all equally fast
 
   bool operator==(const Turn&) const = default;
 };
 
-/// Time per sample of every schedule in its best configuration, with a flag at a value.
+/// Returns the time per sample of every schedule in its best configuration, with a flag at a value.
 class BruteForce {
  public:
   BruteForce(const WhatIf& what_if, const std::vector<Plan>& ranked) : what_if_(what_if) {
@@ -129,7 +129,7 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
           continue;
         }
         ++turns;
-        // None of the multiples before it has another schedule ahead; it may lie between two.
+        // At no earlier multiple is another schedule ahead; it may be between two of them.
         if (expected) {
           EXPECT_GE(step * expected->at, step * turn->at) << where;
         }

@@ -1,4 +1,4 @@
-// Chrome traces, read back as a viewer reads them.
+// Chrome traces, read back like in a viewer.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Cost files: exact durations, spread over a schedule's stages, and what they must cover.
+// Cost files: exact durations, spread over a schedule's stages, and what files must contain.
 #include "traces/cost_file.h"
 
 #include <gtest/gtest.h>
@@ -227,7 +227,8 @@ TEST(CostFile, IsReadAsItsDocumentShowsIt) {
   EXPECT_EQ(memory_model(file, split()).static_bytes.size(), 2u);
 }
 
-/// "known are format, stages, ...": what the reader says of a key that is nothing like any other.
+/// Returns the reader's hint for a key that resembles no known one: "known are format, stages,
+/// ...".
 std::string known_keys(const std::string& keys_and_object) {
   const std::string message = error_of([&] { with(keys_and_object); });
   return message.substr(message.find("known are ") + 10);

@@ -1,4 +1,4 @@
-// The timeline drawn in the terminal. Expected drawings are typed in, so that a reader sees them.
+// The timeline drawn in the terminal. Expected drawings are typed in, so that readers see them.
 #include "traces/drawing.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ int widest(const std::string& text) {
   return columns;
 }
 
-/// Bytes of UTF-8 that are no character of their own, or broken: 0 for text that a terminal shows.
+/// Counts UTF-8 bytes that are no character of their own, or broken: 0 for text that a terminal
+/// shows.
 int broken_characters(const std::string& text) {
   int broken = 0;
   int expected = 0;
@@ -130,7 +131,7 @@ TEST(DrawTimeline, ShowsTheSameColumnsWithColours) {
   const RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8});
   const std::vector<std::string> coloured = lines_of(draw(step, {.colour = true}));
   ASSERT_EQ(coloured.size(), 7u);
-  // 33 ms of 2 columns each, behind the label; the number stands in the middle of its cell.
+  // 33 ms of 2 columns each, after the label; the number is in the middle of its cell.
   for (std::size_t row = 2; row < 6; ++row) EXPECT_EQ(columns_of(coloured[row]), 8 + 66);
   EXPECT_TRUE(coloured[2].starts_with("rank 0  \x1b[48;5;26;38;5;231m0 \x1b[0m")) << coloured[2];
 }

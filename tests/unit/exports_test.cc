@@ -24,7 +24,7 @@ class Exports : public TemporaryFolder {
     return names;
   }
 
-  /// compare, with every step kept short.
+  /// Runs compare and keeps every step small.
   int compare(const std::string& schedules, Arguments further) const {
     Arguments arguments{schedules, "--pp", "2", "-m", "4"};
     arguments.insert(arguments.end(), further.begin(), further.end());

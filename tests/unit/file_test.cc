@@ -1,4 +1,4 @@
-// Whole files: in, out, packed, and what happens when they cannot be had.
+// Whole files: reading, writing, compression, and what happens when they are not available.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ class Files : public TemporaryFolder {
   }
 };
 
-/// The fault of an Error and its message; kProblem and nothing where none is thrown.
+/// The fault of an Error and its message; kProblem and an empty text where none is thrown.
 std::pair<Fault, std::string> error_of(const std::function<void()>& run) {
   try {
     run();
@@ -42,7 +42,7 @@ TEST_F(Files, ComeBackAsTheyWere) {
   }
   EXPECT_EQ(std::filesystem::file_size(path("plain")), content.size());
   EXPECT_LT(std::filesystem::file_size(path("packed.gz")), 1'000u);
-  EXPECT_EQ(count_files(), 2u);  // no temporary one is left
+  EXPECT_EQ(count_files(), 2u);  // no temporary file is left
 }
 
 TEST_F(Files, CanBeWrittenPieceByPiece) {

@@ -1,4 +1,4 @@
-// Tables and lines in little room.
+// Tables and lines in little space.
 #include "traces/fit_table.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(Table, HoldsAllColumnsWhereNothingLimitsIt) {
 }
 
 TEST(Table, LeavesOutWhatMattersLeast) {
-  const FittedTable table = draw_table(kColumns, 19);  // one less than it takes
+  const FittedTable table = draw_table(kColumns, 19);  // one column too narrow
   EXPECT_EQ(table.text, "name   time\none   12 ms\ntwo    3 ms\n");
   EXPECT_EQ(table.hidden, std::vector<std::string>{"why"});
   EXPECT_EQ(hidden_note(table.hidden), "not shown: why (--wide shows all)\n");
@@ -31,7 +31,7 @@ TEST(FoldedLines, BreakBetweenWordsBelowWhatTheyAreOf) {
             "costs    one two\n         three\n         four\n");
   EXPECT_EQ(fold_lines("one two three", 7), "one two\n  three");
   EXPECT_EQ(fold_lines("short\n\nlines\n", 10), "short\n\nlines\n");
-  EXPECT_EQ(fold_lines("unbreakable\n", 5), "unbreakable\n");  // no word is cut
+  EXPECT_EQ(fold_lines("unbreakable\n", 5), "unbreakable\n");  // words are not split
 }
 
 }  // namespace

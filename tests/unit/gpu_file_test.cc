@@ -1,4 +1,4 @@
-// Devices from files: what they say, what they leave to a preset, what they must not leave out.
+// Devices from files: what files state, what a preset adds, and what must not be missing.
 #include "traces/gpu_file.h"
 
 #include <gtest/gtest.h>

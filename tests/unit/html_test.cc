@@ -1,4 +1,4 @@
-// The page of --html: what it holds, read back number by number, and what it must not hold.
+// The --html page: its content, read back number by number, and what it must not contain.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// With several messages on one link at a time.
+/// A step with several messages on one link at a time.
 UniformCost slow_messages() { return uneven_cost(2'500'011); }
 
 std::string_view between(std::string_view text, std::string_view from, std::string_view to) {
@@ -37,7 +37,7 @@ std::size_t count(std::string_view text, std::string_view word) {
   return found;
 }
 
-/// Numbers out of base64, as the page's own script reads them.
+/// Decodes numbers from base64 like the page's own script.
 class Numbers {
  public:
   explicit Numbers(const std::string& text) {
@@ -76,7 +76,7 @@ class Numbers {
   std::size_t at_ = 0;
 };
 
-/// Goes through the ops of a page's step and compares each with the step.
+/// Walks through the ops of a page's step and compares each with the step.
 class OpComparison {
  public:
   OpComparison(const RecordedStep& step, const Json& json)
@@ -199,7 +199,7 @@ TEST(Html, HasTablesThatAddUp) {
     }
 }
 
-// Names of schedules and sources come from files of others.
+// Names of schedules and sources come from other people's files.
 TEST(Html, LetsNoNameBecomeMarkup) {
   RecordedStep step = record_text("0F0 0B0 | 1F0 1B0");
   const std::string bad = "</script><img src=x onerror=alert(1)><!--\xff\u2028\"'&";
@@ -243,7 +243,7 @@ TEST(Html, HasEveryPartInItsPlace) {
   EXPECT_EQ(data["steps"][1]["against"], 0);
 }
 
-// Ten thousand instructions; most of their numbers are told from those before.
+// With ten thousand instructions, most numbers are predicted from earlier ones.
 TEST(Html, IsSmall) {
   const RecordedStep step = record_step("1f1b", {.ranks = 8, .microbatches = 400});
   const std::string ops = data_of(write_as("html", step))["steps"][0]["ops"];

@@ -1,4 +1,5 @@
-// Profiles of PyTorch as the profiler writes them: annotations that wait, pairs, none at all.
+// PyTorch profiles as the profiler writes them: annotations that include waiting, pairs, none at
+// all.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +11,7 @@
 namespace bubblescope {
 namespace {
 
-/// A profile of one rank, written shortly; times in microseconds.
+/// Builds a profile of one rank concisely; times are microseconds.
 class RankProfile {
  public:
   explicit RankProfile(int rank, int world_size = 2) : rank_(rank), world_size_(world_size) {}
@@ -88,7 +89,7 @@ TEST(MeasuredProfile, AnOpThatDoesNotWaitIsItsAnnotation) {
   EXPECT_EQ(op_of(trace, "1F0").start, 10'000);
 }
 
-// GPipe's annotations also hold the receive, and the send behind the computing.
+// GPipe's annotations also include the receive, and the send after the computation.
 TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
   const ObservedTrace trace = RankProfile(1)
                                   .annotation("Forward 0", 0, 100)
@@ -101,7 +102,7 @@ TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
   ASSERT_EQ(trace.ops.size(), 2u);
   EXPECT_EQ(trace.ops[0].start, 43'000);
   EXPECT_EQ(trace.ops[0].end, 80'000);
-  EXPECT_EQ(trace.ops[1].op.kind, OpKind::kRecvForward);  // what it waited for
+  EXPECT_EQ(trace.ops[1].op.kind, OpKind::kRecvForward);  // the message that it waited for
   EXPECT_EQ(trace.ops[1].end, 43'000);
 }
 
@@ -183,7 +184,7 @@ TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
   append(trace, last_rank().read());
   EXPECT_EQ(op_of(trace, "0F0").start, 10'000);
   EXPECT_EQ(op_of(trace, "0F0").end, 110'000);
-  EXPECT_EQ(op_of(trace, "0B0").start, 500'000);  // when the gradient had come
+  EXPECT_EQ(op_of(trace, "0B0").start, 500'000);  // when the gradient had arrived
   EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
   EXPECT_EQ(op_of(trace, "1B0").end, 416'000);
   const std::vector<MeasuredStep> steps = measured_steps(trace);
@@ -202,7 +203,7 @@ TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
 
 TEST(MeasuredProfile, SeveralStagesWithoutAnnotationsAreRefused) {
   RankProfile rank = first_rank();
-  rank.call("c10d::recv_", 600, 1);  // of a second stage: the first rank receives no activations
+  rank.call("c10d::recv_", 600, 1);  // from a second stage: the first rank receives no activations
   EXPECT_THROW(rank.read(), Error);
 }
 

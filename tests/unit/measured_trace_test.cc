@@ -1,4 +1,4 @@
-// Traces of others, put together to steps.
+// Traces of other programs, assembled into steps.
 #include <gtest/gtest.h>
 
 #include "sim/analysis/analyze.h"
@@ -10,7 +10,7 @@
 namespace bubblescope {
 namespace {
 
-/// Events of a Chrome trace, written shortly.
+/// Builds events of a Chrome trace concisely.
 class Events {
  public:
   Events& thread(int pid, int tid, const std::string& name) {
@@ -91,8 +91,8 @@ TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].label, "dp 0 step 7");
   EXPECT_EQ(steps[3].label, "dp 1 step 9");
-  // 10 + 1 + 10 + 20 + 1 + 20 us, of which rank 0 and rank 1 are busy for 30 each. Of the wait of
-  // rank 0 the message that ends it took 1 us.
+  // The step takes 10 + 1 + 10 + 20 + 1 + 20 us, of which each rank is busy for 30 us. In rank 0's
+  // wait, the message that ends it took 1 us.
   const BubbleReport report = analyze(steps[0].schedule, steps[0].program, steps[0].timeline);
   EXPECT_EQ(report.makespan, 62'000);
   EXPECT_EQ(report.ranks[0].busy, 30'000);
@@ -103,7 +103,7 @@ TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {
 TEST(MeasuredTrace, TimeThatNothingExplainsIsTheReplayError) {
   Events events;
   name_threads(events, 0);
-  add_step(events, 0, 1, 0, 38);  // rank 1 starts 38 us after its message has come
+  add_step(events, 0, 1, 0, 38);  // rank 1 starts 38 us after its message arrived
   const std::vector<MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].label, "");
@@ -277,7 +277,8 @@ TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
 }
 
 TEST(MeasuredTrace, LeavesClocksThatFitAlone) {
-  // 5 us ahead: the messages seem to take 6 and -4 us, which is as exact as clocks of devices are.
+  // At 5 us ahead the messages seem to take 6 and -4 us, which is within the accuracy of device
+  // clocks.
   const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 5)});
   EXPECT_TRUE(read.notes.empty());
   const MeasuredStep& step = read.steps[0];
@@ -285,13 +286,13 @@ TEST(MeasuredTrace, LeavesClocksThatFitAlone) {
 }
 
 TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
-  Events early;  // begins 80 us before its message can have come, and is needed at its end
+  Events early;  // begins 80 us before its message can arrive, and is needed at its end
   early.slice("PP:1F0", 0, 0, 30, 91).slice("PP:1B0", 0, 0, 121, 20);
   Events first;
   first.slice("PP:0F0", 0, 0, 100, 10).slice("PP:0B0", 0, 0, 142, 20);
   const ReadFiles read = read_ranks({first.kineto(0), early.kineto(1)});
-  // It may be a clock, or waiting within the annotation: both are told, and the waiting is taken
-  // out.
+  // It may be a clock, or waiting within the annotation: both are reported, and the waiting is
+  // removed.
   ASSERT_EQ(read.notes.size(), 2u);
   EXPECT_NE(read.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
             std::string::npos)

@@ -1,4 +1,4 @@
-// Megatron's layout strings, and what the layers cost.
+// Megatron's layout strings, and the costs of their layers.
 #include "traces/megatron_layout.h"
 
 #include <gtest/gtest.h>

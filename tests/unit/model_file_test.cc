@@ -1,4 +1,4 @@
-// config.json's of well-known models: their keys as published, their parameters as counted.
+// The config.json of well-known models: their keys as published, their parameters as counted.
 #include "traces/model_file.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 struct Known {
   std::string config;
-  double parameters = 0;  ///< in the published checkpoint, or as its paper says
+  double parameters = 0;  ///< in the published checkpoint, or as stated in its paper
 };
 
 double parameters_of(const std::string& config) {

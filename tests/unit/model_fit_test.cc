@@ -55,8 +55,8 @@ TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
   EXPECT_EQ(simulated(reserved)["fits"], true);
 }
 
-// DGX Cloud benchmarking 24.11.1: 340B ran on 128 H100 with these ranks; with gradients of 32 bits
-// it needs 94 GiB.
+// DGX Cloud benchmarking 24.11.1 ran 340B on 128 H100 with these ranks; with 32-bit gradients it
+// needs 94 GiB.
 TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
   const Arguments run{"1f1b", "--pp", "4", "-m",          "32",   "--model", "llama3-70b", "--tp",
                       "4",    "--dp", "2", "--recompute", "full", "--gpu",   "h100"};

@@ -61,7 +61,8 @@ TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
   EXPECT_EQ(entry["peak_memory_bytes"], peak);
 }
 
-// 8 A100 of 40 GB: with 1F1B nothing fits on 8 stages but fewer layers on the first ones.
+// On 8 A100 of 40 GB with 1F1B and 8 stages, nothing fits unless the first stages have fewer
+// layers.
 TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
   const CommandOutcome printed =
       plan({"--model", "llama3-8b", "--gpu", "a100-40", "--gpus", "8", "--global-batch-size", "16",
@@ -123,7 +124,7 @@ TEST(ModelPlans, SayWhatDoesNotFit) {
 }
 
 TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
-  // Without shards every data rank holds all states of its stages: the fewer data ranks, the less.
+  // Without shards every data rank holds all states of its stages, so fewer data ranks hold less.
   const CommandOutcome printed =
       plan({"--model", "llama3-405b", "--gpus", "64", "--global-batch-size", "64", "--schedules",
             "1f1b", "--zero", "0", "--format", "json"});
@@ -144,7 +145,7 @@ Bytes highest_peak(const std::string& kept_free) {
   return highest;
 }
 
-/// What is said of arguments that no plan can be made of.
+/// Returns the error for arguments from which no plan can be made.
 std::string refusal_of(const Arguments& arguments) {
   try {
     run_plan(arguments);
@@ -177,7 +178,7 @@ TEST(ModelPlans, UseDevicesThatAreNoPowerOfTwo) {
 }
 
 TEST(ModelPlans, KeepMemoryFree) {
-  // An H100 has 80 GiB: a quarter of it kept free leaves 60.
+  // An H100 has 80 GiB; reserving a quarter of it leaves 60.
   EXPECT_GT(highest_peak("0"), Bytes{60} << 30);
   EXPECT_LE(highest_peak("25%"), Bytes{60} << 30);
   EXPECT_GT(highest_peak("25%"), 0);

@@ -1,4 +1,4 @@
-// Reading measured layers, with all that published files do.
+// Reads measured layers, including the oddities of published files.
 #include "traces/model_profile.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(ModelProfile, ReadsAGraphFileInTheOrderOfItsEdges) {
   EXPECT_EQ(graph.inputs[2], std::vector<std::int32_t>{1});
 }
 
-// The node called Input holds what loading the data took: 635.9 ms that no stage spends.
+// The node called Input contains the time of loading data: 635.9 ms that no stage spends.
 TEST(ModelProfile, LeavesOutTheSourceThatLoadsTheData) {
   for (const Layer& layer : parse(kGraph).layers) EXPECT_LT(layer.forward, 100'000'000);
 }
@@ -98,7 +98,7 @@ TEST(AcesoProfile, RepeatsTheRowsOfALayer) {
   EXPECT_EQ(graph.layers[0].backward, 1'486'725);
   EXPECT_EQ(graph.layers[1].parameters, Bytes{24} << 20);
   EXPECT_EQ(graph.layers[1].activations, Bytes{24} << 20);
-  EXPECT_EQ(graph.layers[1].output(), Bytes{32} << 20);  // what the next stage would be sent
+  EXPECT_EQ(graph.layers[1].output(), Bytes{32} << 20);  // the bytes sent to the next stage
   for (std::int32_t layer = 1; layer < graph.size(); ++layer)
     EXPECT_EQ(graph.inputs[static_cast<std::size_t>(layer)], std::vector<std::int32_t>{layer - 1});
 }

@@ -1,4 +1,4 @@
-// Native schedule files keep all that a Schedule says.
+// Native schedule files preserve everything that a Schedule states.
 #include "traces/native_schedule.h"
 
 #include <gtest/gtest.h>

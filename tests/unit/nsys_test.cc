@@ -1,4 +1,4 @@
-// Nsight Systems' databases, made here with the tables that it exports.
+// Nsight Systems' databases, created here with the tables that it exports.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 namespace bubblescope {
 namespace {
 
-/// A database file that goes when the test ends; empty where there is no libsqlite3.
+/// A database file that is deleted when the test ends; empty where there is no libsqlite3.
 class Database {
  public:
   explicit Database(const std::string& sql)
@@ -138,7 +138,7 @@ TEST(Nsys, RefusesValuesThatNoNameHas) {
 }
 
 TEST(Nsys, RefusesWorkThatGrowsFasterThanTheFile) {
-  // Without a key, every one of the ranges looks through all of the names.
+  // Without an index, every range would search all of the names.
   const Database database(
       kTables +
       "INSERT INTO StringIds WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT "

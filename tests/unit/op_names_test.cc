@@ -1,4 +1,4 @@
-// Names of ops in traces of others.
+// Names of ops in traces of other programs.
 #include "traces/op_names.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What this program wrote of a step is read back whole: the same report, to the nanosecond.
+// A step that this program wrote is read back whole: the same report, to the nanosecond.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -66,7 +66,7 @@ TEST(OwnTraces, ChromeFilesGiveTheEndsOfStepsBack) {
 }
 
 TEST(OwnTraces, TheCsvHasTheTimes) {
-  // It does not have the schedule's name; all else of a step in the data flow's way.
+  // It lacks the schedule's name; everything else equals a data-flow step.
   const RecordedStep step = record_step("zb-h1", {.ranks = 4, .microbatches = 8}, uneven_cost());
   MeasuredStep again = read_back(write_as("timeline", step));
   again.schedule.rename("zb-h1");

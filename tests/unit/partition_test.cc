@@ -120,8 +120,8 @@ TEST(Partition, ReplicasPayForTheirAllReduce) {
 }
 
 // Three stages of one worker, weights 4, activations 1 each: the first holds 3 * 5, the last 5.
-// Two layers of 10 ns, the first puts out 40 bytes: over 4e9 B/s they and their gradient take 20
-// ns, which is then the period, and what stands behind the first stage.
+// Two layers of 10 ns, of which the first outputs 40 bytes: over 4e9 B/s they and their gradient
+// take 20 ns, which is then the period, sent after the first stage.
 TEST(Partition, TransfersAndWarningsCountMessagesByOneRule) {
   LayerGraph graph = chain({10, 10});
   graph.layers[0].activations = 40;
@@ -154,9 +154,9 @@ TEST(Partition, PipedreamKeepsWeightsForEveryMicrobatchInFlight) {
   EXPECT_FALSE(plan_replicated(graph, lacks));
 }
 
-// Under 1F1B the first of two stages holds two micro-batches, the last one. Layers of 1 ns with 1
-// byte of activations: cut in the middle the first stage holds 2 * 3 bytes; with room for 4 it can
-// only have two layers, and the bottleneck grows from 3 to 4.
+// Under 1F1B the first of two stages holds two micro-batches, the last one. Layers take 1 ns and 1
+// byte of activations: split in the middle, the first stage holds 2 * 3 bytes; with 4 bytes
+// available it can only have two layers, and the bottleneck grows from 3 to 4.
 TEST(Partition, MemoryMovesTheCut) {
   const LayerGraph graph = chain({1, 1, 1, 1, 1, 1});
   EXPECT_EQ(least_bottleneck(graph, 2)->period, 3);

@@ -1,4 +1,4 @@
-// Perfetto's protobuf, read back as a viewer reads it and compared with the timeline.
+// Perfetto's protobuf, read back like in a viewer and compared with the timeline.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@
 namespace bubblescope {
 namespace {
 
-/// With several messages on one link at a time.
+/// A step with several messages on one link at a time.
 UniformCost slow_messages() { return uneven_cost(2'500'011); }
 
 PerfettoFile read_back(const RecordedStep& step) {
@@ -36,7 +36,7 @@ std::multiset<Shown> slices_below(const PerfettoFile& file, const std::string& p
   return shown;
 }
 
-/// What the timeline says: the lanes, and the idle stretches below them.
+/// The slices that follow from the timeline: the lanes, and below them the idle gaps.
 std::multiset<Shown> expected_slices(const RecordedStep& step) {
   std::multiset<Shown> shown;
   const TraceThreads threads = assign_threads(step.program, step.timeline);
@@ -165,7 +165,7 @@ TEST(Perfetto, KeepsSeveralStepsApart) {
   EXPECT_EQ(places.size(), 6u);  // two ranks and the step itself, twice
 }
 
-// What is measured may have begun before its own zero; the viewer knows no such time.
+// Measured steps may begin before their own zero, a time that the viewer does not have.
 TEST(Perfetto, MovesAStepThatBeginsBeforeZero) {
   RecordedStep step = record_text("0F0 0B0 | 1F0 1B0");
   for (Nanos& time : step.timeline.start) time -= 700;

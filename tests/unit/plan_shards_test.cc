@@ -1,4 +1,4 @@
-// One plan by many processes, or in several goes: the bytes of a single run.
+// One plan by several processes or in several runs gives the bytes of a single run.
 #include "tools/plan_shards.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ std::string plan(Arguments arguments, const Arguments& more = {}) {
   return testing::internal::GetCapturedStdout();
 }
 
-/// Sets variables for as long as it lives.
+/// Sets variables during its lifetime.
 class Environment {
  public:
   explicit Environment(std::vector<std::pair<const char*, std::string>> variables)
@@ -60,7 +60,7 @@ class Environment {
   std::vector<std::pair<const char*, std::string>> variables_;
 };
 
-/// An empty folder, which is the current one meanwhile.
+/// An empty folder that is the current one during its lifetime.
 class PlanShards : public testing::Test {
  protected:
   void SetUp() override {
@@ -156,7 +156,7 @@ TEST_F(PlanShards, OfAnArrayOfStepsAreCountedTogether) {
 }
 
 TEST_F(PlanShards, ABatchScriptIsNoShardOfItsJob) {
-  // Slurm gives these to the script itself, whose tasks only srun starts.
+  // Slurm sets these for the script itself, whose tasks only srun starts.
   const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}});
   EXPECT_EQ(launched_shard(), std::nullopt);
 }
@@ -181,7 +181,7 @@ TEST_F(PlanShards, AJournalThatWasCutAnywhereGoesOnToTheSameBytes) {
   std::mt19937 random(20'24);
   for (int attempt = 0; attempt < 40; ++attempt) {
     std::string cut = whole.substr(0, random() % (whole.size() + 1));
-    if (attempt % 3 == 1) cut += "91fa";  // a line of which more was written than its checksum
+    if (attempt % 3 == 1) cut += "91fa";  // a line that was cut off after its checksum
     std::ofstream("journal", std::ios::binary) << cut;
     EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single) << "cut at " << cut.size();
     EXPECT_EQ(read_file("journal").size(), whole.size()) << "what was lost is there again";
@@ -242,7 +242,7 @@ TEST_F(PlanShards, AFileThatChangedSinceIsNoticed) {
   EXPECT_THROW(plan(joined, {"--resume", "other"}), Error);
 }
 
-/// The line with the checksum that it should have.
+/// Returns the line with its correct checksum.
 std::string journal_line(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
@@ -251,7 +251,7 @@ std::string journal_line(const std::string& text) {
   return std::string(digits) + " " + text + "\n";
 }
 
-/// Replaces the first `from` of a journal's line `at` and gives the line its checksum.
+/// Replaces the first `from` of a journal's line `at` and updates its checksum.
 void change_journal(const std::string& path, std::size_t at, const std::string& from,
                     const std::string& to) {
   const std::string head = "bubblescope-plan-journal/1 ";

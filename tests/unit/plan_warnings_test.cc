@@ -1,4 +1,4 @@
-// What `plan` and `partition` say beside their answer.
+// The messages of `plan` and `partition` besides their result.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a command says on stderr.
+/// Returns a command's stderr.
 std::string said(int (*run)(const Arguments&), const Arguments& arguments) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// PyTorch's CSV: what it says, what is refused, and that nothing is lost both ways.
+// PyTorch's CSV: its content, what is refused, and that nothing is lost in either direction.
 #include "traces/pytorch_csv.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(PytorchCsv, ReadsWhatPythonsCsvWrites) {
   EXPECT_EQ(read("0F0,0B0"), schedule);
   EXPECT_EQ(read("\"0F0\",\"0B0\"\r\n"), schedule);
   EXPECT_EQ(read(" 0F0 ,\t0B0 \n"), schedule);
-  EXPECT_EQ(read("00F00,0B0\n"), schedule);  // as \d+ has it
+  EXPECT_EQ(read("00F00,0B0\n"), schedule);  // as \d+ allows it
 }
 
 TEST(PytorchCsv, KeepsIdleSlotsAndMessagesInPosted) {
@@ -131,8 +131,8 @@ TEST(PytorchCsv, PostsMessagesThatTheScheduleLacks) {
             "1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1WAIT_SEND_B0\n");
 }
 
-// A file of 2.14 gets the waits that 2.15 asks for, and a file of 2.15 loses them for 2.14; what
-// either moved about stays where it is.
+// A file of 2.14 gets the waits that 2.15 needs, and a file of 2.15 loses them for 2.14; actions
+// that either moved stay in place.
 TEST(PytorchCsv, AddsOrLeavesOutTheWaitsOfARelease) {
   const std::string old_lists =
       "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0\n";
@@ -176,7 +176,7 @@ TEST(PytorchCsv, RefusesToWriteWhatTheGrammarLacks) {
             "native");
 }
 
-/// PyTorch's own test files, where they are.
+/// PyTorch's own test files, where present.
 class PytorchFiles : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// The report for people, and the words and numbers that it is made of.
+// The report for people, and its words and numbers.
 #include "traces/text_report.h"
 
 #include <gtest/gtest.h>

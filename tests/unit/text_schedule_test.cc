@@ -1,4 +1,4 @@
-// The text form: what tests and people write.
+// The text form, as tests and people write it.
 #include "traces/text_schedule.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A timeline where a schedule is asked for: its times are never dropped silently.
+// A timeline in place of a schedule: its times are never dropped silently.
 #include <gtest/gtest.h>
 
 #include <string>

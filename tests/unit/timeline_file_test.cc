@@ -87,7 +87,7 @@ TEST(TimelineFile, RefusesWhatIsMalformed) { expect_refusals("timeline.txt", rea
 
 TEST(TimelineFile, RefusesALaneWhoseOpsTakeLongerThanTheStep) {
   TimelineFile step = time(parse_schedule_text("0F0 0B0"));
-  step.timeline.start[1] = 0;  // beside the forward, which takes as long as half of it
+  step.timeline.start[1] = 0;  // overlaps the forward, which is half as long
   EXPECT_THROW(read(write(step)), Error);
 }
 

@@ -1,4 +1,4 @@
-// When a report on measured steps may be believed.
+// The conditions under which a report on measured steps is trusted.
 #include "traces/trust.h"
 
 #include <gtest/gtest.h>

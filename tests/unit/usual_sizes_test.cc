@@ -1,4 +1,4 @@
-// Schedules that are others with one chunk or slice, names that differ by hyphens, and --cap.
+// Schedules that equal others with one chunk or slice, names that differ in hyphens, and --cap.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
   PredictOptions one = four_ranks();
   one.shape.chunks = 1;
   EXPECT_EQ(load_valid_schedule("interleaved", one)->shape.chunks, 1);
-  // A framework's schedule has what the framework gives it.
+  // A framework's schedule has the framework's own default.
   one = four_ranks();
   one.shape.profile = Profile::kPytorch;
   EXPECT_EQ(load_valid_schedule("interleaved", one)->shape.chunks, 1);
@@ -118,7 +118,7 @@ TEST(SimilarNames, AreSaidWhereAnAliasIsOneHyphenFromAnotherSchedule) {
       << said;
 }
 
-// No further pair of names may come so near to each other.
+// No other pair of names may be this similar.
 TEST(SimilarNames, AreNoneButZb1p) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     std::vector<std::string> names = def.aliases;
@@ -175,7 +175,7 @@ TEST(Caps, InBytesLeavePlansOut) {
   for (const Json& entry : plans) EXPECT_LE(entry["peak_memory_bytes"], Bytes{20} << 30);
 }
 
-// An order that is looked for under a cap in bytes keeps it.
+// An order that is searched under a cap in bytes respects it.
 TEST(Caps, InBytesBindSearchedOrders) {
   Arguments arguments = with(kModel, {"--format", "json", "--cap", "24GiB"});
   arguments[0] = "zb-auto";

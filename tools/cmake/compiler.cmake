@@ -1,4 +1,4 @@
-# How everything is compiled: the targets bubblescope_build (all of ours) and bubblescope_warnings.
+# Compiler settings: the targets bubblescope_build (for all of our code) and bubblescope_warnings.
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(CCACHE ccache)
@@ -18,7 +18,7 @@ target_compile_options(bubblescope_warnings INTERFACE
 
 add_library(bubblescope_build INTERFACE)
 target_compile_features(bubblescope_build INTERFACE cxx_std_20)
-# The same digits on every machine: no a * b + c in one rounding where the processor could.
+# Results have the same digits on every machine: a * b + c is never rounded once, even where the processor could.
 target_compile_options(bubblescope_build INTERFACE -ffp-contract=off)
 target_include_directories(bubblescope_build INTERFACE ${PROJECT_SOURCE_DIR})
 target_link_libraries(bubblescope_build INTERFACE bubblescope_warnings bubblescope_fmt)

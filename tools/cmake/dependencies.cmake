@@ -1,4 +1,4 @@
-# Third-party code: what we need, and one status line for each thing we can do without.
+# Third-party code: required libraries, and one status line for each optional one.
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
@@ -9,7 +9,7 @@ if(NOT ZLIB_FOUND)  # no static zlib on this system
   find_package(ZLIB REQUIRED)
 endif()
 
-# Our own static build of fmt where we know how; see fmt.cc.
+# Links our own static build of fmt for the versions that we know; see fmt.cc.
 if(fmt_VERSION VERSION_LESS 10)
   add_library(bubblescope_fmt OBJECT ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
   target_include_directories(bubblescope_fmt SYSTEM PUBLIC
@@ -20,7 +20,7 @@ else()
   target_link_libraries(bubblescope_fmt INTERFACE fmt::fmt)
 endif()
 
-# Finishes one optional dependency: a status line, or an error where it was asked for by ON.
+# Reports one optional dependency: a status line, or an error where it was required by ON.
 function(report_optional name found detail effect)
   if(found)
     message(STATUS "${name}: found (${detail})")
@@ -41,7 +41,7 @@ if(BUBBLESCOPE_GRAPHVIZ)
 endif()
 report_optional(GRAPHVIZ "${gvc_FOUND}" "libgvc ${gvc_VERSION}" "graphs are written as .dot only")
 
-# Opened at run time, when real work is asked for: only its name must be known here.
+# They are loaded at run time, for real work only, so the build needs nothing but their names.
 if(BUBBLESCOPE_OPENBLAS)
   find_library(OPENBLAS_LIBRARY NAMES openblas libopenblas.so.0)
   if(OPENBLAS_LIBRARY)
@@ -53,7 +53,7 @@ if(BUBBLESCOPE_OPENBLAS)
 endif()
 report_optional(OPENBLAS "${BUBBLESCOPE_OPENBLAS_SONAME}" "${OPENBLAS_LIBRARY}" "matrix products by plain loops")
 
-# A toolkit alone does not do: there must be a compiler that works.
+# A toolkit alone is not enough: it must contain a working compiler.
 if(BUBBLESCOPE_CUDA)
   find_package(CUDAToolkit QUIET)
   include(CheckLanguage)
@@ -67,7 +67,7 @@ if(BUBBLESCOPE_CUDA)
       set(CMAKE_CUDA_ARCHITECTURES 90)  # the code of compute capability 9.0, and PTX for later ones
     endif()
     enable_language(CUDA)
-    # Without it the module cannot record what devices really do.
+    # Without CUPTI the module cannot record what devices really do.
     find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_TARGET_DIR}/extras/CUPTI/include
               ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include ${CUDAToolkit_INCLUDE_DIRS})
   endif()

@@ -1,4 +1,4 @@
-# Writes a C++ source that holds the files of traces/html as text:
+# Writes a C++ source that contains the files of traces/html as text:
 #   cmake -DFOLDER=traces/html -DOUTPUT=html_page.cc -P embed_page.cmake
 file(READ ${FOLDER}/page.html skeleton)
 file(READ ${FOLDER}/page.css style)
@@ -10,7 +10,7 @@ foreach(path IN LISTS scripts)
   string(APPEND script "${text}")
 endforeach()
 
-# A compiler may refuse a literal that is too long, so each is cut into pieces that stand side by side.
+# A compiler may refuse a literal that is too long, so each is divided into adjacent pieces.
 function(append_text name text)
   string(LENGTH "${text}" length)
   set(literal "")

@@ -1,6 +1,6 @@
-// fmt's compiled part, for a static link: Debian's fmt is a shared library only, which costs
-// start-up time, and header-only it costs three seconds of compilation in every source file.
-// The list is that of fmt 9's own src/format.cc.
+// fmt's compiled part, for a static link. Debian's fmt is a shared library, which costs start-up
+// time; header-only it costs three seconds of compilation in every source file. The list is that of
+// fmt 9's own src/format.cc.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

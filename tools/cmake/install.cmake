@@ -1,8 +1,8 @@
-# What `cmake --install` puts in place: the program, its module, the headers and a library for other projects.
+# Installs the program, its module, the headers, and a library for other projects.
 #
-# The library is static, the very objects of the program, so nothing has to be compiled twice or as
-# position-independent code. Its schedules register themselves, and a linker drops such objects from an
-# archive; bubblescope::bubblescope, defined in bubblescope-config.cmake, therefore links it as a whole.
+# The library is static and contains the very objects of the program, so nothing has to be compiled twice or as
+# position-independent code. Its schedules register themselves, and a linker drops such objects from an archive;
+# bubblescope::bubblescope, defined in bubblescope-config.cmake, therefore links the whole archive.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS sim/*.h schedules/*.h traces/*.h exec/*.h)
 
 add_library(bubblescope_archive STATIC)

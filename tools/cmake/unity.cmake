@@ -1,10 +1,10 @@
-# Which sources may be compiled as one, where BUBBLESCOPE_UNITY asks for that: those that do not get into each other's way.
+# Groups sources that may be compiled as one, for BUBBLESCOPE_UNITY: those whose names do not collide.
 #
-# Sources in one group share a translation unit, and with it the names in their unnamed namespaces. A source joins a group
-# if no name that it has for itself is mentioned in the group, and none of the group's in it; so a source compiles to the
-# same code there as alone, and nobody has to think of it when a name is chosen.
+# Sources in one group share a translation unit, and with it the names in their unnamed namespaces. A source joins a
+# group if none of its private names occurs in the group, and none of the group's in it; so a source compiles to the
+# same code there as alone, and nobody has to think of it when choosing a name.
 
-# The names that are declared in unnamed namespaces: our lines there are not indented.
+# Finds the names declared in unnamed namespaces; our lines there are not indented.
 function(own_names text result)
   string(REGEX MATCHALL "\n[A-Za-z}][^\n]*" lines "${text}")
   set(names "")
@@ -28,8 +28,8 @@ function(own_names text result)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# Sets shared_NAME for every name that one of our headers declares: a source with a name like that for itself can share
-# no translation unit with one that means the header's.
+# Sets shared_NAME for every name that one of our headers declares: a source with a private name like that cannot share
+# a translation unit with one that means the header's.
 function(read_shared_names)
   set(patterns sim/*.h schedules/*.h traces/*.h exec/*.h tools/*.h tests/*.h)
   list(TRANSFORM patterns PREPEND ${PROJECT_SOURCE_DIR}/)
@@ -46,7 +46,7 @@ function(read_shared_names)
   endforeach()
 endfunction()
 
-# Gives every source of the target a group of at most `most`.
+# Assigns every source of the target to a group of at most `most`.
 function(group_sources target most)
   get_target_property(sources ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
@@ -116,7 +116,7 @@ function(group_sources target most)
     set_property(SOURCE ${source} TARGET_DIRECTORY ${target} PROPERTY UNITY_GROUP ${target}_${home})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # A class of one file may have a member of a type that only that file has.
+  # A class in one file may have a member of a type that only that file has.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   list(LENGTH groups count)
   message(STATUS "${target}: compiled in ${count} pieces")

@@ -1,4 +1,4 @@
-// Flags as CLI11 reads them.
+// Implements flags with CLI11.
 #include "tools/flags/command_flags.h"
 
 #include <CLI/CLI.hpp>
@@ -48,7 +48,7 @@ std::size_t CommandFlag::count() const { return option_->count(); }
 struct CommandFlags::Parser {
   Parser(const std::string& description, const std::string& name) : app(description, name) {}
   CLI::App app;
-  std::deque<CommandFlag> flags;  ///< do not move while others are added
+  std::deque<CommandFlag> flags;  ///< its elements do not move when others are added
 };
 
 CommandFlags::CommandFlags(const std::string& description, const std::string& name)

@@ -1,6 +1,6 @@
-// The flags and words of one command: what they are called, what they set, what --help says.
+// The flags and positional words of one command: their names, what they set, what --help says.
 //
-// The library that reads them is known in this folder alone: its header costs four seconds in every
+// Only this folder includes the library that parses them: its header costs four seconds in every
 // file.
 #pragma once
 
@@ -24,7 +24,7 @@ struct RangeEnds {
   Number most;
 };
 
-/// The numbers that a flag may have, both ends among them.
+/// The range of a flag's number, both ends included.
 struct InRange {
   InRange(int least, int most) : ends(RangeEnds<int>{least, most}) {}
   InRange(std::int64_t least, std::int64_t most) : ends(RangeEnds<std::int64_t>{least, most}) {}
@@ -32,40 +32,40 @@ struct InRange {
   std::variant<RangeEnds<int>, RangeEnds<std::int64_t>, RangeEnds<double>> ends;
 };
 
-/// One flag, for saying more of it. It lives as long as its CommandFlags.
+/// One flag, for further settings. It lives as long as its CommandFlags.
 class CommandFlag {
  public:
   explicit CommandFlag(CLI::Option* option) : option_(option) {}
   CommandFlag* check(const InRange& range);
-  /// How --help writes its value, such as FILE.
+  /// Sets the placeholder of its value in --help, such as FILE.
   CommandFlag* type_name(const std::string& name);
   CommandFlag* required();
-  /// Between several values in one word.
+  /// Sets the separator of several values in one word.
   CommandFlag* delimiter(char sign);
-  /// Has one value each time that it is given, and may be given again.
+  /// Takes one value each time that it is given, and may be given again.
   CommandFlag* repeated();
-  /// How often it was given.
+  /// Returns how often it was given.
   std::size_t count() const;
 
  private:
   CLI::Option* option_;
 };
 
-/// All flags of a command. They are named as in "-m,--microbatches"; "!--no-proof" sets false;
-/// without dashes it is a word that stands alone.
+/// All flags of a command. Names are written as in "-m,--microbatches"; "!--no-proof" sets false; a
+/// name without dashes is a positional word.
 class CommandFlags {
  public:
-  /// `name` is what stands before the flags, such as "bubblescope simulate".
+  /// `name` precedes the flags in --help, such as "bubblescope simulate".
   CommandFlags(const std::string& description, const std::string& name);
   ~CommandFlags();
   CommandFlags(const CommandFlags&) = delete;
   CommandFlags& operator=(const CommandFlags&) = delete;
 
-  /// Sets `value` where it is given. Which types it may have stands in command_flags.cc.
+  /// Sets `value` when it is given. command_flags.cc lists the types that it may have.
   template <class Value>
   CommandFlag* add_option(const std::string& name, Value& value, const std::string& help);
   CommandFlag* add_flag(const std::string& name, bool& value, const std::string& help);
-  /// Hands its text to `read` where it is given.
+  /// Passes its text to `read` when it is given.
   CommandFlag* add_parsed(const std::string& name,
                           const std::function<void(const std::string&)>& read,
                           const std::string& help);
@@ -74,16 +74,16 @@ class CommandFlags {
                                const std::function<void(const std::vector<std::string>&)>& read,
                                const std::string& help);
 
-  /// The heading under which --help lists what is added from now on.
+  /// Sets the heading of --help for the flags that are added from now on.
   void set_heading(const std::string& text);
-  /// The heading now.
+  /// Returns the current heading.
   std::string heading() const;
-  /// Sets the last words of --help.
+  /// Sets the text at the end of --help.
   void footer(const std::string& text);
 
-  /// How often the flag was given.
+  /// Returns how often the flag was given.
   std::size_t count(const std::string& flag) const;
-  /// The flags under the heading that were given.
+  /// Returns the flags under the heading that were given.
   std::vector<std::string> given_under(const std::string& heading) const;
 
   /// Reads the words. Returns false when --help was asked for and printed.

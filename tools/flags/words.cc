@@ -1,4 +1,4 @@
-// Cutting and joining text.
+// Splits and joins text.
 #include "tools/flags/words.h"
 
 #include <cctype>

@@ -1,5 +1,5 @@
-// The lists of the data, from numbers in base64 to typed arrays. traces/html_data.cc writes them in
-// the same order and from the same likely values.
+// Decodes the lists of the data, from numbers in base64 to typed arrays. traces/html_data.cc writes
+// them in the same order and with the same predictions.
 
 class NumberReader {
   constructor(text) {
@@ -9,7 +9,7 @@ class NumberReader {
     this.at = 0;
   }
 
-  // Times have more than 32 bits, so no shifts.
+  // Times have more than 32 bits, so shifts cannot be used.
   next() {
     let number = 0;
     let scale = 1;
@@ -46,7 +46,7 @@ function emptyOps(count, kinds, threads) {
   };
 }
 
-// Instructions in an order in which each stands behind what it waits for. Thread -1 is not shown.
+// Instructions in an order in which each follows its dependencies. Thread -1 is not shown.
 function decodeOps(step, kinds) {
   const reader = new NumberReader(step.ops);
   const threads = step.threads.length;
@@ -78,7 +78,7 @@ function decodeOps(step, kinds) {
   return ops;
 }
 
-// Per thread its instructions in the order of time.
+// Per thread its instructions in order of time.
 function sortByThread(ops, threads) {
   const size = new Uint32Array(threads);
   for (let id = 0; id < ops.count; ++id) if (ops.thread[id] >= 0) ++size[ops.thread[id]];
@@ -98,7 +98,7 @@ function isSorted(list, compare) {
   return true;
 }
 
-// Per rank its idle gaps in the order of time.
+// Per rank its idle gaps in order of time.
 function decodeIdle(step) {
   const reader = new NumberReader(step.idle);
   return step.ranks.map(() => {
@@ -146,7 +146,7 @@ function largest(list, valueOf = (each) => each) {
   return list.reduce((most, each) => Math.max(most, valueOf(each)), 0);
 }
 
-// The first place in a list of ids, or of places themselves, whose value is above a limit.
+// Finds the first place in a list of ids, or of places themselves, whose value is above a limit.
 function firstAbove(count, valueAt, limit) {
   let low = 0;
   let high = count;

@@ -1,5 +1,5 @@
-// Colours: of kinds, micro-batches and chunks for ops, of causes for idle time. They differ in
-// lightness as well as in hue, so that they stay apart for colour-blind eyes and in print.
+// Colours of kinds, micro-batches and chunks for ops, and of causes for idle time. They differ in
+// lightness as well as in hue, so that they stay distinct for colour-blind readers and in print.
 
 const kCauseColours = {
   light: {
@@ -22,7 +22,7 @@ const kCauseMeanings = {
   sync: 'waiting for a collective or the optimizer\u2019s barrier',
 };
 
-// Okabe and Ito's, without yellow, which is too light for white text.
+// Okabe and Ito's palette, without yellow, which is too light for white text.
 const kChunkColours = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#7a6cc4', '#8c8c8c'];
 
 // From dark blue over teal to yellow, as lightness grows (after viridis).
@@ -57,7 +57,7 @@ function inkOn(colour) {
   return inks.get(colour);
 }
 
-// One function per way to colour: step, id -> colour; and what its legend shows.
+// One function per way to colour, step, id -> colour, and the entries of its legend.
 function makePainters(data) {
   const shades = new Map();
   const shadeOf = (kind, chunk, chunks) => {
@@ -80,7 +80,7 @@ function makePainters(data) {
   };
 }
 
-// The colours of the page itself, from its style. Paper is light, whatever the screen is.
+// The page's own colours, from its style. Paper is light, whatever the screen is.
 function readTheme(isDark) {
   document.documentElement.classList.toggle('light', !isDark);
   const style = getComputedStyle(document.documentElement);

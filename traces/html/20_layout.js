@@ -1,11 +1,11 @@
-// Where things stand: rows from top to bottom, time from left to right.
+// The layout: rows from top to bottom, time from left to right.
 
 const kAxisHeight = 26;
 const kStepHead = 30;
 const kStepGap = 14;
 const kGutter = 64;
 
-// Lanes get lower as there are more ranks.
+// Lanes are lower where there are more ranks.
 function laneHeights(ranks) {
   if (ranks <= 8) return { lane: 26, link: 7, memory: 22, gap: 9 };
   if (ranks <= 32) return { lane: 19, link: 5, memory: 15, gap: 6 };
@@ -46,7 +46,7 @@ function layOut(data, shows) {
   return layout;
 }
 
-// What part of the time is in view. Times count from each step's own start.
+// The part of the time that is in view. Times count from each step's own start.
 class View {
   constructor(span) {
     this.span = Math.max(span, 1);
@@ -54,7 +54,7 @@ class View {
     this.fit();
   }
 
-  // A little room on the right, so that the end is seen to be one.
+  // Leaves a little space on the right, so that the end is visible as one.
   fit() {
     this.from = 0;
     this.to = this.span * 1.01;
@@ -80,7 +80,8 @@ class View {
     return (this.to - this.from) / this.chart;
   }
 
-  // Keeps the time under x where it is. No closer than a few nanoseconds, no farther than all.
+  // Keeps the time under x in place. It zooms no closer than a few nanoseconds, no farther than
+  // all.
   zoom(factor, x) {
     const fixed = this.time(x);
     const shown = Math.min(Math.max((this.to - this.from) * factor, 20), this.span * 1.01);
@@ -110,7 +111,7 @@ class View {
   }
 }
 
-// What is under a point: an op, a gap, a rank's memory, or nothing.
+// Finds what is under a point: an op, a gap, a rank's memory, or nothing.
 function findAt(layout, view, x, y) {
   if (x < kGutter) return null;
   const row = layout.rows.find((each) => y >= each.top && y < each.bottom);

@@ -1,8 +1,8 @@
-// Drawing what is in view. Ops too narrow to be seen one by one share their pixels.
+// Draws what is in view. Ops too narrow to be seen one by one share their pixels.
 
 const kNarrow = 1.5;
 
-// Sums up, pixel by pixel, what narrow ops cover.
+// Adds up, pixel by pixel, what narrow ops cover.
 class PixelColumn {
   constructor(context, lane, criticalColour) {
     this.context = context;
@@ -13,7 +13,7 @@ class PixelColumn {
     this.busy = new Map();
   }
 
-  // What a narrow op covers of each of the few columns in which it lies.
+  // The share of a narrow op in each of the few columns that it touches.
   add(x, width, colour, isCritical) {
     const end = x + width;
     for (let column = Math.floor(x); column === Math.floor(x) || column < end; ++column) {
@@ -184,7 +184,7 @@ class Painter {
     this.drawMark(lane, step, id, x, width - edge);
   }
 
-  // The selected op, what it waits for and what waits for it.
+  // Draws the selected op, its dependencies and its dependents.
   drawMark(lane, step, id, x, width) {
     const mark = this.page.markOf(step, id);
     if (mark === 'selected') this.frame(lane, x, width, this.theme.ink, 3);

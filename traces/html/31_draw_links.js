@@ -1,4 +1,5 @@
-// What lies over the rows: the critical path's hops, the arrows of a selected op, the time axis.
+// Draws the layer above the rows: the critical path's hops, the arrows of a selected op, the time
+// axis.
 
 Object.assign(Painter.prototype, {
   laneOf(step, id) {
@@ -6,7 +7,7 @@ Object.assign(Painter.prototype, {
     return place && place.lane;
   },
 
-  // From where one critical op ends to where the next begins on another rank.
+  // Draws a line from the end of one critical op to the start of the next on another rank.
   drawCriticalHops() {
     const { context, view } = this;
     context.save();

@@ -1,4 +1,4 @@
-// What an op waits for, and what waits for it.
+// Finds the dependencies and dependents of an op.
 
 function successorsOf(op) {
   if (op.successorBegin) return op;
@@ -22,8 +22,8 @@ function waitingFor(op, id) {
   return successors.subarray(successorBegin[id], successorBegin[id + 1]);
 }
 
-// Goes from an op over messages, posts and waits as far as the next ops; all that is shown on the
-// way belongs to the answer.
+// Walks from an op over messages, posts and waits to the next ops; everything that is shown on the
+// way is part of the result.
 function follow(op, id, neighbours, isOp) {
   const found = new Set();
   const seen = new Set([id]);
@@ -51,7 +51,7 @@ function findLinks(data, step, id) {
   };
 }
 
-// "2F7", "2f7.1", "0SEND_F3": all ops of that name, in every step.
+// Finds all ops of a name in every step: "2F7", "2f7.1", "0SEND_F3".
 function findOps(data, text) {
   const parts = /^(\d+)([A-Z_]+)(\d*)(?:\.(\d+))?$/.exec(text.trim().toUpperCase());
   if (!parts) return [];
@@ -68,7 +68,7 @@ function findOps(data, text) {
   return found;
 }
 
-// The same op of the step that this one is held against.
+// Finds the same op in the step with which this one is compared.
 function counterpartOf(data, step, id) {
   if (step.against === null) return null;
   const other = data.steps[step.against];

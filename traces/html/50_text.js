@@ -1,4 +1,4 @@
-// Numbers and ops in words.
+// Formats numbers and ops as text.
 
 const kUnits = [['s', 1e9], ['ms', 1e6], ['\u00b5s', 1e3], ['ns', 1]];
 
@@ -10,14 +10,14 @@ function trimZeros(text) {
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
-// As exact as it is short: 12.5 ms, 1.204305 ms, 830 ns.
+// Formats a time exactly and briefly: 12.5 ms, 1.204305 ms, 830 ns.
 function timeText(nanos) {
   const [name, size] = unitFor(nanos);
   const digits = size === 1 ? 0 : Math.min(Math.log10(size), 6);
   return `${trimZeros((nanos / size).toFixed(digits))} ${name}`;
 }
 
-// For headlines: five digits.
+// Formats five digits, for headlines.
 function shortTimeText(nanos) {
   const [name, size] = unitFor(nanos);
   const shown = nanos / size;
@@ -51,7 +51,7 @@ function heldText(step, held) {
   return step.memoryInBytes ? bytesText(held) : countText(held, 'chunk');
 }
 
-// 1, 2 or 5 times a power of ten.
+// Rounds to 1, 2 or 5 times a power of ten.
 function tickStep(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   const step = [1, 2, 5, 10].find((each) => each * power >= least);
@@ -76,7 +76,7 @@ function rankOf(step, id) {
   return step.threads[step.op.thread[id]][0];
 }
 
-// The gaps that end where an op begins.
+// Finds the gaps that end where an op begins.
 function gapsBefore(data, step, id) {
   const { op } = step;
   const rank = rankOf(step, id);
@@ -91,7 +91,7 @@ function gapsBefore(data, step, id) {
   return found;
 }
 
-// Names and values of an op, for the tooltip and the panel.
+// Lists names and values of an op, for the tooltip and the panel.
 function describeOp(data, step, id) {
   const { op, origin } = step;
   const kind = data.kinds[op.kind[id]];
@@ -133,7 +133,7 @@ function describeGap(data, step, rank, at) {
   };
 }
 
-// What is told of what the pointer is on.
+// Describes what is under the pointer.
 function describeFound(data, found) {
   if (found.id !== undefined) {
     const kind = data.kinds[found.step.op.kind[found.id]];

@@ -1,5 +1,5 @@
-// What stands below the timeline: numbers with their definitions, and tables. Every text goes in as
-// text, never as markup: names come from files.
+// Builds the part below the timeline: numbers with their definitions, and tables. Every text is
+// inserted as text, never as markup, because names come from files.
 
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -29,7 +29,7 @@ function makeNumbers(step) {
   return list;
 }
 
-// Only the columns in which any rank has something.
+// Shows only the columns that are not empty for every rank.
 function usedColumns(names, lists) {
   return names.map((name, at) => ({ name, at })).filter(({ at }) => lists.some((list) => list[at] !== 0));
 }
@@ -38,7 +38,7 @@ function share(part, whole) {
   return whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : '';
 }
 
-// Times in the unit of the makespan, so that columns can be compared; to three digits behind the point.
+// Shows times in the unit of the makespan, with three decimals, so that columns can be compared.
 function cellText(nanos, makespan) {
   const [, size] = unitFor(makespan);
   return nanos === 0 ? '\u2013' : trimZeros((nanos / size).toFixed(Math.min(3, Math.log10(size))));
@@ -98,7 +98,7 @@ function quantile(sorted, fraction) {
   return sorted.length === 0 ? 0 : sorted[Math.min(sorted.length - 1, Math.floor(fraction * sorted.length))];
 }
 
-// Of every op that both have: how far it is from that of the step that this one is held against.
+// Compares every op that both steps have with the step that this one is compared with.
 function findErrors(data, step) {
   const { op } = step;
   const errors = [];
@@ -157,7 +157,7 @@ function makeWorstErrors(data, step, worst, select) {
   return makeTable('The ops whose starts are farthest apart', heads, rows);
 }
 
-// Several steps side by side, the shortest marked by what the others take more.
+// Shows several steps side by side; the others show how much longer than the shortest they take.
 function makeSummary(data) {
   const best = Math.min(...data.steps.map((step) => step.makespan));
   const rows = data.steps.map((step) => [

@@ -1,4 +1,4 @@
-// Wheel, drag, touch and keys on the timeline.
+// Handles wheel, drag, touch and keys on the timeline.
 
 class Input {
   constructor(page) {
@@ -21,7 +21,7 @@ class Input {
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   }
 
-  // Down zooms out; where all is in view already, the document scrolls instead.
+  // Scrolling down zooms out; where everything is in view already, the document scrolls instead.
   wheel(event) {
     const { page } = this;
     const sideways = event.shiftKey ? event.deltaY : event.deltaX;

@@ -1,4 +1,4 @@
-// The bar above the timeline, the legend and the panel of the selected op.
+// Builds the bar above the timeline, the legend and the panel of the selected op.
 
 function makeToggle(page, key, label) {
   const box = make('input', { type: 'checkbox' });
@@ -60,7 +60,7 @@ function legendEntry(colours, text) {
   return make('li', {}, ...colours.map(swatch), text);
 }
 
-// Only what occurs.
+// Lists only what occurs.
 function fillLegend(page, legend) {
   const { data, theme } = page;
   legend.replaceChildren();

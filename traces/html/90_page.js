@@ -1,4 +1,4 @@
-// The page: what is shown of the data, and who is told when that changes.
+// The page's state: what is shown of the data, and who is notified when that changes.
 
 const kHighestPaper = 6000;
 
@@ -34,7 +34,7 @@ class Page {
     addEventListener('afterprint', () => this.print(false));
   }
 
-  // On paper all ranks are in view, as far as a canvas can be high.
+  // On paper all ranks are in view, within the maximum height of a canvas.
   print(isPaper) {
     this.isPaper = isPaper;
     this.retheme(!isPaper && this.dark.matches);
@@ -47,7 +47,7 @@ class Page {
     this.drawNow();
   }
 
-  // The canvas is as high as what is in view, and as sharp as the screen.
+  // The canvas is as high as its content, at the resolution of the screen.
   resize() {
     const most = this.isPaper ? kHighestPaper : Math.max(220, Math.round(innerHeight * 0.72));
     this.height = Math.min(this.layout.height + kAxisHeight, most);
@@ -146,7 +146,7 @@ class Page {
     this.redraw();
   }
 
-  // Brings an op into view, so large that it can be read.
+  // Brings an op into view at a readable size.
   reveal({ step, id }) {
     const { op } = step;
     const [from, to] = [op.start[id] - step.origin, op.end[id] - step.origin];
@@ -187,7 +187,7 @@ class Page {
     if (next !== null) this.select({ step: this.selected.step, id: next }, true);
   }
 
-  // The op that runs on the neighbouring rank at the same time.
+  // Finds the op that runs on the neighbouring rank at the same time.
   selectRank(by) {
     const { step, id } = this.selected;
     const rank = rankOf(step, id) + by;
@@ -198,7 +198,7 @@ class Page {
     this.select({ step, id: list[Math.max(at - 1, 0)] }, true);
   }
 
-  // The next op of that name, from step to step.
+  // Finds the next op of that name, from step to step.
   find(text) {
     const found = findOps(this.data, text);
     if (found.length === 0) return text.trim() === '' ? '' : 'no such op';

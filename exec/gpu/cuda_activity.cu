@@ -1,5 +1,4 @@
-// CUPTI's activity records. The library comes with the toolkit and is opened when it is asked for:
-// nothing is linked, and without --activity nothing of it is touched.
+// CUPTI activity records. The library comes with the toolkit and is loaded only for --activity.
 #include "exec/gpu/cuda_calls.cuh"
 #include "exec/gpu/library_call.h"
 
@@ -20,19 +19,21 @@ namespace bubblescope {
 
 namespace {
 
-/// CUPTI advises 1 to 10 MB, and wants 8 bytes of alignment, which malloc gives.
+/// CUPTI advises buffers of 1 to 10 MB, aligned to 8 bytes as by malloc.
 constexpr std::size_t kBufferBytes = 8 << 20;
 
-/// Ours among all who may push ids.
+/// Marks our correlation ids among those of other users of CUPTI.
 constexpr CUpti_ExternalCorrelationKind kWho = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-/// Correlations are told of calls of the API, so that records of these have to be on as well; they
-/// are not kept. Copies between devices are a kind of their own.
-constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME,
-    CUPTI_ACTIVITY_KIND_DRIVER,               CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-    CUPTI_ACTIVITY_KIND_MEMCPY,               CUPTI_ACTIVITY_KIND_MEMCPY2,
-    CUPTI_ACTIVITY_KIND_MEMSET};
+/// CUPTI reports external correlation ids only with records of API calls, so these are enabled too,
+/// and dropped. Copies between devices have a kind of their own.
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                         CUPTI_ACTIVITY_KIND_RUNTIME,
+                                         CUPTI_ACTIVITY_KIND_DRIVER,
+                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                         CUPTI_ACTIVITY_KIND_MEMSET};
 
 struct Cupti {
   decltype(&cuptiGetVersion) get_version = nullptr;
@@ -46,13 +47,13 @@ struct Cupti {
   decltype(&cuptiActivityGetNumDroppedRecords) get_dropped = nullptr;
 };
 
-/// Names of kernels belong to CUPTI, and may go with their module.
+/// Kernel names belong to CUPTI and may be freed with their module, so they are copied.
 struct Kept {
   BubblescopeActivity told;
   std::string name;
 };
 
-/// What came, on whatever thread CUPTI gives its buffers back.
+/// Records that CUPTI has delivered, from any of its threads.
 struct Inbox {
   std::mutex mutex;
   std::vector<Kept> records;
@@ -62,7 +63,7 @@ struct Inbox {
 Cupti cupti;
 bool is_on = false;
 
-/// It stays for good: CUPTI may give buffers back while the process ends.
+/// Never destroyed: CUPTI may deliver buffers while the process exits.
 Inbox& inbox() {
   static Inbox& made = *new Inbox;
   return made;
@@ -112,8 +113,7 @@ Kept keep_correlation(const CUpti_Activity* record) {
 
 void keep(const CUpti_Activity* record, std::vector<Kept>& kept) {
   switch (record->kind) {
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return kept.push_back(keep_correlation(record));
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return kept.push_back(keep_correlation(record));
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return kept.push_back(keep_kernel(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       return kept.push_back(keep_copy<CUpti_ActivityMemcpy6>(record, kBubblescopeCopy));
@@ -121,14 +121,14 @@ void keep(const CUpti_Activity* record, std::vector<Kept>& kept) {
       return kept.push_back(keep_copy<CUpti_ActivityMemcpyPtoP4>(record, kBubblescopeCopy));
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return kept.push_back(keep_copy<CUpti_ActivityMemset4>(record, kBubblescopeClear));
-    default: return;  // calls of the API
+    default: return;  // API calls
   }
 }
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
   *buffer = static_cast<std::uint8_t*>(std::malloc(kBufferBytes));
   *bytes = *buffer != nullptr ? kBufferBytes : 0;
-  *most_records = 0;  // as many as there is room for
+  *most_records = 0;  // 0 means as many as fit
 }
 
 void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
@@ -139,9 +139,9 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
     CUptiResult status = CUPTI_SUCCESS;
     while ((status = cupti.get_next(buffer, valid_bytes, &record)) == CUPTI_SUCCESS)
       keep(record, inbox().records);
-    if (status != CUPTI_ERROR_MAX_LIMIT_REACHED) ++inbox().lost;  // at least
+    if (status != CUPTI_ERROR_MAX_LIMIT_REACHED) ++inbox().lost;  // at least one
   } catch (const std::bad_alloc&) {
-    ++inbox().lost;  // at least
+    ++inbox().lost;  // at least one
   }
   std::size_t dropped = 0;
   if (cupti.get_dropped(nullptr, 0, &dropped) == CUPTI_SUCCESS)
@@ -161,13 +161,14 @@ bool find_all(void* library) {
          find_call(library, "cuptiActivityGetNumDroppedRecords", cupti.get_dropped);
 }
 
-/// Records of an older CUPTI may be shorter than those that are read here.
+/// An older CUPTI may have shorter records than those that are read here.
 const char* open_cupti() {
   const std::string major = std::to_string(CUDART_VERSION / 1000);
   void* library = dlopen(("libcupti.so." + major).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return tell("libcupti.so." + major + " is not found; add the folder of the CUDA toolkit's CUPTI "
+    return tell("libcupti.so." + major +
+                " is not found; add the folder of the CUDA toolkit's CUPTI "
                 "(extras/CUPTI/lib64) to LD_LIBRARY_PATH");
   if (!find_all(library)) return tell("libcupti.so lacks a call that is needed");
   std::uint32_t version = 0;
@@ -175,16 +176,16 @@ const char* open_cupti() {
     return error;
   if (version >= CUPTI_API_VERSION) return nullptr;
   return tell("libcupti.so has version " + std::to_string(version) + ", and " +
-              std::to_string(CUPTI_API_VERSION) + " is needed; put a newer one first in "
+              std::to_string(CUPTI_API_VERSION) +
+              " is needed; put a newer one first in "
               "LD_LIBRARY_PATH");
 }
 
 const char* start_activity() {
   if (is_on) return nullptr;
   if (const char* const error = open_cupti()) return error;
-  if (const char* const error =
-          check_cupti(cupti.register_callbacks(give_buffer, take_buffer),
-                      "cuptiActivityRegisterCallbacks"))
+  if (const char* const error = check_cupti(cupti.register_callbacks(give_buffer, take_buffer),
+                                            "cuptiActivityRegisterCallbacks"))
     return error;
   for (const CUpti_ActivityKind kind : kKinds)
     if (const char* const error = check_cupti(cupti.enable(kind), "cuptiActivityEnable"))
@@ -194,16 +195,15 @@ const char* start_activity() {
 }
 
 const char* tag(std::uint64_t tag) {
-  if (tag != 0)
-    return check_cupti(cupti.push(kWho, tag), "cuptiActivityPushExternalCorrelationId");
+  if (tag != 0) return check_cupti(cupti.push(kWho, tag), "cuptiActivityPushExternalCorrelationId");
   std::uint64_t last = 0;
   return check_cupti(cupti.pop(kWho, &last), "cuptiActivityPopExternalCorrelationId");
 }
 
-/// All has ended, so that no record is left out for want of its end.
+/// All work must have ended, so that every record has its end time.
 const char* read_activity(BubblescopeTakeActivity take, void* to, std::int64_t* lost) {
-  if (const char* const error = check_cupti(cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
-                                            "cuptiActivityFlushAll"))
+  if (const char* const error =
+          check_cupti(cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"))
     return error;
   const std::lock_guard lock(inbox().mutex);
   for (Kept& kept : inbox().records) {

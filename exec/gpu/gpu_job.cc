@@ -1,4 +1,4 @@
-// The backend behind a job on GPUs, with its work.
+// Creates the backend of a job on GPUs, with its work.
 #include "exec/gpu/gpu_job.h"
 
 #include <memory>
@@ -26,7 +26,7 @@ class GpuWorker : public RankWorker {
   GpuStep& step_;
 };
 
-/// Before anything is made on a device.
+/// Must run before anything is created on a device.
 const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
   if (!device.activity) return calls;
   if (device.graph)

@@ -1,4 +1,4 @@
-// Relative to the program's own folder.
+// Finds modules relative to the program's own folder.
 #include "exec/module_file.h"
 
 #include <filesystem>

@@ -54,7 +54,7 @@ class GpuReductions {
 
   const GpuMachine& machine_;
   const GpuWeights& weights_;
-  std::vector<Handed> handed_;  ///< [home]
+  std::vector<Handed> handed_;  ///< [replica]
   std::vector<GpuHandle> memory_;
   std::vector<GpuHandle> streams_;  ///< [device]
 };

@@ -1,4 +1,4 @@
-// Runs Programs: a Backend opens one RankWorker per rank. These two are the only virtual
+// What runs a Program: a Backend opens one RankWorker per rank. These two are the only virtual
 // interfaces.
 #pragma once
 
@@ -49,16 +49,17 @@ class RankWorker {
  public:
   virtual ~RankWorker() = default;
 
-  /// Appends an instruction of this rank to its lane. Call in the Program's order over all ranks.
+  /// Puts an instruction of this rank at the end of its lane. Instructions come in the Program's
+  /// order, over all ranks.
   virtual void enqueue(InstructionId id) = 0;
 
-  /// Call when everything is enqueued. Starts the step if it has not begun, waits until this rank
-  /// has finished or all ranks have stopped, and clears the queue.
+  /// Everything is enqueued: lets the step begin where it has not, waits until this rank has done
+  /// its part or every rank has stopped, and forgets what was enqueued.
   virtual RankResult finish() = 0;
 };
 
-/// Must outlive its workers, and so must the Program. All workers of one Program must be destroyed
-/// before another is opened.
+/// Must outlive its workers, as the Program must. Its workers run one Program at a time: those of
+/// the one before must be gone.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -83,23 +84,22 @@ struct JobRequest;
 struct MessageTime;
 struct DeviceOptions;
 
-/// The limits for waiting for other processes.
+/// When one gives up waiting for other processes.
 struct Limits {
   Nanos timeout = 30'000'000'000;
   const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned
 };
 
-/// A registered backend.
+/// A backend as the registry knows it.
 struct BackendDef {
   std::string name;
   std::vector<std::string> aliases;
-  std::string summary;  ///< one line, shown by `list backends`
-  /// For backends that run the work on the host.
+  std::string summary;  ///< one line for `list backends`
+  /// For backends whose work is done by the host.
   std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
-  /// Connects to the other processes; empty for backends that run all ranks in one process.
+  /// Finds the other processes; empty for backends that run all ranks in this one.
   std::function<Processes::Link(const Limits& limits)> join = {};
-  /// For backends that enqueue the work on devices, instead of `make`; the request's work is empty.
-  /// Throws Error.
+  /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
   std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
   /// For backends with `start`: measures messages of several sizes between this many ranks; may be
   /// empty. Throws Error.

@@ -1,4 +1,4 @@
-// Steps of a pool of lane threads.
+// Steps of a crew of threads.
 #include "exec/lane_crew.h"
 
 #include <chrono>
@@ -8,14 +8,14 @@ namespace bubblescope {
 
 namespace {
 
-/// How often the waiting main thread checks for a stop.
+/// How often the waiting main thread looks whether it is to stop.
 constexpr std::chrono::microseconds kLook{20'000};
-/// How often it does so when it also receives messages while all lanes are busy.
+/// The same where it also takes in messages while all lanes are at work.
 constexpr std::chrono::microseconds kListen{500};
 
 }  // namespace
 
-/// Not inline: g++ 12 would warn about an uninitialized value in the empty optional.
+/// Not inline: there g++ 12 warns of what an empty optional has not got.
 LaneCrew::LaneCrew(const BackendRequest& request, const Program& program,
                    std::optional<Outside> outside)
     : request_(request), run_(request, program, std::move(outside)) {}

@@ -1,5 +1,5 @@
-// The threads of one process that run a Program: one LaneThread per lane, and the pool that starts
-// and ends their steps.
+// The threads of one process that run a Program: a LaneThread per lane, and the LaneCrew to which
+// they belong, which begins and ends their steps.
 #pragma once
 
 #include <atomic>
@@ -25,37 +25,37 @@ class LaneCrew {
 
   StepRun& run() { return run_; }
 
-  /// Call when an instruction was enqueued for the next step.
+  /// What the next step has to do has changed.
   void note_enqueued() { enqueued_ = true; }
 
   bool has_work() const { return enqueued_; }
 
-  /// Waits until the threads of all lanes run, so that a step can begin on time.
+  /// Returns when the thread of every lane runs: before, a step could not begin on time.
   void await_lanes() const;
 
-  /// Starts a step if anything was enqueued since the last one. `time` is the step's time 0 on the
-  /// monotonic clock.
+  /// Lets the lanes work off what was enqueued since the last step, if anything was. Time 0 of the
+  /// step is this one of the monotonic clock.
   void begin(Nanos time);
 
-  /// Waits until no lane runs and returns why the step was stopped. Stops the step itself if it
-  /// makes no progress for the request's timeout.
+  /// Returns when no lane runs, and why the step was stopped. A step that makes no progress for
+  /// the request's timeout is.
   Stop await_idle();
 
-  /// Stops the step. The first reason is returned by await_idle().
+  /// Stops the step, and lets await_idle() tell this reason, if it is the first.
   void stop(Stop reason);
 
-  /// Ends the lanes' threads; call only while no lane runs.
+  /// Ends the lanes' threads. Only while no lane runs.
   void close();
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
  private:
   friend class LaneThread;
 
-  /// Adds a lane and returns the number of the last step that it missed.
+  /// A new lane; returns the number of the last step that it missed.
   std::uint32_t join();
-  /// Called by the new lane's thread once it runs.
+  /// The new lane's thread runs.
   void arrive();
-  /// Waits for the step after `last`; returns false once there will be none.
+  /// Waits for the step after the given one. False when there will be none.
   bool await_step(std::uint32_t last);
   void leave_step();
 
@@ -74,8 +74,8 @@ class LaneCrew {
   int busy_ = 0;
 };
 
-/// An in-order queue, and the thread that runs it step after step. Before a LaneThread is
-/// destroyed, its pool must have been closed.
+/// An in-order queue and the thread that works it off, step after step. The crew must have been
+/// closed when a LaneThread goes.
 class LaneThread {
  public:
   explicit LaneThread(LaneCrew& crew)
@@ -84,7 +84,7 @@ class LaneThread {
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
 
-  // Call only while no lane runs:
+  // Only while no lane runs:
   void push(InstructionId id) { queue_.push_back(id); }
   bool is_done() const { return ended_ == queue_.size(); }
   InstructionId head() const { return queue_[ended_]; }

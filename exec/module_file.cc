@@ -1,4 +1,4 @@
-// Finds modules relative to the program's own folder.
+// Relative to the program's own folder.
 #include "exec/module_file.h"
 
 #include <filesystem>

@@ -1,12 +1,12 @@
-// Finds the parts of the program that are loaded on demand.
+// Where the parts of the program are that are loaded only when asked for.
 #pragma once
 
 #include <string>
 
 namespace bubblescope {
 
-/// The module beside the program or, if there is none, its path in an installation, whether it
-/// exists or not. No other folder is searched, because code of the module is run.
+/// Beside the program; else where it is installed relative to the program, whether it is there or
+/// not. Never in any other folder: what is found there is run.
 std::string find_module_file(const std::string& name);
 
 }  // namespace bubblescope

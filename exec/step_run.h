@@ -37,7 +37,7 @@ class StepRun {
   StepRun(const BackendRequest& request, const Program& program,
           std::optional<Outside> outside = std::nullopt);
 
-  /// Resets the dependencies and starts the clock at a monotonic time; call only while no lane
+  /// Sets the events back and starts the clock, at a time of the monotonic one. Only while no lane
   /// runs.
   void start(Nanos begin);
 
@@ -60,8 +60,8 @@ class StepRun {
   void stop();
   bool stopped() const { return clock_.stopped(); }
 
-  /// The number of ended instructions in lanes: it grows while there is progress here or, if noted,
-  /// in other processes.
+  /// How many instructions of a lane have ended, over all lanes: it grows while the step goes on,
+  /// here or, as far as it is noted, elsewhere.
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   void note_progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
 

@@ -26,7 +26,7 @@ class GpuWorker : public RankWorker {
   GpuStep& step_;
 };
 
-/// Must run before anything is created on a device.
+/// Before anything is made on a device.
 const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
   if (!device.activity) return calls;
   if (device.graph)

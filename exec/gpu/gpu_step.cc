@@ -121,7 +121,7 @@ void GpuStep::run() {
   ++steps_;
 }
 
-/// Sorts the instructions of the step into the order of the plan.
+/// Puts the step's instructions into the order of the plan.
 void GpuStep::arrange() {
   const StreamPlan& plan = lanes_.plan();
   std::sort(ids_.begin(), ids_.end(), [&](InstructionId left, InstructionId right) {

@@ -17,17 +17,18 @@
 
 namespace bubblescope {
 
-/// News from other processes while a step runs.
+/// What is heard of other processes while a step runs.
 struct OutsideNews {
-  bool goes_on = false;     ///< an instruction ended in another process
-  Stop stop = Stop::kNone;  ///< why another process stopped the step
+  bool goes_on = false;     ///< something has ended there
+  Stop stop = Stop::kNone;  ///< the step was stopped there
 };
 
-/// Callbacks to the other processes; empty if there are none. An exception stops the step.
+/// The step's dealings with other processes; all empty where there are none. What they throw stops
+/// the step.
 struct GpuStepOutside {
-  std::function<void()> await_begin;  ///< returns when the step may begin in all processes
-  std::function<OutsideNews(std::size_t ended)> listen;  ///< is told how many have ended here
-  std::function<void()> let_go;  ///< after a stop: aborts messages that have lost their peer
+  std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
+  std::function<OutsideNews(std::size_t ended)> listen;  ///< told how much has ended here
+  std::function<void()> let_go;  ///< after a stop: ends the messages that nobody will answer
 };
 
 /// Bounds for the moment when a device passed the zero event of a step, on the host's monotonic
@@ -53,10 +54,10 @@ class GpuStep {
   GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
           GpuStepWork work);
 
-  /// Adds an instruction to the next step; call in the Program's order.
+  /// What the next step has to do, in the Program's order.
   void push(InstructionId id);
 
-  /// Runs the step unless it has run, and returns the result of one rank.
+  /// Runs the step unless it has run, and tells what became of a rank in it.
   RankResult result(std::int32_t rank);
 
   /// When an instruction ran in the last step; empty if it did not.
@@ -99,8 +100,8 @@ class GpuStep {
   std::vector<GpuHandle> zero_;          ///< [device]
   GpuHandle graph_;
   GpuHandle graph_end_;
-  std::vector<InstructionId> ids_;                  ///< the instructions of this step
-  std::vector<std::vector<InstructionId>> queues_;  ///< [stream]: the same instructions
+  std::vector<InstructionId> ids_;                  ///< of this step
+  std::vector<std::vector<InstructionId>> queues_;  ///< those, per stream
   std::vector<std::size_t> enqueued_;               ///< [stream]: how many are enqueued
   std::vector<std::size_t> ended_;                  ///< [stream]: how many have ended
   std::vector<State> state_;                        ///< [instruction]: at the end of the step
@@ -108,7 +109,7 @@ class GpuStep {
   ZeroTime zero_time_;
   bool gate_is_open_ = false;
   bool has_run_ = false;
-  bool in_graph_ = false;   ///< whether this step is one
+  bool in_graph_ = false;   ///< this step
   bool is_broken_ = false;  ///< the device does not answer any more
   Stop reason_ = Stop::kNone;
   std::exception_ptr failure_;

@@ -1,4 +1,4 @@
-// Finds and loads the CUDA module.
+// Finding and opening the CUDA module.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-/// BUBBLESCOPE_CUDA_MODULE names another module, such as a simulated device for rehearsals.
+/// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals.
 std::string find_module() {
   const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE");
   if (file != nullptr && *file != '\0') return file;
@@ -26,8 +26,7 @@ const BubblescopeGpu& open_gpu(const std::string& module_file) {
     throw Error(Fault::kMachine, "the cuda backend needs " + module_file +
                                      ", which is not there: install the CUDA toolkit and build "
                                      "with the preset cuda");
-  // Every lane needs a hardware queue of its own. The driver reads this variable once, at its
-  // start.
+  // Lanes need queues of their own, and the driver reads this once, when it starts.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   void* const module = dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr)

@@ -72,8 +72,7 @@ struct BackendRequest {
   Work work;
   Injections injections;
   Cargo cargo = {};
-  bool punctual =
-      false;  ///< the work only passes time: its lanes may take priority over other threads
+  bool punctual = false;           ///< the work only passes time: its lanes may take priority
   Nanos timeout = 30'000'000'000;  ///< without progress for this long, all ranks stop
   /// All ranks also stop when this becomes true; may be null; not owned.
   const std::atomic<bool>* interrupted = nullptr;

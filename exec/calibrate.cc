@@ -30,8 +30,7 @@ struct Samples {
 /// a dependency.
 struct LastWait {
   Nanos end = 0;
-  std::optional<InstructionId>
-      message;  ///< the message whose producer ended then; empty if it was not a message
+  std::optional<InstructionId> message;  ///< whose producer ended then; empty: no message
 };
 
 /// A message counts from its producer's end, so that its latency includes the handover.

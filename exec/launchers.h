@@ -10,9 +10,8 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* count;
-  const char* local_rank;  ///< rank within its host
-  bool leaves_rank_alone =
-      false;  ///< the rank may be set, without a count, in processes that it did not start
+  const char* local_rank;          ///< rank within its host
+  bool leaves_rank_alone = false;  ///< a rank may be set without a count
 };
 
 inline constexpr Launcher kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"};

@@ -101,9 +101,8 @@ class StepRun {
   std::vector<std::uint32_t> dependent_begin_;  ///< reversed dependencies between lanes
   std::vector<InstructionId> dependents_;
   std::vector<std::int32_t> needed_;  ///< [instruction]: its dependencies in other lanes
-  std::unique_ptr<std::atomic<std::int32_t>[]>
-      missing_;               ///< [instruction]: those that have not ended
-  std::vector<Nanos> start_;  ///< by the clock
+  std::unique_ptr<std::atomic<std::int32_t>[]> missing_;  ///< of these, not ended
+  std::vector<Nanos> start_;                              ///< by the clock
   std::vector<Nanos> end_;
   std::vector<Nanos> effective_end_;  ///< as the work returned it; dependents count from it
   std::vector<std::uint8_t> state_;

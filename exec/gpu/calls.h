@@ -35,8 +35,7 @@ struct BubblescopeGpu {
   /// Allocates pinned host memory, which copies on streams reach at full speed.
   const char* (*allocate_on_host)(std::size_t bytes, void** memory);
   void (*release_on_host)(void* memory);
-  const char* (*upload)(void* to, const void* from,
-                        std::size_t bytes);  ///< synchronous, as is download
+  const char* (*upload)(void* to, const void* from, std::size_t bytes);  ///< synchronous
   const char* (*download)(void* to, const void* from, std::size_t bytes);
   /// Allocates a host word that devices can read and write.
   const char* (*create_flag)(std::uint32_t** on_host, const std::uint32_t** on_device);

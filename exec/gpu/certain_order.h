@@ -20,15 +20,13 @@ class CertainOrder {
 
  private:
   enum Queue : std::uint8_t { kCompute, kEvict, kLoad, kQueues };
-  using Counts =
-      std::array<std::uint32_t, kQueues>;  ///< [queue]: a count of instructions from its beginning
+  using Counts = std::array<std::uint32_t, kQueues>;  ///< [queue]: how many have ended
 
   static Queue queue_of(OpKind kind);
 
   const Program& program_;
-  std::vector<std::uint32_t>
-      place_;                  ///< [instruction]: 1-based position in its rank's queue; 0: in none
-  std::vector<Counts> ended_;  ///< [instruction]: those that have ended when it begins
+  std::vector<std::uint32_t> place_;  ///< [instruction]: 1-based in its queue; 0: in none
+  std::vector<Counts> ended_;         ///< [instruction]: those that have ended when it begins
 };
 
 }  // namespace bubblescope

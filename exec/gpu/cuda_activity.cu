@@ -27,13 +27,11 @@ constexpr CUpti_ExternalCorrelationKind kWho = CUPTI_EXTERNAL_CORRELATION_KIND_C
 
 /// CUPTI reports external correlation ids only with records of API calls, so these are enabled too,
 /// and dropped. Copies between devices have a kind of their own.
-constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                         CUPTI_ACTIVITY_KIND_RUNTIME,
-                                         CUPTI_ACTIVITY_KIND_DRIVER,
-                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                         CUPTI_ACTIVITY_KIND_MEMCPY,
-                                         CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                         CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr CUpti_ActivityKind kKinds[] = {
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME,
+    CUPTI_ACTIVITY_KIND_DRIVER,               CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUPTI_ACTIVITY_KIND_MEMCPY,               CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET};
 
 struct Cupti {
   decltype(&cuptiGetVersion) get_version = nullptr;
@@ -113,7 +111,8 @@ Kept keep_correlation(const CUpti_Activity* record) {
 
 void keep(const CUpti_Activity* record, std::vector<Kept>& kept) {
   switch (record->kind) {
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return kept.push_back(keep_correlation(record));
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return kept.push_back(keep_correlation(record));
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return kept.push_back(keep_kernel(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       return kept.push_back(keep_copy<CUpti_ActivityMemcpy6>(record, kBubblescopeCopy));
@@ -167,8 +166,7 @@ const char* open_cupti() {
   void* library = dlopen(("libcupti.so." + major).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return tell("libcupti.so." + major +
-                " is not found; add the folder of the CUDA toolkit's CUPTI "
+    return tell("libcupti.so." + major + " is not found; add the folder of the CUDA toolkit's CUPTI "
                 "(extras/CUPTI/lib64) to LD_LIBRARY_PATH");
   if (!find_all(library)) return tell("libcupti.so lacks a call that is needed");
   std::uint32_t version = 0;
@@ -176,16 +174,16 @@ const char* open_cupti() {
     return error;
   if (version >= CUPTI_API_VERSION) return nullptr;
   return tell("libcupti.so has version " + std::to_string(version) + ", and " +
-              std::to_string(CUPTI_API_VERSION) +
-              " is needed; put a newer one first in "
+              std::to_string(CUPTI_API_VERSION) + " is needed; put a newer one first in "
               "LD_LIBRARY_PATH");
 }
 
 const char* start_activity() {
   if (is_on) return nullptr;
   if (const char* const error = open_cupti()) return error;
-  if (const char* const error = check_cupti(cupti.register_callbacks(give_buffer, take_buffer),
-                                            "cuptiActivityRegisterCallbacks"))
+  if (const char* const error =
+          check_cupti(cupti.register_callbacks(give_buffer, take_buffer),
+                      "cuptiActivityRegisterCallbacks"))
     return error;
   for (const CUpti_ActivityKind kind : kKinds)
     if (const char* const error = check_cupti(cupti.enable(kind), "cuptiActivityEnable"))
@@ -195,15 +193,16 @@ const char* start_activity() {
 }
 
 const char* tag(std::uint64_t tag) {
-  if (tag != 0) return check_cupti(cupti.push(kWho, tag), "cuptiActivityPushExternalCorrelationId");
+  if (tag != 0)
+    return check_cupti(cupti.push(kWho, tag), "cuptiActivityPushExternalCorrelationId");
   std::uint64_t last = 0;
   return check_cupti(cupti.pop(kWho, &last), "cuptiActivityPopExternalCorrelationId");
 }
 
 /// All work must have ended, so that every record has its end time.
 const char* read_activity(BubblescopeTakeActivity take, void* to, std::int64_t* lost) {
-  if (const char* const error =
-          check_cupti(cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"))
+  if (const char* const error = check_cupti(cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
+                                            "cuptiActivityFlushAll"))
     return error;
   const std::lock_guard lock(inbox().mutex);
   for (Kept& kept : inbox().records) {

@@ -34,8 +34,7 @@ UpdatesInside find_inside(const JobRequest& job, const GpuExchange& exchange, bo
 }
 
 LayerStyle style_of(const DeviceOptions& device) {
-  const bool is_proof =
-      device.precision == Precision::kFloat32;  // keep rounding as close to the host's as possible
+  const bool is_proof = device.precision == Precision::kFloat32;  // rounds like the host
   return {number_of(device.precision), device.attention, Told::kMultiprocessors,
           device.epilogue.value_or(is_proof ? Epilogue::kSeparate : Epilogue::kFused)};
 }

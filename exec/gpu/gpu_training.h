@@ -24,10 +24,9 @@ namespace bubblescope {
 /// ranks.
 struct GpuExchange {
   std::function<double(double)> sum_losses;
-  std::function<void()>
-      sum_replicas;         ///< sums replicas of other processes, unless the step did so itself
-  std::int32_t copy = 0;    ///< index of this copy of the pipeline;
-  std::int32_t copies = 1;  ///< each copy has its own micro-batches
+  std::function<void()> sum_replicas;  ///< of other processes, after steps without sums
+  std::int32_t copy = 0;               ///< index of this copy of the pipeline;
+  std::int32_t copies = 1;             ///< each copy has its own micro-batches
 };
 
 class GpuTraining {

@@ -24,10 +24,9 @@ struct StreamPlan {
   /// directly follows its producer, so that no message on a link is queued behind one that is
   /// produced later.
   std::vector<InstructionId> order;
-  std::vector<std::uint32_t> place;      ///< [instruction]: its position in `order`
-  std::vector<std::uint32_t> stream_of;  ///< [instruction]
-  std::vector<std::uint32_t>
-      wait_begin;  ///< [instruction], and one more: its first entry in `waits`
+  std::vector<std::uint32_t> place;       ///< [instruction]: its position in `order`
+  std::vector<std::uint32_t> stream_of;   ///< [instruction]
+  std::vector<std::uint32_t> wait_begin;  ///< per instruction and one more: into `waits`
   std::vector<InstructionId> waits;
 
   /// The instructions of other streams for which `id` waits: the last one of each stream.

@@ -12,10 +12,9 @@ namespace bubblescope {
 /// microbatches. In bfloat16 each rounding is one part in 256 and affects all that follow, so
 /// single entries say little there, and all entries of a stage together are compared.
 struct ProofTolerance {
-  double entry = 0;  ///< largest difference of an entry, relative to the matrix's largest entry
-  double together =
-      0;              ///< root mean square difference of a stage's gradients, relative to their own
-  double change = 0;  ///< the same of a stage's weights, relative to how far updates moved them
+  double entry = 0;     ///< largest difference of an entry, relative to the matrix's largest entry
+  double together = 0;  ///< root mean square difference of a stage's gradients, relative
+  double change = 0;    ///< the same of a stage's weights, relative to how far updates moved them
 
   /// The tolerance after so many steps, in which rounding differences accumulate.
   ProofTolerance after(std::size_t steps) const;

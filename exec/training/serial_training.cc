@@ -100,9 +100,8 @@ class SerialTraining {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<float> update_scales_;
-  std::vector<std::vector<Stage>> versions_;  ///< [stage][version], of the current step
-  std::vector<std::vector<Matrix>>
-      gradients_;  ///< since the last update, possibly in an earlier step
+  std::vector<std::vector<Stage>> versions_;    ///< [stage][version], of the current step
+  std::vector<std::vector<Matrix>> gradients_;  ///< since the last update of any step
   std::vector<OptimizerState> optimizers_;
   TrainingResult result_;
 };

@@ -22,8 +22,7 @@ struct TrainingResult {
   std::vector<double> losses;                  ///< per step, the mean over its micro-batches
   std::vector<std::vector<Matrix>> gradients;  ///< [stage], of the last update
   std::vector<Stage> stages;                   ///< [stage], after the last step
-  std::vector<Stage> initial =
-      {};  ///< [stage], before the first step; only set by the serial reference
+  std::vector<Stage> initial = {};             ///< [stage]; only of the serial reference
 };
 
 /// Data that can be learnt: each token follows from the previous one by a fixed rule.

@@ -16,9 +16,8 @@ struct TransformerShape {
   std::int32_t heads = 2;  ///< must divide the width
   std::int32_t vocabulary = 61;
   std::int32_t sequence = 16;
-  std::int32_t batch = 1;  ///< sequences per micro-batch
-  Precision precision =
-      Precision::kFloat32;  ///< of activations, their gradients and the weights that GEMMs read
+  std::int32_t batch = 1;                     ///< sequences per micro-batch
+  Precision precision = Precision::kFloat32;  ///< of activations, gradients, weights to read
 
   std::int32_t rows() const { return batch * sequence; }
   std::int32_t inner() const { return 4 * width; }  ///< width of the MLP's hidden layer

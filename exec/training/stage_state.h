@@ -25,10 +25,9 @@ struct MicrobatchState {
 struct StageState {
   WeightVersions weights;
   std::vector<Matrix> gradients;
-  std::vector<Matrix> last_gradients;  ///< of the last update
-  std::vector<MicrobatchState>
-      microbatches;  ///< by Schedule::forward_index; empty if the stage is in another process
-  std::vector<SliceContext> contexts;  ///< [microbatch]; empty once no slice needs it
+  std::vector<Matrix> last_gradients;         ///< of the last update
+  std::vector<MicrobatchState> microbatches;  ///< by forward_index; empty: not here
+  std::vector<SliceContext> contexts;         ///< [microbatch]; empty once no slice needs it
 
   bool is_here() const { return !microbatches.empty(); }
 };

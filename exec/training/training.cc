@@ -159,8 +159,7 @@ Matrix Training::read(Direction direction, const Op& op) {
       positions_of(options_.model.sequence, schedule_.shape.slices, op.slice);
   const std::int32_t rows = options_.model.batch * positions.count;
   std::optional<Parcel> parcel = inbox_.take({direction, op.stage, op.microbatch, op.slice});
-  if (!parcel)
-    return Matrix(rows, options_.model.width);  // an empty buffer, as if nothing had arrived
+  if (!parcel) return Matrix(rows, options_.model.width);  // as if nothing had arrived
   const std::string damage = find_damage(*parcel, rows, options_.model.width);
   if (damage.empty()) return std::move(parcel->matrix);
   const std::int32_t maker = op.stage + (direction == Direction::kForward ? -1 : 1);

@@ -9,8 +9,7 @@
 namespace bubblescope::fake_cuda {
 
 inline constexpr unsigned int kMultiprocessors = 132;
-inline constexpr std::size_t kDeviceBytes =
-    std::size_t{2} << 30;  ///< less than a real one, because it is host memory
+inline constexpr std::size_t kDeviceBytes = std::size_t{2} << 30;  ///< of host memory
 
 std::int32_t device_count();
 

@@ -25,9 +25,8 @@ struct Task {
   std::string name;
   std::function<void()> work = {};  ///< may be empty
   std::optional<Spin> spin = {};
-  std::int64_t bytes = 0;  ///< copied or cleared
-  std::function<void(Nanos begin, Nanos end)> ended =
-      {};  ///< called with the times of the task; may be empty
+  std::int64_t bytes = 0;                                  ///< copied or cleared
+  std::function<void(Nanos begin, Nanos end)> ended = {};  ///< gets its times; may be empty
 };
 
 struct PendingTask;

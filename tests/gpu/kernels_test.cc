@@ -283,8 +283,7 @@ TEST(GpuDevice, ProductsWithEpiloguesEqualTheHostWhereTheLibraryHasThem) {
   const Gpu gpu(*find_real_gpu());
   for (const auto epilogue : {kBubblescopeGelu, kBubblescopeGeluGrad}) {
     EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeBfloat16), 1e-2);
-    EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeFloat32),
-              1e-2);  // the library approximates tanh
+    EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeFloat32), 1e-2);  // tanh is approximate
   }
   EXPECT_LT(gelu_within(gpu, kBubblescopeGelu, kBubblescopeBfloat16, false), 1e-2);
 }

@@ -240,8 +240,7 @@ const char* sum_at(void* communicator, void* values, std::size_t count, std::int
   auto* const to = static_cast<float*>(values);
   if (owner != state().rank) {
     post(owner, at.id, values, count * sizeof(float));
-    std::fill(to, to + count,
-              std::numeric_limits<float>::quiet_NaN());  // not defined after the call
+    std::fill(to, to + count, std::numeric_limits<float>::quiet_NaN());  // undefined
     return nullptr;
   }
   at.pending.push_back(await_all(at, [&at, to, count](const std::vector<Blob>& told) {

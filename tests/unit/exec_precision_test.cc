@@ -59,8 +59,7 @@ TEST(Precision, ALostGradientIsNoRounding) {
   // checked separately.
   for (std::size_t at = 0; at < whole.gradients[0].size(); ++at) {
     TrainingResult lost = whole;
-    for (float& value : lost.gradients[0][at].values)
-      value *= 0.75F;  // without one of four micro-batches
+    for (float& value : lost.gradients[0][at].values) value *= 0.75F;  // one of four micro-batches
     const Proof proof = prove(lost, whole);
     EXPECT_FALSE(proof.matches) << whole.stages[0].names[at];
     EXPECT_NE(proof.where.find("stage 0"), std::string::npos) << proof.where;

@@ -19,8 +19,7 @@ namespace {
 
 constexpr unsigned int kThreads = 64;
 constexpr std::int32_t kRows = 6;
-constexpr std::int32_t kColumns =
-    83;  // more than a block has threads, and not a multiple of a warp
+constexpr std::int32_t kColumns = 83;  // more than a block has threads, and no multiple of a warp
 constexpr FiberOrder kOrders[] = {FiberOrder::kUp, FiberOrder::kDown};
 
 void expect_near(const Matrix& made, const Matrix& expected, float tolerance = 2e-6F) {

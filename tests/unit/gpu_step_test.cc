@@ -65,8 +65,7 @@ TEST(GpuStep, EveryScheduleRunsAsItIsSimulated) {
       } catch (const Error&) {
         continue;
       }
-      if (schedule.joint_forwards > 1)
-        continue;  // two messages are sent at once and share a stream
+      if (schedule.joint_forwards > 1) continue;  // two messages share a stream
       const Case made = make_case(schedule);
       const Execution execution = run(made);
       ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;

@@ -26,22 +26,22 @@ struct Span {
   Nanos end = 0;
 };
 
-/// Where a lane stood when the step was stopped.
+/// The state of a lane when the step was stopped.
 struct Stand {
-  InstructionId at = 0;                  ///< the instruction at its head
-  bool started = false;                  ///< it was in its own work
+  InstructionId at = 0;                  ///< the first instruction that has not ended
+  bool started = false;                  ///< its own work had begun
   std::optional<InstructionId> awaited;  ///< what it waited for; empty: it was about to start
 };
 
-/// Why a step was stopped.
+/// The reason why a step was stopped.
 enum class Stop : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
 
-/// What one rank did in one step.
+/// The result of one rank in one step.
 struct RankResult {
-  std::vector<Span> spans;     ///< of what started; what was stopped ends when it was
-  std::vector<Stand> stopped;  ///< one per lane that did not get to its end; empty: all is done
-  Stop reason = Stop::kNone;   ///< the same on every rank
-  std::exception_ptr failure;  ///< what this rank's work threw
+  std::vector<Span> spans;  ///< of instructions that started; an interrupted one ends at the stop
+  std::vector<Stand> stopped;  ///< one per lane that did not finish; empty after a complete step
+  Stop reason = Stop::kNone;   ///< the same on all ranks
+  std::exception_ptr failure;  ///< the exception that this rank's work threw
 };
 
 /// One rank of a running Program.
@@ -67,14 +67,14 @@ class Backend {
   virtual std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) = 0;
 };
 
-/// What every backend is given.
+/// Parameters of every backend.
 struct BackendRequest {
   Work work;
   Injections injections;
   Cargo cargo = {};
-  bool punctual = false;  ///< the work only lets time pass: its lanes may go before other threads
-  Nanos timeout = 30'000'000'000;  ///< every rank stops when nothing has ended for this long
-  /// Every rank also stops when this becomes true; may be null. Not owned.
+  bool punctual = false;           ///< the work only passes time: its lanes may take priority
+  Nanos timeout = 30'000'000'000;  ///< without progress for this long, all ranks stop
+  /// All ranks also stop when this becomes true; may be null; not owned.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
@@ -100,17 +100,18 @@ struct BackendDef {
   std::function<Processes::Link(const Limits& limits)> join = {};
   /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
   std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
-  /// Of these, what messages of several sizes take among so many ranks; may be empty. Throws Error.
+  /// For backends with `start`: measures messages of several sizes between this many ranks; may be
+  /// empty. Throws Error.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_messages = {};
-  /// The same to the host's memory; empty where activations are not moved there.
+  /// Measures copies to host memory likewise; empty if activations are not offloaded to the host.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_host_copies = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;
 
-/// The backend of this name. Throws Error with the nearest known name.
+/// Finds a backend by name. Throws Error with the nearest known name.
 const BackendDef& find_backend(const std::string& name);
 
 }  // namespace bubblescope

@@ -1,4 +1,5 @@
-// Values as bytes, for the processes of one run: all are of one program on one kind of machine.
+// Values as bytes, for messages between the processes of one run. All processes run the same
+// program on the same kind of machine.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +41,11 @@ class BlobWriter {
   Blob bytes_;
 };
 
-/// Reads in the order of writing. Throws Error (Fault::kMachine) where the bytes are too few.
+/// Reads values in the order in which they were written. Throws Error (Fault::kMachine) if there
+/// are too few bytes.
 class BlobReader {
  public:
-  /// The bytes are not copied.
+  /// `bytes` is not copied.
   explicit BlobReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   template <class Value>
@@ -67,8 +69,8 @@ class BlobReader {
     return text;
   }
 
-  /// A number of things of which each takes so many bytes at least: more than there are bytes for
-  /// is thrown, before anyone makes room for them.
+  /// Reads the number of elements that follow. Throws if this many elements of at least
+  /// `size_of_one` bytes do not fit in the remaining bytes, before anything is allocated.
   std::size_t checked_count(std::size_t size_of_one);
 
   std::span<const std::byte> rest() const { return bytes_; }

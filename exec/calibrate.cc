@@ -1,4 +1,4 @@
-// Sorting measured times into samples.
+// Sorts measured times into samples.
 #include "exec/calibrate.h"
 
 #include <algorithm>
@@ -26,13 +26,14 @@ struct Samples {
   std::vector<Nanos> between_ops;
 };
 
-/// What an instruction waited for last: the end of its lane's previous one, or of a dependency.
+/// The last event that an instruction waited for: the end of its lane's previous instruction, or of
+/// a dependency.
 struct LastWait {
   Nanos end = 0;
-  std::optional<InstructionId> message;  ///< whose maker ended then; empty: nothing came later
+  std::optional<InstructionId> message;  ///< whose producer ended then; empty: no message
 };
 
-/// Messages are seen from their maker's end, so that handing them over counts as theirs.
+/// A message counts from its producer's end, so that its latency includes the handover.
 LastWait find_last_wait(const Program& program, const Timeline& timeline, InstructionId id,
                         Nanos lane_end) {
   LastWait wait{lane_end, std::nullopt};
@@ -49,7 +50,7 @@ LastWait find_last_wait(const Program& program, const Timeline& timeline, Instru
   return wait;
 }
 
-/// Whether a message whose maker had ended was still on its way then.
+/// Whether a message whose producer had ended was still in flight at that time.
 bool is_awaited_then(const Program& program, const Timeline& timeline, InstructionId id,
                      Nanos time) {
   const auto dependencies = program.dependencies_of(id);

@@ -1,4 +1,5 @@
-// From measured steps to costs: how long the ops of every stage take, and what lies between them.
+// Estimates costs from measured steps: the durations of every stage's ops, and the delays between
+// them.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace bubblescope {
 
-/// A mean and how well it is known.
+/// The mean of some samples and its uncertainty.
 struct Estimate {
   Nanos mean = 0;        ///< without the longest and the shortest tenth
   Nanos half_width = 0;  ///< of the 95 % confidence interval of the plain mean
@@ -20,27 +21,28 @@ struct Estimate {
   std::int64_t samples = 0;
 };
 
-/// Empty for no samples.
+/// Empty if there are no samples.
 std::optional<Estimate> estimate(std::vector<Nanos> samples);
 
-/// What a stage does once per update; empty where no run had it.
+/// The instructions that a stage runs once per update; empty if no run had them.
 struct UpdateEstimate {
   std::optional<Estimate> optimizer;
-  std::optional<Estimate> reduce_grad;  ///< where several ranks hold the stage's weights
+  std::optional<Estimate> reduce_grad;  ///< if several ranks hold the stage's weights
 };
 
-/// What some runs of schedules with the same stages have in common.
+/// The estimates from all runs of schedules with the same stages.
 struct Calibration {
-  /// [stage][kind]; empty where no run had such an op.
+  /// [stage][kind]; empty if no run had such an op.
   std::vector<std::array<std::optional<Estimate>, kComputeKinds>> ops;
   std::vector<UpdateEstimate> updates;  ///< [stage]
-  /// From the end of a producer to the start of the op on another rank that waited only for it.
+  /// The delay from the end of a producer to the start of an op on another rank that waited only
+  /// for it.
   std::optional<Estimate> message;
-  /// From the end of an op to the start of the next one of its rank that was ready by then.
+  /// The delay from the end of an op to the start of the rank's next op, if that was ready by then.
   std::optional<Estimate> between_ops;
 };
 
-/// The steps of one schedule.
+/// The measured steps of one schedule.
 struct Observation {
   const Program& program;
   std::span<const Timeline> steps;

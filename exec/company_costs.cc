@@ -1,4 +1,4 @@
-// Counting busy ranks over time.
+// Counts the busy ranks of a device over time.
 #include "exec/company_costs.h"
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kNear = 0.25;  // of a rank
+constexpr double kNear = 0.25;  // in ranks
 
-/// How much compute time the ranks of a device have had by any time of a step.
+/// The total compute time of a device's ranks up to any time of a step.
 class BusyTime {
  public:
   void add(Nanos start, Nanos end) {
@@ -20,7 +20,7 @@ class BusyTime {
     --changes_[end];
   }
 
-  /// After everything was added.
+  /// Call once, after all add().
   void sum_up() {
     Moment now;
     Nanos before = 0;
@@ -39,8 +39,8 @@ class BusyTime {
 
  private:
   struct Moment {
-    double sum = 0;         ///< until then
-    std::int64_t busy = 0;  ///< from then on
+    double sum = 0;         ///< busy time until this moment
+    std::int64_t busy = 0;  ///< busy ranks from this moment on
   };
 
   double sum_until(Nanos time) const {
@@ -72,7 +72,7 @@ std::map<std::int32_t, BusyTime> find_busy_times(const Program& program, const T
   return of_device;
 }
 
-/// Of messages that take time: calls visit(what one took, busy ranks).
+/// Calls visit(duration, busy ranks) for all messages that take time.
 template <class Visit>
 void for_each_message(const Observation& observation, std::int32_t ranks_per_device, Visit visit) {
   const Program& program = observation.program;
@@ -105,7 +105,7 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline,
   }
 }
 
-/// Between two numbers of busy ranks that were seen.
+/// Interpolates between two numbers of busy ranks that were measured.
 Nanos between(const std::vector<std::optional<Estimate>>& seen, std::size_t low, std::size_t high,
               std::size_t at) {
   const Nanos first = seen[low]->mean;

@@ -1,5 +1,5 @@
-// From measured steps to costs in company: how long ops and messages take by how many ranks of
-// their device are busy.
+// Estimates costs under contention from measured steps: the durations of ops and messages by the
+// number of busy ranks on their device.
 #pragma once
 
 #include <array>
@@ -12,40 +12,40 @@
 
 namespace bubblescope {
 
-/// [stage][kind][busy ranks - 1]; empty where no op ran in such company.
+/// [stage][kind][busy ranks - 1]; empty if no op ran under that contention.
 using CompanyCosts = std::vector<std::array<std::vector<std::optional<Estimate>>, kComputeKinds>>;
 
 struct CompanyRequest {
   std::int32_t stages = 1;
-  std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
+  std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share a device
 };
 
-/// An op counts for a number of busy ranks where, on average over its time, so many were busy to
-/// within a quarter of a rank.
+/// An op is a sample for n busy ranks if the mean number of busy ranks during the op is within a
+/// quarter of n.
 CompanyCosts find_company_costs(std::span<const Observation> observations,
                                 const CompanyRequest& request);
 
-/// What messages take on their way with 0, 1, 2, ... ranks of the sender's device busy, counted in
-/// the same way.
+/// Estimates the duration of messages while 0, 1, 2, ... ranks of the sender's device are busy, by
+/// the same rule.
 std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observation> observations,
                                                         std::int32_t ranks_per_device);
 
-/// What EVICT and LOAD of a stage take with 0, 1, 2, ... ranks of their device busy.
+/// The durations of a stage's EVICT and LOAD while 0, 1, 2, ... ranks of their device are busy.
 struct CopyCosts {
   std::vector<std::optional<Estimate>> evict;
   std::vector<std::optional<Estimate>> load;
 };
 
-/// [stage], counted in the same way.
+/// [stage], by the same rule.
 std::vector<CopyCosts> find_copy_costs(const Observation& observation,
                                        const CompanyRequest& request);
 
-/// What messages take in whatever company.
+/// Estimates the duration of messages under any contention.
 std::optional<Estimate> find_message_time(std::span<const Observation> observations);
 
-/// What one kind of op takes with 1, 2, ... ranks busy: the means; between and beyond numbers that
-/// were not seen, a straight line, and the nearest that was; never less than alone. Empty where
-/// nothing was seen at all.
+/// The mean durations of one kind of op with 1, 2, ... busy ranks. Interpolates linearly between
+/// the numbers that were measured and takes the nearest beyond them, but never less than the
+/// duration without contention. Empty if nothing was measured.
 std::vector<Nanos> fill_company(const std::vector<std::optional<Estimate>>& seen);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Turns.
+// Builds the turns of the Program.
 #include "exec/company_program.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int32_t kRounds = 3;         // of every stage within a turn
-constexpr std::int32_t kQuietMessages = 4;  // of every stage, while no rank computes
+constexpr std::int32_t kQuietMessages = 4;  // per stage, while no rank computes
 
 struct StageOps {
   std::int32_t stage = 0;
   bool recomputes = false;
-  std::vector<std::int32_t> microbatches;  ///< one or two of those that run through it
+  std::vector<std::int32_t> microbatches;  ///< one or two micro-batches of the stage
 };
 
 class Turns {
@@ -33,7 +33,7 @@ class Turns {
           .push_back(ops_of(schedule, stage));
   }
 
-  /// What these ranks do side by side, after all turns before.
+  /// Adds a turn in which these ranks run side by side; it follows all earlier turns.
   void add(const std::vector<std::int32_t>& ranks) {
     std::vector<InstructionId> ends;
     for (std::size_t at = 0; at < ranks.size(); ++at) {
@@ -48,7 +48,7 @@ class Turns {
     before_ = std::move(ends);
   }
 
-  /// One message at a time, after all turns.
+  /// Adds one message at a time, after all turns.
   void add_quiet_messages() {
     for (std::int32_t round = 0; round < kQuietMessages; ++round)
       for (const std::vector<StageOps>& of_rank : stages_)
@@ -67,7 +67,8 @@ class Turns {
     return ops;
   }
 
-  /// What the stage makes for its neighbour, behind these; nothing where that is on the same rank.
+  /// Adds the message from the stage to its neighbour after these ops; none if that is on the same
+  /// rank.
   bool add_message(const StageOps& stage, const std::vector<InstructionId>& behind) {
     const std::int32_t microbatch = stage.microbatches[0];
     const std::int32_t rank = schedule_.rank_of(stage.stage, microbatch);
@@ -81,7 +82,7 @@ class Turns {
     return true;
   }
 
-  /// A split backward and a full one, in one of three orders.
+  /// Adds a split and a full backward, in one of three orders.
   void add_round(std::int32_t rank, const StageOps& stage, std::int32_t variant) {
     using enum OpKind;
     const auto put = [&](std::size_t microbatch, std::initializer_list<OpKind> kinds) {
@@ -110,8 +111,8 @@ class Turns {
   const Schedule& schedule_;
   ProgramDraft draft_;
   std::vector<std::vector<StageOps>> stages_;  ///< [rank]
-  std::vector<InstructionId> before_;          ///< the last ops of the turn before
-  bool is_first_ = true;                       ///< no op of this rank's turn has been added
+  std::vector<InstructionId> before_;          ///< the last ops of the previous turn
+  bool is_first_ = true;                       ///< no op of this rank has been added in this turn
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A Program that shows what ops take in company: the ranks of a device take turns, one at a time,
-// two at a time, and so on to all of them, and within their turn run ops that wait for nobody.
+// Builds a Program that measures contention: the ranks of a device take turns, one at a time, then
+// two at a time, and so on up to all of them. During its turn, a rank runs ops without waiting for
+// other ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,10 @@
 
 namespace bubblescope {
 
-/// Every rank runs every kind of op of all its stages with 1, 2, ... ranks of its device at work.
-/// Nobody waits for messages: ops read what was there before. Ranks that are in a turn together run
-/// different ops side by side, as they do in a schedule, and send messages beside them; at the end
-/// messages go while no rank computes.
+/// Every rank runs every kind of op of all its stages while 1, 2, ... ranks of its device are busy.
+/// No op waits for a message; it reads whatever its buffer holds. Ranks in the same turn run
+/// different ops side by side, as in a schedule, and send messages meanwhile. At the end, messages
+/// are sent while no rank computes.
 Program company_program(const Schedule& schedule, std::int32_t ranks_per_device);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Turns with copies.
+// Builds the turns with copies.
 #include "exec/copies_program.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kQuietRounds = 3;  // of every stage
-constexpr std::int32_t kBusyRounds = 6;   // of a forward and a backward beside a copy
+constexpr std::int32_t kQuietRounds = 3;  // per stage
+constexpr std::int32_t kBusyRounds = 6;   // of a forward and a backward during a copy
 
 class CopyTurns {
  public:
@@ -39,8 +39,8 @@ class CopyTurns {
     before_ = {add_backward(stage, *microbatch, last)};
   }
 
-  /// Of every device, ranks `first` to `first + busy - 1` of it compute, and the first one's
-  /// activations move.
+  /// On every device, ranks `first` to `first + busy - 1` compute, and the activations of rank
+  /// `first` are copied.
   void add_busy(std::int32_t ranks_per_device, std::int32_t first, std::int32_t busy) {
     std::vector<InstructionId> ends;
     for (std::int32_t device = 0; device < schedule_.shape.ranks; device += ranks_per_device)
@@ -116,7 +116,7 @@ class CopyTurns {
     return static_cast<std::int32_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
 
-  /// The first or second that runs through the stage.
+  /// The first or second micro-batch of the stage.
   std::optional<std::int32_t> find_microbatch(std::int32_t stage, std::int32_t at) const {
     const std::int32_t pipeline = stage / schedule_.stages_per_pipeline();
     for (std::int32_t each = 0; each < schedule_.shape.microbatches; ++each)
@@ -127,7 +127,7 @@ class CopyTurns {
   const Schedule& schedule_;
   ProgramDraft draft_;
   std::vector<std::array<std::optional<std::uint32_t>, 2>> lanes_;  ///< [rank]: evict, load
-  std::vector<InstructionId> before_;                               ///< the last of the turn before
+  std::vector<InstructionId> before_;  ///< the last instructions of the previous turn
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A Program that shows what it takes to move what forwards keep into another memory and back.
+// Builds a Program that measures how long offloading takes: copying saved activations to other
+// memory and back.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace bubblescope {
 
-/// Every stage's forward is evicted and loaded again to whom the schedule's keepers say: first one
-/// after the other, while nothing else runs, then beside the ops of 1, 2, ... most_busy ranks of
-/// the device, of which the rank whose activations move is one. Nobody waits for messages. The
+/// The saved activations of every stage are evicted to the rank's offload target and loaded again:
+/// first one after the other while nothing else runs, then while 1, 2, ... most_busy ranks of the
+/// device compute, among them the rank whose activations are copied. No op waits for a message. The
 /// second part needs two micro-batches.
 Program copies_program(const Schedule& schedule, std::int32_t most_busy);
 

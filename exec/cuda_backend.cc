@@ -1,5 +1,5 @@
-// The backend `cuda`: all ranks in one process, sharing one GPU or with one each. All that needs
-// CUDA itself is in a module, which is opened here, so that the program starts without a driver.
+// The backend `cuda`: all ranks in one process, on one shared GPU or on one each. Everything that
+// needs CUDA is in a module that is loaded here, so that the program starts without a driver.
 #include <utility>
 
 #include "exec/gpu/gpu.h"

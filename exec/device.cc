@@ -1,4 +1,4 @@
-// Describing the host.
+// Describes the host.
 #include "exec/device.h"
 
 #include <sys/utsname.h>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The processor's name as Linux tells it; empty elsewhere.
+/// The processor's name as Linux reports it; empty on other systems.
 std::string read_processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

@@ -1,11 +1,11 @@
-// What the program runs on, for reports and cost files.
+// Describes the machine that the program runs on, for reports and cost files.
 #pragma once
 
 #include <string>
 
 namespace bubblescope {
 
-/// "2 cores of Intel(R) Xeon(R) ..., Linux 6.1": what this process may use.
+/// "2 cores of Intel(R) Xeon(R) ..., Linux 6.1"; counts the cores that this process may use.
 std::string describe_host();
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Steps, one after another.
+// Runs steps one after another.
 #include "exec/execute.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::string describe(const Program& program, const Stand& stand) {
          (awaited.rank == at.rank ? "" : " of rank " + std::to_string(awaited.rank));
 }
 
-/// Whoever failed first, then those in their own work, then those who wait for them.
+/// Lists first the rank that failed first, then lanes that were at work, then lanes that waited.
 std::string describe(const Program& program, const std::vector<RankResult>& results) {
   std::vector<std::string> failed;
   std::vector<std::string> working;
@@ -60,7 +60,7 @@ std::string describe(const Program& program, const std::vector<RankResult>& resu
   return text;
 }
 
-/// Of a rank that is gone nothing else is known.
+/// If the rank's process is gone, nothing else is known about it.
 Breakdown explain_failure(const RankResult& result, const std::string& stands) {
   const std::string behind = stands.empty() ? "; all others had done their part of the step"
                                             : "; every rank was stopped: " + stands;

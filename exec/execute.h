@@ -1,4 +1,4 @@
-// Execute: run a Program on a backend. The same Program in as for simulate, the same Timeline out.
+// Runs a Program on a backend. It takes the same Program as simulate and returns the same Timeline.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@
 namespace bubblescope {
 
 struct ExecuteOptions {
-  std::int32_t warmup = 1;  ///< steps that are run and not measured
+  std::int32_t warmup = 1;  ///< steps that run before the measured ones
   std::int32_t steps = 1;   ///< measured steps
-  /// Called after every step, warm-up steps too, while no lane runs; may be empty.
+  /// Called after every step, including warm-up, while no lane runs; may be empty.
   std::function<void()> after_step;
 };
 
-/// Why an execution ended early.
+/// The reason why an execution ended early.
 struct Breakdown {
   Fault fault = Fault::kMachine;
-  std::string message;  ///< what happened, where every rank stood and what it waited for
+  std::string message;  ///< what happened, and where each rank was blocked and on what
 };
 
 struct Execution {
-  /// The measured steps. After a breakdown, the last one is the step that broke down: what never
-  /// started stands at its end with no length.
+  /// The measured steps. After a breakdown, the last one is the step that broke down: instructions
+  /// that never started have no length and stand at its end.
   std::vector<Timeline> steps;
   std::optional<Breakdown> breakdown;
 };
@@ -37,7 +37,7 @@ struct Execution {
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options);
 
-/// The measured step whose makespan is the median. Needs one step at least.
+/// The measured step with the median makespan. Needs at least one step.
 const Timeline& median_step(const std::vector<Timeline>& steps);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// What an instruction waits for.
+// Finds what an instruction waits for.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace bubblescope {
 
-/// Of one that has not started: the op in a lane at the end of what it waits for, or the last
-/// instruction outside of lanes on the way there. Empty: it was about to start.
+/// For an instruction that has not started: follows its unfinished dependencies to an op in a lane,
+/// or to the last instruction without a lane. Empty: it was about to start.
 std::optional<InstructionId> find_awaited(const Program& program, InstructionId id,
                                           const std::function<bool(InstructionId)>& has_ended);
 

@@ -1,4 +1,4 @@
-// Faults: their text, their place in a Program, their effect on a prediction.
+// Injected faults: their syntax, the instructions they concern, and their effect on a prediction.
 #include "exec/injection.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Millionths parse_factor(std::string_view text, std::string_view whole) {
   return factor;
 }
 
-/// The kinds that need no value.
+/// The kinds without a value.
 struct PlainKind {
   std::string_view name;
   Injection::Kind kind;
@@ -60,7 +60,7 @@ bool matches(const Injection& injection, const Instruction& instruction) {
          (injection.op.empty() || injection.op == to_string(instruction.op));
 }
 
-/// Whether an instruction is a message that an injection's op makes.
+/// Whether the instruction is a message that is produced by the injection's op.
 bool carries(const Injection& injection, const Program& program, InstructionId id) {
   if (!is_message(program.instructions[id])) return false;
   const auto makers = program.dependencies_of(id);
@@ -69,7 +69,7 @@ bool carries(const Injection& injection, const Program& program, InstructionId i
   });
 }
 
-/// Where every rank's lane comes to a stand when some instructions never end.
+/// Lists where every rank is blocked if some instructions never end.
 std::string describe_stands(const Program& program, std::vector<bool> never) {
   std::vector<bool> told(program.lanes.size(), false);
   std::string text;

@@ -1,5 +1,5 @@
-// Injected faults: `rank=2,op=1F3,delay=50ms`. The simulator understands the delays too, so that a
-// straggler's prediction and its measurement can be compared.
+// Injected faults: `rank=2,op=1F3,delay=50ms`. The simulator applies the delays too, so that a
+// straggler's prediction and measurement can be compared.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace bubblescope {
 
-/// One fault of one rank, at one op or at all of its compute ops.
+/// A fault of one rank, at one op or at all of its compute ops.
 struct Injection {
   enum class Kind : std::uint8_t {
-    kDelay,      ///< the op takes so much longer
-    kSlow,       ///< the op takes so many times as long
-    kDie,        ///< the rank fails when it comes to the op
-    kHang,       ///< the rank comes to the op and goes no further
-    kWrongSize,  ///< what the op sends has another size than its receiver expects
-    kGarbage,    ///< what the op sends is damaged on its way
+    kDelay,      ///< the op takes this much longer
+    kSlow,       ///< the op takes this many times as long
+    kDie,        ///< the rank fails at the op
+    kHang,       ///< the rank never gets past the op
+    kWrongSize,  ///< the op's message has another size than its receiver expects
+    kGarbage,    ///< the op's message is damaged in transit
   };
 
   std::int32_t rank = 0;
-  std::string op;  ///< as to_string() writes it; empty: every compute op of the rank
+  std::string op;  ///< as to_string() prints it; empty: every compute op of the rank
   Kind kind = Kind::kDelay;
   Nanos delay = 0;
-  Millionths factor = kWhole;  ///< of kSlow
+  Millionths factor = kWhole;  ///< for kSlow
 
-  /// How much longer an op of this duration takes.
+  /// The extra time of an op of this duration.
   Nanos extra(Nanos duration) const;
 };
 
-/// What happens to a message on its way.
+/// Damage to a message in transit.
 enum class Damage : std::uint8_t { kNone, kWrongSize, kGarbage };
 
 using Injections = std::vector<Injection>;
@@ -42,33 +42,32 @@ using Injections = std::vector<Injection>;
 /// "rank=0,op=0F2,wrong-size", "rank=0,op=0F2,garbage". Throws Error.
 Injection parse_injection(std::string_view text);
 
-/// The text form again.
+/// The inverse of parse_injection().
 std::string to_string(const Injection& injection);
 
-/// The faults of one Program's instructions.
+/// The faults of a Program's instructions.
 class InjectionTable {
  public:
-  /// Throws Error where an injection names a rank or an op that the Program has not.
+  /// Throws Error if an injection names a rank or an op that the Program does not have.
   InjectionTable(const Injections& injections, const Program& program);
 
-  /// The fault of an instruction; null for none. Damage is a fault of the message.
+  /// The fault of an instruction; null if there is none. The damage of a message is in damage().
   const Injection* find(InstructionId id) const {
     return at_.empty() || at_[id] == 0 ? nullptr : &injections_[at_[id] - std::size_t{1}];
   }
 
-  /// What happens to a message.
+  /// The damage of a message.
   Damage damage(InstructionId message) const;
 
  private:
   bool place(std::size_t index, const Program& program);
 
   Injections injections_;
-  std::vector<std::uint16_t> at_;  ///< per instruction, index + 1; empty where nothing is injected
+  std::vector<std::uint16_t> at_;  ///< [instruction]: index + 1; empty without injections
 };
 
-/// Durations with the delays added. Throws Error (Fault::kProblem) for a rank that dies or hangs
-/// and for a message that cannot be used: such a step has no end, and the message says where every
-/// rank then stands.
+/// Adds the delays to the durations. Throws Error (Fault::kProblem) if a rank dies or hangs, or if
+/// a message is damaged: such a step never ends, and the error says where every rank is blocked.
 std::vector<Nanos> inject(const Injections& injections, const Program& program,
                           std::vector<Nanos> durations);
 

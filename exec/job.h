@@ -1,5 +1,5 @@
-// What a Program is run for: ops that last as long as their costs say, or that train. Backends on
-// the host are given a Work to call; one whose work is enqueued on devices makes it from this.
+// The job of a Program: to pass the time that its costs say, or to train. Backends on the host get
+// a Work to call; backends that enqueue work on devices create it from the job.
 #pragma once
 
 #include <functional>
@@ -22,66 +22,65 @@ namespace bubblescope {
 
 struct DeviceOptions {
   Share share = Share::kGreen;
-  bool graph = false;  ///< each step after the second is one launch
+  bool graph = false;  ///< from the third step on, a step is one launch of a graph
   Precision precision = Precision::kFloat32;
   Attention attention = Attention::kSoftmax;
   std::optional<Epilogue> epilogue = {};  ///< empty: fused in bfloat16, separate in float32
-  bool activity = false;                  ///< a profiler records what devices really do
+  bool activity = false;                  ///< record kernels and copies with a profiler
 };
 
-/// Nothing is copied but the durations.
+/// Copies only the durations.
 struct JobRequest {
   const ValidSchedule& schedule;
   const Program& program;
   const TrainingOptions* training = nullptr;  ///< null: the durations are played
-  std::vector<Nanos> durations;               ///< per instruction, where nothing is trained
+  std::vector<Nanos> durations;               ///< [instruction]; used only without training
   Pass pass = Pass::kSleep;
   DeviceOptions device;
 };
 
-/// What a rank's pool of activations came to.
+/// The use of a rank's activation pool.
 struct PoolUse {
-  Bytes peak = 0;      ///< the most that was taken at a time, while ops run too
-  Bytes reserved = 0;  ///< that the device gave for it
+  Bytes peak = 0;      ///< the most bytes in use at once, including those within ops
+  Bytes reserved = 0;  ///< bytes allocated on the device
 };
 
-/// A backend that has its work, and what this leaves behind. Where nothing is trained, the
-/// functions are empty.
+/// A backend with its work, and access to the results. Without training, the functions are empty.
 struct Job {
   std::unique_ptr<Backend> backend;
-  std::string device;                 ///< what it runs on
-  std::vector<std::string> buses;     ///< addresses of the devices here, where they have any
-  std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
-  std::int32_t copies = 1;            ///< of the pipeline, that train together: each has as many
-                                      ///< micro-batches of its own as the schedule says
-  std::function<void()> after_step;   ///< the optimizer: while nothing runs
+  std::string device;                 ///< description of the device
+  std::vector<std::string> buses;     ///< PCI addresses of the devices in this process, if any
+  std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share a device
+  std::int32_t copies = 1;  ///< of the pipeline, trained together; each runs as many micro-batches
+                            ///< as the schedule has
+  std::function<void()> after_step;  ///< the optimizer step; call while nothing runs
   std::function<TrainingResult()> result;
-  std::function<std::vector<Bytes>()> peak_bytes;       ///< of activations, per rank
-  std::function<std::vector<PoolUse>()> pools;          ///< per rank; empty where there are none
-  std::function<std::vector<EpilogueUse>()> epilogues;  ///< that were asked for; may be empty
-  /// Of a step that has run, from 0, warm-up steps among them; once. Empty where none was asked
-  /// for.
+  std::function<std::vector<Bytes>()> peak_bytes;       ///< [rank]: peak of activations
+  std::function<std::vector<PoolUse>()> pools;          ///< [rank]; may be empty
+  std::function<std::vector<EpilogueUse>()> epilogues;  ///< GEMMs tried to fuse; may be empty
+  /// The activities of a step, counted from 0 including warm-up; call once per step. Empty if they
+  /// are not recorded.
   std::function<StepActivity(std::int64_t step, const Timeline& timeline)> activity;
 };
 
-/// What a message of a size takes from one rank to its neighbour, while nothing else runs.
+/// The time of a message of this size from a rank to its neighbour while nothing else runs.
 struct MessageTime {
   Bytes bytes = 0;
   Nanos nanos = 0;
 };
 
-/// What each op of a training adds to its rank's memory on a device, in bytes, per stage.
+/// The bytes that each op of a training adds to its rank's memory on a device, per stage.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    const DeviceOptions& device);
 
-/// A step, run or predicted.
+/// A step that was run or predicted.
 struct TimedProgram {
   const ValidSchedule& schedule;
   const Program& program;
   const Timeline& timeline;
 };
 
-/// PoolUse::peak of every rank in such a step.
+/// Predicts PoolUse::peak of every rank in such a step.
 std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
                                       const DeviceOptions& device);
 

@@ -1,7 +1,7 @@
-// Settings of glibc's heap.
+// Sets options of glibc's heap.
 #include "exec/keep_memory.h"
 
-#include <limits>  // any header of the C library tells which one it is
+#include <limits>  // any C header defines the C library's macro
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -11,7 +11,7 @@ namespace bubblescope {
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
-  constexpr int kLargestThreshold = 32 << 20;  // mallopt() refuses more
+  constexpr int kLargestThreshold = 32 << 20;  // the largest value that mallopt() accepts
   mallopt(M_MMAP_THRESHOLD, kLargestThreshold);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif

@@ -1,12 +1,12 @@
-// What the heap does with memory that a step, or a configuration of a sweep, gives back.
+// Stops the heap from returning freed memory to the system.
 #pragma once
 
 namespace bubblescope {
 
-/// From now on the process keeps what it frees. Else the C library returns large blocks to the
-/// system, and every step's forwards, every configuration of a sweep, wait for their pages anew: as
-/// much as a fifth of a training step's time, and the more the longer a schedule holds them.
-/// Nothing where the library has no such setting.
+/// From now on the process keeps memory that it frees. Otherwise the C library returns large blocks
+/// to the system, and every training step, or configuration of a sweep, faults their pages in
+/// again. That can take a fifth of a training step. Does nothing if the C library has no such
+/// option.
 void keep_freed_memory();
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// How those who start several processes tell each which of how many it is.
+// Rank and world size, as set by torchrun, mpirun and srun.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* count;
-  const char* local_rank;          ///< among those of its host
-  bool leaves_rank_alone = false;  ///< a rank may be set, without a count, where it started nothing
+  const char* local_rank;          ///< rank within its host
+  bool leaves_rank_alone = false;  ///< a rank may be set without a count
 };
 
 inline constexpr Launcher kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"};
@@ -20,7 +20,7 @@ inline constexpr std::array<Launcher, 2> kMpiruns{{
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
     {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
 }};
-/// Slurm's batch scripts have a rank, too; only steps of srun have a number of tasks.
+/// Slurm also sets a rank in batch scripts, but a number of tasks only in steps of srun.
 inline constexpr Launcher kSrun{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
                                 true};
 

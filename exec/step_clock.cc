@@ -1,4 +1,4 @@
-// The monotonic clock, and sleeping to a point of it.
+// Reads the monotonic clock, and sleeps until a time.
 #include "exec/step_clock.h"
 
 #include <time.h>
@@ -18,9 +18,9 @@ namespace bubblescope {
 namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
-/// A sleeping thread may be late by about this much; it spins for the rest.
+/// A sleeping thread may wake up about this late, so it spins for the rest.
 constexpr Nanos kWakeUp = 60'000;
-/// The longest sleep in one piece, so that a stop is heard.
+/// The longest sleep without a check for a stop.
 constexpr Nanos kPiece = 20'000'000;
 constexpr Nanos kEager = 200'000;
 constexpr Nanos kShortestNap = 20'000;
@@ -52,7 +52,7 @@ void StepClock::pass_until(Nanos time, Pass pass) const {
       sleep_until(begin_ + std::min(time - kWakeUp, at + kPiece));
 }
 
-/// A nap is short beside the wait so far, and never long.
+/// A sleep is short compared with the wait so far, and never long.
 void Patience::wait() const {
   const Nanos waited = read_monotonic_clock() - begin_;
   if (waited < kEager)

@@ -1,4 +1,4 @@
-// The clock of one step: all ranks of a process read the same one.
+// The clock of a step, shared by all ranks of a process.
 #pragma once
 
 #include <atomic>
@@ -8,21 +8,21 @@
 
 namespace bubblescope {
 
-/// How a lane lets time pass.
+/// How a lane passes time.
 enum class Pass : std::uint8_t {
-  kSleep,  ///< the core is free for others until shortly before the time
-  kSpin,   ///< the core is busy, as it is with real work
+  kSleep,  ///< frees the core until shortly before the end
+  kSpin,   ///< keeps the core busy, as real work does
 };
 
-/// Nanoseconds since the step began, and the order to stop.
+/// Nanoseconds since the step began, and a stop flag.
 class StepClock {
  public:
-  /// The step begins at this time of the monotonic clock. Only between steps.
+  /// Starts the step at this time of the monotonic clock; call only between steps.
   void start(Nanos begin);
 
   Nanos now() const;
 
-  /// Returns at the given time of the step, or soon after stop().
+  /// Returns at this time of the step, or soon after stop().
   void pass_until(Nanos time, Pass pass = Pass::kSleep) const;
 
   void stop() { stopped_.store(true, std::memory_order_release); }
@@ -33,11 +33,11 @@ class StepClock {
   std::atomic<bool> stopped_ = false;
 };
 
-/// The system's monotonic clock, which is the same for all processes of a host.
+/// The system's monotonic clock, which all processes of a host share.
 Nanos read_monotonic_clock();
 
-/// Waiting for news that must be looked for: at first the core is only offered to others, so that
-/// what comes soon is seen at once; later it is left for a short nap between two looks.
+/// Backoff for polling: at first wait() only yields the core, so that early news is seen at once;
+/// later it sleeps for short times.
 class Patience {
  public:
   Patience() : begin_(read_monotonic_clock()) {}
@@ -47,11 +47,11 @@ class Patience {
   Nanos begin_;
 };
 
-/// Lets the calling thread's sleeps end within microseconds of their time, where the system can.
+/// Makes sleeps of the calling thread precise to microseconds, if the system can.
 void sharpen_sleep();
 
-/// Lets the calling thread go before all others of the machine, where the system allows it (root,
-/// or CAP_SYS_NICE): only for threads that hardly ever need a core.
+/// Gives the calling thread real-time priority if the system allows it (root or CAP_SYS_NICE). Only
+/// for threads that hardly ever need a core.
 void go_first();
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Events by counting: an instruction may start when none of its dependencies is missing.
+// Counts the missing dependencies of every instruction; it may start when none is left.
 #include "exec/step_run.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ namespace {
 
 enum State : std::uint8_t { kNotStarted, kStarted, kEnded };
 
-/// A lane's own order already says that an instruction waits for those before it.
+/// An instruction need not count dependencies in its own lane, which precede it anyway.
 bool same_lane(const Program& program, InstructionId left, InstructionId right) {
   const std::uint32_t lane = program.instructions[left].lane;
   return lane != kNoLane && lane == program.instructions[right].lane;
@@ -108,7 +108,7 @@ bool StepRun::await(InstructionId id) {
   return !stopped();
 }
 
-/// Whoever waits takes the messages in himself: nobody has to be woken for them.
+/// A waiting thread receives messages itself, so no other thread has to wake it.
 bool StepRun::await_listening(InstructionId id) {
   const Patience patience;
   while (missing_[id].load(std::memory_order_acquire) != 0) {
@@ -148,7 +148,7 @@ void StepRun::perform(InstructionId id) {
   release_dependents(id);
 }
 
-/// The thread is named after what it stands in, for whoever looks from outside: "hangs at 0B5".
+/// The thread's name shows the op to observers outside the process: "hangs at 0B5".
 void StepRun::hang_at(const Op& op) {
   std::array<char, 16> name{};
   pthread_getname_np(pthread_self(), name.data(), name.size());
@@ -158,7 +158,7 @@ void StepRun::hang_at(const Op& op) {
   pthread_setname_np(pthread_self(), name.data());
 }
 
-/// Death and hanging come before the work, a delay after it.
+/// Deaths and hangs come before the work; delays come after it.
 void StepRun::suffer(const Injection& injection, InstructionId id) {
   if (injection.kind == Injection::Kind::kDie)
     throw Error(Fault::kMachine, "rank " + std::to_string(injection.rank) + " died at " +
@@ -185,7 +185,7 @@ void StepRun::ring(std::uint32_t lane) {
   bells_[lane].rung.notify_all();
 }
 
-/// The first failure is the culprit; those that follow are its consequences.
+/// Keeps only the first failure; later ones are its consequences.
 void StepRun::fail(std::int32_t rank) {
   {
     const std::lock_guard lock(failure_mutex_);

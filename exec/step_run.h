@@ -1,5 +1,5 @@
-// What the lanes of one process share while they run a step: the events between instructions, the
-// clock, the times. A lane waits for an event without using its core.
+// The state that the lanes of a process share while they run a step: dependencies, clock and times.
+// A lane that waits does not use its core.
 #pragma once
 
 #include <atomic>
@@ -16,20 +16,21 @@
 
 namespace bubblescope {
 
-/// What a process that runs one rank tells the others and hears of them.
+/// Callbacks to the other processes, for a process that runs one rank.
 struct Outside {
   std::int32_t here = 0;  ///< the rank that runs in this process
-  /// An instruction of this rank has ended, for which others wait; `end` is what they count from.
+  /// Reports that an instruction of this rank, for which others wait, has ended; they count from
+  /// `end`.
   std::function<void(InstructionId, Nanos end)> tell;
-  /// Moves what a copy carries to the memory of another process, or from it, if it leaves this one;
-  /// returns when it has arrived, or the step was stopped.
+  /// Copies the payload of a copy to or from the memory of another process, if it goes to one.
+  /// Returns when the copy is complete or the step was stopped.
   std::function<void(InstructionId copy)> move;
-  /// Takes in what has come from others: calls StepRun::hear() and stop(). False: nothing has.
+  /// Receives messages by calling StepRun::hear() and stop(); returns false if there were none.
   std::function<bool()> listen;
 };
 
-/// The event rule is that of the Program: an instruction starts when it heads its lane and all its
-/// dependencies have ended. One without a lane is run by whichever thread ends the last of them.
+/// Runs a step by the Program's rule: an instruction starts when it is first in its lane and all
+/// its dependencies have ended. Without a lane, the thread that ends the last dependency runs it.
 class StepRun {
  public:
   /// `request` and `program` are not copied. Without `outside`, every rank runs in this process.
@@ -40,20 +41,19 @@ class StepRun {
   /// runs.
   void start(Nanos begin);
 
-  /// An instruction of another process has ended. What its dependents throw is passed on.
+  /// Records the end of an instruction of another process. Rethrows exceptions of its dependents.
   void hear(InstructionId id, Nanos end);
 
-  /// Takes in what has come from other processes, if there are any.
+  /// Receives messages of other processes, if there are any.
   void listen();
   Nanos now() const { return clock_.now(); }
   bool listens() const { return outside_.has_value(); }
 
-  /// Waits for the instruction's dependencies, does its work and lets its dependents go; what the
-  /// work throws stops the step. False if the step was stopped before it ended.
+  /// Waits for the dependencies, does the work and releases the dependents; an exception of the
+  /// work stops the step. Returns false if the step was stopped before the instruction ended.
   bool run(InstructionId id);
 
-  /// The exception that is being caught stops the step, as the failure of this rank if it is the
-  /// first.
+  /// Stops the step with the current exception, which is this rank's failure if it is the first.
   void fail(std::int32_t rank);
 
   /// Makes every lane return from run().
@@ -65,17 +65,17 @@ class StepRun {
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   void note_progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// When an instruction ran; empty if it never started. Only while no lane runs.
+  /// When an instruction ran; empty if it never started. Call only while no lane runs.
   std::optional<Span> span(InstructionId id) const;
 
-  /// Why an instruction in a lane has not ended. Only while no lane runs.
+  /// Why an instruction in a lane has not ended. Call only while no lane runs.
   Stand explain(InstructionId id) const;
 
-  /// What the work of this rank threw, if it was the first to throw. Only while no lane runs.
+  /// The exception of this rank's work, if it was the first. Call only while no lane runs.
   std::exception_ptr failure(std::int32_t rank) const;
 
  private:
-  /// On a line of its own, so that a lane's waiting disturbs no other.
+  /// Has a cache line of its own, so that waiting lanes do not disturb each other.
   struct alignas(64) Bell {
     std::atomic<std::uint32_t> rung = 0;
   };
@@ -98,13 +98,13 @@ class StepRun {
   std::optional<Outside> outside_;
   InjectionTable injections_;
   StepClock clock_;
-  std::vector<std::uint32_t> dependent_begin_;  ///< the dependencies of other lanes, turned round
+  std::vector<std::uint32_t> dependent_begin_;  ///< reversed dependencies between lanes
   std::vector<InstructionId> dependents_;
-  std::vector<std::int32_t> needed_;                      ///< per instruction, how many of those
-  std::unique_ptr<std::atomic<std::int32_t>[]> missing_;  ///< how many of them have not ended
-  std::vector<Nanos> start_;                              ///< as the clock said
+  std::vector<std::int32_t> needed_;  ///< [instruction]: its dependencies in other lanes
+  std::unique_ptr<std::atomic<std::int32_t>[]> missing_;  ///< of these, not ended
+  std::vector<Nanos> start_;                              ///< by the clock
   std::vector<Nanos> end_;
-  std::vector<Nanos> effective_end_;  ///< as the work said: what dependents count from
+  std::vector<Nanos> effective_end_;  ///< as the work returned it; dependents count from it
   std::vector<std::uint8_t> state_;
   std::vector<Nanos> lane_end_;
   std::unique_ptr<Bell[]> bells_;  ///< per lane

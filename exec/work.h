@@ -1,4 +1,4 @@
-// What instructions do when a backend runs them, and what their messages carry.
+// The work of instructions on a backend, and the payloads of their messages.
 #pragma once
 
 #include <functional>
@@ -12,27 +12,28 @@
 
 namespace bubblescope {
 
-/// One instruction that may run now, on its lane's thread.
+/// An instruction that may run now, on the thread of its lane.
 struct Turn {
   InstructionId id = 0;
-  Nanos ready = 0;  ///< when the last of what it waited for ended; may be a little ago
+  Nanos ready = 0;  ///< when its last dependency ended, possibly a little ago
   const StepClock& clock;
-  Damage damage = Damage::kNone;  ///< what is to happen to a message
+  Damage damage = Damage::kNone;  ///< for messages: damage to inject
 };
 
-/// Does what an instruction asks for and returns when it ended. An instruction without a lane may
-/// name a time to come: a message that is still on its way. Called by many threads at once; what it
-/// throws stops every rank.
+/// Performs an instruction and returns the time at which it ended. An instruction without a lane
+/// may return a future time: a message that is still in flight. Called by many threads at once; an
+/// exception stops all ranks.
 using Work = std::function<Nanos(const Turn& turn)>;
 
-/// How what a message carries goes from one process to another, and what a copy moves to the memory
-/// of another process and back. Empty functions: they carry nothing.
+/// Serializes the payloads of messages and copies between processes. Empty functions: there is no
+/// payload.
 struct Cargo {
-  /// On the sender: of a message after its work; of a copy before, what it brings to its keeper.
+  /// On the sender: the payload of a message, after its work; or the data that a copy sends to its
+  /// offload target.
   std::function<Blob(InstructionId)> pack;
-  /// On the receiver of a message; on the copying rank, the keeper's answer.
+  /// On the receiver of a message, or on the copying rank for the offload target's reply.
   std::function<void(InstructionId, std::span<const std::byte>)> unpack;
-  /// On the keeper: takes what a copy brings and answers with what it takes away.
+  /// On the offload target: takes the data of a copy and returns the reply.
   std::function<Blob(InstructionId copy, std::span<const std::byte>)> keep = {};
 };
 

@@ -1,4 +1,4 @@
-// Memory of one rank for what comes and goes within a step.
+// A rank's memory for matrices that live within one step.
 #pragma once
 
 #include <cstddef>
@@ -11,35 +11,35 @@
 
 namespace bubblescope {
 
-/// Hands out memory of any size and takes it back. Who is given a piece may use it on a stream only
-/// behind whoever gave it back: on the rank's compute stream that goes without saying, and where
-/// copies have streams of their own a CertainOrder tells. The pool grows until it has seen one
-/// step; later steps, which take and give the same, find all they need.
+/// A memory pool. A freed block may be reused on a stream only if that stream runs after the last
+/// use of the block. On the rank's compute stream this always holds; where copies have their own
+/// streams, the pool looks it up in the happens-before order. The pool grows during the first step;
+/// later steps allocate and free the same sizes and need nothing more.
 class ActivationPool {
  public:
-  /// `gpu` is not copied. Without a device, the memory is the host's, where copies reach it.
+  /// `gpu` is not copied. Without a device, the memory is pinned host memory.
   ActivationPool(const Gpu& gpu, std::optional<std::int32_t> device) : gpu_(gpu), device_(device) {}
 
-  /// Several streams use the pool; not copied.
+  /// The pool is used by several streams, ordered by `order`, which is not copied.
   void share(const CertainOrder& order) { order_ = &order; }
-  /// Who takes and gives from now on.
+  /// Sets the instruction that takes and gives memory from now on.
   void set_user(InstructionId user) { user_ = user; }
-  /// Everything that was enqueued has ended.
+  /// Call when all enqueued work has ended.
   void settle();
 
-  /// Throws Error when the device is full.
+  /// Throws Error when the device is out of memory.
   void* take(std::size_t bytes);
   void give(void* memory, std::size_t bytes);
 
   Bytes held() const { return held_; }
-  Bytes peak() const { return peak_; }          ///< the most that was held at once,
-  void forget_peak() { peak_ = held_; }         ///< from now on
-  Bytes reserved() const { return reserved_; }  ///< taken from the device
+  Bytes peak() const { return peak_; }          ///< the most bytes held at once,
+  void forget_peak() { peak_ = held_; }         ///< since this call
+  Bytes reserved() const { return reserved_; }  ///< bytes allocated on the device
 
  private:
   struct Piece {
     void* memory = nullptr;
-    std::optional<InstructionId> last_user;  ///< in this step
+    std::optional<InstructionId> last_user;  ///< the last instruction of this step that used it
   };
 
   bool is_usable(const Piece& piece) const;

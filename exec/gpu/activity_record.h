@@ -1,31 +1,32 @@
-// What a profiler has to tell of devices, as the CUDA module hands it to the program.
+// Profiler records of device activity, as the CUDA module passes them to the program.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
 
-/// What a record is of.
+/// The kind of a record.
 enum : std::int32_t {
   kBubblescopeKernel,
   kBubblescopeCopy,
-  kBubblescopeClear,       ///< of memory
-  kBubblescopeLaunchedBy,  ///< no work: under which tag what has the same correlation was enqueued
+  kBubblescopeClear,       ///< a memory set
+  kBubblescopeLaunchedBy,  ///< not an activity: links a correlation id to the tag under which it
+                           ///< was enqueued
 };
 
 struct BubblescopeActivity {
   std::int32_t kind;
   std::int32_t device;
-  std::uint32_t stream;       ///< as the profiler counts them
+  std::uint32_t stream;       ///< as numbered by the profiler
   std::uint32_t correlation;  ///< the same in all records of one launch
-  std::uint64_t tag;          ///< of kBubblescopeLaunchedBy
-  std::int64_t start;         ///< in nanoseconds, on the profiler's clock; 0: not known
+  std::uint64_t tag;          ///< only for kBubblescopeLaunchedBy
+  std::int64_t start;         ///< in nanoseconds on the profiler's clock; 0: unknown
   std::int64_t end;
-  std::int64_t bytes;  ///< of a copy, or that were cleared
-  const char* name;    ///< of a kernel, as it was compiled; else null
+  std::int64_t bytes;  ///< copied or cleared
+  const char* name;    ///< mangled name of a kernel; null for anything else
 };
 
-/// Is given one record, which is gone when it returns.
+/// Receives one record, which is valid only during the call.
 using BubblescopeTakeActivity = void (*)(void* to, const BubblescopeActivity* activity);
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// How attention is made on GPUs, and what its kernels are told.
+// The attention variants on GPUs, and the parameters of their kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 namespace bubblescope {
 
 enum class Attention : std::uint8_t {
-  kSoftmax,  ///< two batched products and a softmax, whose rows stay for the backward
-  kFlash,    ///< by tiles: a row leaves one number, from which the backward makes it again
+  kSoftmax,  ///< two batched GEMMs and a softmax, whose rows are kept for the backward
+  kFlash,  ///< tiled (flash attention): keeps one value per row, from which the backward recomputes
+           ///< it
 };
 
 inline constexpr int kMostHeadWidth = 128;
-inline constexpr int kAttentionWarps = 8;  ///< of a block; a row each
+inline constexpr int kAttentionWarps = 8;  ///< per block; one row each
 
 using AttentionGrid = BubblescopeAttention;
 
-/// Blocks for a row each of all heads.
+/// The number of blocks if every warp takes one row of one head.
 inline std::int64_t attention_blocks(const AttentionGrid& grid, std::int32_t rows) {
   return std::int64_t{grid.batch} * grid.heads * ((rows + kAttentionWarps - 1) / kAttentionWarps);
 }

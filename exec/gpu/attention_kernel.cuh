@@ -1,14 +1,14 @@
-// Causal attention without its weights in memory (Dao et al., "FlashAttention", 2022): scores are
-// made tile by tile, and a running largest score and sum stand in for the softmax. What is kept of
-// a row is the logarithm of its sum, from which the backward makes its weights again.
+// Causal attention without storing its weights (Dao et al., "FlashAttention", 2022): scores are
+// computed tile by tile, with a running maximum and sum for the softmax. Only the logarithm of each
+// row's sum is kept, from which the backward recomputes the weights.
 #pragma once
 
 #include "exec/gpu/query_rows.cuh"
 
 namespace bubblescope {
 
-/// mixed = softmax(queries * keys^T * scale) * values for the asking positions; logs: per row, the
-/// logarithm of the sum of its exponentials.
+/// mixed = softmax(queries * keys^T * scale) * values for the given queries; logs: per row, the
+/// logarithm of the sum of the exponentials.
 template <class Value>
 __global__ void attention_kernel(Value* mixed, float* logs, const Value* qkv, AttentionGrid grid) {
   __shared__ Tile keys, values;

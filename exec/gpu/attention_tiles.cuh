@@ -1,5 +1,5 @@
-// What attention's kernels have in common. One warp per row: of queries, or in the gradient of keys
-// and values one per key. Its lanes share out the rows of a tile for products over columns, and the
+// Parts that the attention kernels share. Each warp handles one row: a query or, in the gradient of
+// keys and values, a key. Its lanes split the rows of a tile for products over columns, and the
 // columns for products over rows.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace bubblescope {
 
-inline constexpr int kTileRows = kWarp;  ///< a lane each
+inline constexpr int kTileRows = kWarp;  ///< one per lane
 inline constexpr int kColumnsPerLane = kMostHeadWidth / kWarp;
 
-/// Over the lanes of a warp; all get it.
+/// Reduces over the lanes of a warp; all lanes get the result.
 template <class Combine>
 __device__ inline float over_warp(float value, Combine combine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
@@ -19,10 +19,10 @@ __device__ inline float over_warp(float value, Combine combine) {
   return value;
 }
 
-/// Rows of one head, as products over columns read them: without bank conflicts.
+/// Rows of one head, padded so that products over columns have no bank conflicts.
 using Tile = float[kTileRows][kMostHeadWidth + 1];
 
-/// Where a block works: which sequence and head, and its first row of those shared out.
+/// The sequence and head of a block, and its first row.
 struct HeadPlace {
   __device__ HeadPlace(const AttentionGrid& grid, int rows)
       : tiles((rows + kAttentionWarps - 1) / kAttentionWarps),
@@ -36,14 +36,14 @@ struct HeadPlace {
   int sequence;
 };
 
-/// Entries of one head's row in a matrix of `thirds` * heads * width columns.
+/// The first entry of a head's row in a matrix of `thirds` * heads * width columns.
 __device__ inline std::int64_t entry_of(const AttentionGrid& grid, std::int64_t row, int head,
                                         int third, int thirds) {
   const std::int64_t width = std::int64_t{grid.heads} * grid.width;
   return row * thirds * width + third * width + std::int64_t{head} * grid.width;
 }
 
-/// Fills a tile by all threads; rows from `end` on become zero.
+/// Fills a tile with all threads of the block; rows from `end` on become zero.
 template <class Value>
 __device__ void load_tile(Tile& tile, const Value* from, std::int64_t row_step, int end,
                           int width) {
@@ -53,14 +53,14 @@ __device__ void load_tile(Tile& tile, const Value* from, std::int64_t row_step, 
   }
 }
 
-/// Fills a warp's own row by its lanes, or with zeros.
+/// Fills a row of shared memory with the lanes of one warp, with zeros unless `is_there`.
 template <class Value>
 __device__ void load_row(float* row, const Value* from, int width, bool is_there) {
   for (int column = static_cast<int>(threadIdx.x) % kWarp; column < width; column += kWarp)
     row[column] = is_there ? to_float(from[column]) : 0.0F;
 }
 
-/// sum + a column's entries, each times its row's weight.
+/// Returns sum + the weighted sum of a column.
 __device__ inline float add_column(float sum, const float* weights, const Tile& tile, int column) {
   for (int row = 0; row < kTileRows; ++row) sum += weights[row] * tile[row][column];
   return sum;
@@ -72,7 +72,7 @@ __device__ inline float dot(const float* left, const float* right, int width) {
   return sum;
 }
 
-/// What the backward reads.
+/// Inputs of the backward kernels.
 template <class Value>
 struct AttentionBackward {
   const Value* qkv;
@@ -86,7 +86,7 @@ __device__ inline void add_to(Value& target, float value) {
   target = from_float<Value>(to_float(target) + value);
 }
 
-/// Adds to a row what the lanes of a warp have made of it, column by column.
+/// Adds to a row the columns that the lanes of a warp hold.
 template <class Value>
 __device__ void add_row(Value* row, const float* made, float scale, int width) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;

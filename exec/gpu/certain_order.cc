@@ -1,4 +1,4 @@
-// One pass over the program: its instructions stand behind all that they wait for.
+// Computes the order in one pass: a program lists every instruction after its dependencies.
 #include "exec/gpu/certain_order.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ CertainOrder::Queue CertainOrder::queue_of(OpKind kind) {
 
 CertainOrder::CertainOrder(const Program& program)
     : program_(program), place_(program.size(), 0), ended_(program.size()) {
-  std::vector<Counts> last(static_cast<std::size_t>(program.ranks));  ///< in each queue, so far
+  std::vector<Counts> last(static_cast<std::size_t>(program.ranks));  ///< counts so far
   std::vector<std::array<InstructionId, kQueues>> newest(last.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
     const auto& [op, lane, rank, peer, role] = program.instructions[id];

@@ -1,4 +1,4 @@
-// Which instructions of a rank have certainly ended when another begins, whatever anything takes.
+// The happens-before order of a rank's compute ops and copies, which holds whatever the durations.
 #pragma once
 
 #include <array>
@@ -9,24 +9,24 @@
 
 namespace bubblescope {
 
-/// Of a rank's compute ops and its copies, as far as they wait for each other directly or along
-/// their lanes. What is known over messages and other ranks is left out.
+/// Covers the order that follows from direct dependencies and from lanes of one rank. The order
+/// that follows from messages and from other ranks is left out.
 class CertainOrder {
  public:
   explicit CertainOrder(const Program& program);
 
-  /// Whether `first` has ended when `then` begins; both of one rank. False: it may not have.
+  /// Whether `first` always ends before `then` begins; both are on one rank. False: it may not.
   bool comes_before(InstructionId first, InstructionId then) const;
 
  private:
   enum Queue : std::uint8_t { kCompute, kEvict, kLoad, kQueues };
-  using Counts = std::array<std::uint32_t, kQueues>;  ///< instructions of a queue, from its begin
+  using Counts = std::array<std::uint32_t, kQueues>;  ///< [queue]: how many have ended
 
   static Queue queue_of(OpKind kind);
 
   const Program& program_;
-  std::vector<std::uint32_t> place_;  ///< [instruction]: in its rank's queue, from 1; 0: in none
-  std::vector<Counts> ended_;         ///< [instruction]: when it begins
+  std::vector<std::uint32_t> place_;  ///< [instruction]: 1-based in its queue; 0: in none
+  std::vector<Counts> ended_;         ///< [instruction]: those that have ended when it begins
 };
 
 }  // namespace bubblescope

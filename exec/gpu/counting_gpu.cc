@@ -1,11 +1,11 @@
-// Calls that succeed.
+// A call table in which every call succeeds and does nothing.
 #include "exec/gpu/counting_gpu.h"
 
 namespace bubblescope {
 
 namespace {
 
-/// What every handle and all memory is.
+/// All handles and all memory point here.
 char nothing = 0;
 
 BubblescopeGpu make_calls() {

@@ -1,12 +1,12 @@
-// A table of calls for a device that does nothing: to count what work takes without doing it.
+// A call table of a device that does nothing, used to count the memory that work allocates.
 #pragma once
 
 #include "exec/gpu/calls.h"
 
 namespace bubblescope {
 
-/// One device. Has what GpuMachine and GpuLayers call; the memory that it hands out must not be
-/// touched.
+/// Simulates one device. Implements the calls of GpuMachine and GpuLayers; the memory that it
+/// returns must not be accessed.
 const BubblescopeGpu& counting_gpu_calls();
 
 }  // namespace bubblescope

@@ -1,5 +1,4 @@
-// CUPTI's activity records. The library comes with the toolkit and is opened when it is asked for:
-// nothing is linked, and without --activity nothing of it is touched.
+// CUPTI activity records. The library comes with the toolkit and is loaded only for --activity.
 #include "exec/gpu/cuda_calls.cuh"
 #include "exec/gpu/library_call.h"
 
@@ -20,14 +19,14 @@ namespace bubblescope {
 
 namespace {
 
-/// CUPTI advises 1 to 10 MB, and wants 8 bytes of alignment, which malloc gives.
+/// CUPTI advises buffers of 1 to 10 MB, aligned to 8 bytes as by malloc.
 constexpr std::size_t kBufferBytes = 8 << 20;
 
-/// Ours among all who may push ids.
+/// Marks our correlation ids among those of other users of CUPTI.
 constexpr CUpti_ExternalCorrelationKind kWho = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-/// Correlations are told of calls of the API, so that records of these have to be on as well; they
-/// are not kept. Copies between devices are a kind of their own.
+/// CUPTI reports external correlation ids only with records of API calls, so these are enabled too,
+/// and dropped. Copies between devices have a kind of their own.
 constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_DRIVER,               CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -46,13 +45,13 @@ struct Cupti {
   decltype(&cuptiActivityGetNumDroppedRecords) get_dropped = nullptr;
 };
 
-/// Names of kernels belong to CUPTI, and may go with their module.
+/// Kernel names belong to CUPTI and may be freed with their module, so they are copied.
 struct Kept {
   BubblescopeActivity told;
   std::string name;
 };
 
-/// What came, on whatever thread CUPTI gives its buffers back.
+/// Records that CUPTI has delivered, from any of its threads.
 struct Inbox {
   std::mutex mutex;
   std::vector<Kept> records;
@@ -62,7 +61,7 @@ struct Inbox {
 Cupti cupti;
 bool is_on = false;
 
-/// It stays for good: CUPTI may give buffers back while the process ends.
+/// Never destroyed: CUPTI may deliver buffers while the process exits.
 Inbox& inbox() {
   static Inbox& made = *new Inbox;
   return made;
@@ -121,14 +120,14 @@ void keep(const CUpti_Activity* record, std::vector<Kept>& kept) {
       return kept.push_back(keep_copy<CUpti_ActivityMemcpyPtoP4>(record, kBubblescopeCopy));
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return kept.push_back(keep_copy<CUpti_ActivityMemset4>(record, kBubblescopeClear));
-    default: return;  // calls of the API
+    default: return;  // API calls
   }
 }
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
   *buffer = static_cast<std::uint8_t*>(std::malloc(kBufferBytes));
   *bytes = *buffer != nullptr ? kBufferBytes : 0;
-  *most_records = 0;  // as many as there is room for
+  *most_records = 0;  // 0 means as many as fit
 }
 
 void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
@@ -139,9 +138,9 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
     CUptiResult status = CUPTI_SUCCESS;
     while ((status = cupti.get_next(buffer, valid_bytes, &record)) == CUPTI_SUCCESS)
       keep(record, inbox().records);
-    if (status != CUPTI_ERROR_MAX_LIMIT_REACHED) ++inbox().lost;  // at least
+    if (status != CUPTI_ERROR_MAX_LIMIT_REACHED) ++inbox().lost;  // at least one
   } catch (const std::bad_alloc&) {
-    ++inbox().lost;  // at least
+    ++inbox().lost;  // at least one
   }
   std::size_t dropped = 0;
   if (cupti.get_dropped(nullptr, 0, &dropped) == CUPTI_SUCCESS)
@@ -161,7 +160,7 @@ bool find_all(void* library) {
          find_call(library, "cuptiActivityGetNumDroppedRecords", cupti.get_dropped);
 }
 
-/// Records of an older CUPTI may be shorter than those that are read here.
+/// An older CUPTI may have shorter records than those that are read here.
 const char* open_cupti() {
   const std::string major = std::to_string(CUDART_VERSION / 1000);
   void* library = dlopen(("libcupti.so." + major).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -200,7 +199,7 @@ const char* tag(std::uint64_t tag) {
   return check_cupti(cupti.pop(kWho, &last), "cuptiActivityPopExternalCorrelationId");
 }
 
-/// All has ended, so that no record is left out for want of its end.
+/// All work must have ended, so that every record has its end time.
 const char* read_activity(BubblescopeTakeActivity take, void* to, std::int64_t* lost) {
   if (const char* const error = check_cupti(cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
                                             "cuptiActivityFlushAll"))

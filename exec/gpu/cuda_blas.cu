@@ -1,4 +1,4 @@
-// Opening cuBLASLt.
+// Loads cuBLASLt.
 #include "exec/gpu/cuda_blas.cuh"
 #include "exec/gpu/cuda_calls.cuh"
 #include "exec/gpu/library_call.h"
@@ -7,7 +7,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The library stays open for good.
+/// The library is never unloaded.
 bool open(CudaBlas& blas) {
   const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
   void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -32,7 +32,7 @@ bool open(CudaBlas& blas) {
                    blas.cublasLtMatmulPreferenceSetAttribute);
 }
 
-/// "cublasLtMatmul" of "with.blas->cublasLtMatmul(with.handle, ...)".
+/// Returns "cublasLtMatmul" for "with.blas->cublasLtMatmul(with.handle, ...)".
 std::string function_of(const std::string& call) {
   const std::string before = call.substr(0, call.find('('));
   return before.substr(before.find_last_of(".>") + 1);

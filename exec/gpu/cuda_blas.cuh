@@ -1,11 +1,11 @@
-// cuBLASLt, opened when the first product is asked for: a run without products needs none.
+// cuBLASLt, loaded at the first GEMM: a run without GEMMs does not need it.
 #pragma once
 
 #include <cublasLt.h>
 
 namespace bubblescope {
 
-/// The library's functions under their own names, which is how errors tell them.
+/// The functions have the library's names, which error messages show.
 struct CudaBlas {
   decltype(&::cublasLtCreate) cublasLtCreate = nullptr;
   decltype(&::cublasLtDestroy) cublasLtDestroy = nullptr;
@@ -22,15 +22,15 @@ struct CudaBlas {
   decltype(&::cublasLtMatmulPreferenceSetAttribute) cublasLtMatmulPreferenceSetAttribute = nullptr;
 };
 
-/// Loads it once. Null with an error in words where it is not found.
+/// Loads the library once. Returns null and an error message if it is not found.
 const CudaBlas* load_cuda_blas(const char** error);
 
-/// "cublasLtMatmul: cuBLAS status 15" of the text of a call; null for success.
+/// Returns null for success, or "cublasLtMatmul: cuBLAS status 15" for the text of a call.
 const char* check_blas(cublasStatus_t status, const char* call);
 
 }  // namespace bubblescope
 
-/// Leaves the function with the error of a call that failed.
+/// Returns from the function with the error if the call fails.
 #define BUBBLESCOPE_BLAS(call)                                                            \
   do {                                                                                    \
     if (const char* const error = ::bubblescope::check_blas((call), #call)) return error; \

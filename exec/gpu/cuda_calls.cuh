@@ -1,4 +1,4 @@
-// The parts of the module's table, and how its errors are told.
+// The parts of the module's call table, and its error handling.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,23 +10,23 @@
 
 namespace bubblescope {
 
-/// A stream, and the device that must be current for launches on it.
+/// A stream and its device, which must be current for launches.
 struct CudaStream {
   cudaStream_t stream;
   std::int32_t device;
 };
 
-/// Keeps a text until this thread's next error, and gives it as a call's answer.
+/// Stores a message until this thread's next error and returns it.
 const char* tell(const std::string& error);
 
-/// "cudaMalloc: out of memory (cudaErrorMemoryAllocation)" of a call's name or text; null for
-/// success.
+/// Returns null for success, or "cudaMalloc: out of memory (cudaErrorMemoryAllocation)" for the
+/// name or text of a call.
 const char* check(cudaError_t status, const char* call);
 
-/// False after abandon(): nothing is released any more.
+/// False after abandon(): nothing may be released any more.
 bool may_release();
 
-// What each file adds to the table.
+// Each file adds its calls to the table.
 void add_device_calls(BubblescopeGpu& calls);
 void add_stream_calls(BubblescopeGpu& calls);
 void add_partition_calls(BubblescopeGpu& calls);
@@ -37,7 +37,7 @@ void add_activity_calls(BubblescopeGpu& calls);
 
 }  // namespace bubblescope
 
-/// Leaves the function with the error of a call that failed.
+/// Returns from the function with the error if the call fails.
 #define BUBBLESCOPE_CUDA(call)                                                       \
   do {                                                                               \
     if (const char* const error = ::bubblescope::check((call), #call)) return error; \

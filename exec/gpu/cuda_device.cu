@@ -1,4 +1,4 @@
-// Devices and their memory; the table itself.
+// Devices, their memory, and the call table.
 #include <atomic>
 
 #include "exec/gpu/cuda_calls.cuh"
@@ -37,12 +37,12 @@ const char* describe_device(std::int32_t device, BubblescopeDevice* description)
 const char* link_devices(std::int32_t from, std::int32_t to) {
   int can = 0;
   BUBBLESCOPE_CUDA(cudaDeviceCanAccessPeer(&can, from, to));
-  if (can == 0) return nullptr;  // copies then go through the host
+  if (can == 0) return nullptr;  // copies then go through host memory
   BUBBLESCOPE_CUDA(cudaSetDevice(from));
   const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
   if (status != cudaErrorPeerAccessAlreadyEnabled)
     return check(status, "cudaDeviceEnablePeerAccess");
-  cudaGetLastError();  // forgets it
+  cudaGetLastError();  // clears the error
   return nullptr;
 }
 
@@ -59,7 +59,7 @@ const char* allocate(std::int32_t device, std::size_t bytes, void** memory) {
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
   const cudaError_t status = cudaMalloc(memory, bytes);
   if (status == cudaSuccess) return nullptr;
-  cudaGetLastError();  // a failed allocation harms nothing that follows
+  cudaGetLastError();  // clears the error, which does not affect later calls
   return tell("device " + std::to_string(device) + " has no room for " + std::to_string(bytes) +
               " bytes more (" + cudaGetErrorString(status) + "); take a smaller model or schedule");
 }
@@ -68,7 +68,7 @@ void release_memory(void* memory) {
   if (may_release()) cudaFree(memory);
 }
 
-/// Pinned, or copies would not run beside anything else; and for every device.
+/// Copies overlap with kernels only from pinned memory; the flag makes it pinned for all devices.
 const char* allocate_on_host(std::size_t bytes, void** memory) {
   const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
   if (status == cudaSuccess) return nullptr;
@@ -81,8 +81,8 @@ void release_on_host(void* memory) {
   if (may_release()) cudaFreeHost(memory);
 }
 
-/// A copy from pageable memory may return before it has arrived, and our streams do not wait for
-/// the default one: the host must.
+/// A copy from pageable memory may return before it has arrived, and our streams do not synchronize
+/// with the default stream, so the host waits.
 const char* upload(void* to, const void* from, std::size_t bytes) {
   BUBBLESCOPE_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
   BUBBLESCOPE_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
@@ -111,7 +111,7 @@ void release_flag(std::uint32_t* on_host) {
   if (may_release()) cudaFreeHost(on_host);
 }
 
-/// What stands in the way of any call, in words; null for nothing.
+/// The reason why every call would fail; null if there is none.
 const char* find_obstacle() {
   int driver = 0;
   int runtime = 0;

@@ -1,4 +1,4 @@
-// Launching our kernels.
+// Launches our kernels.
 #include <algorithm>
 #include <limits>
 
@@ -22,7 +22,7 @@ __device__ std::uint64_t read_global_timer() {
 
 constexpr unsigned int kNap = 200;  // nanoseconds
 
-/// `stop` may be null. A thread alone sleeps between its looks at the clock.
+/// `stop` may be null. A single thread sleeps between two reads of the clock.
 __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* stop) {
   const std::uint64_t begin = read_global_timer();
   const auto wanted = static_cast<std::uint64_t>(nanos);
@@ -34,7 +34,7 @@ __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* st
 
 constexpr int kThreads = 256;
 constexpr int kSpinThreads = 128;
-constexpr std::int64_t kMostBlocks = 4096;  // more entries than these have threads take turns
+constexpr std::int64_t kMostBlocks = 4096;  // with more entries, each thread handles several
 
 unsigned int blocks_for(std::int64_t entries) {
   return static_cast<unsigned int>(
@@ -46,12 +46,12 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   const unsigned int blocks = order->blocks > 0 ? static_cast<unsigned int>(order->blocks) : 1;
   const unsigned int threads = order->blocks > 0 ? kSpinThreads : 1;
-  cudaGetLastError();  // what failed before is none of this launch
+  cudaGetLastError();  // clears errors of earlier calls
   spin_kernel<<<blocks, threads, 0, on->stream>>>(order->nanos, order->stop);
   return check(cudaGetLastError(), "the launch of a spinning kernel");
 }
 
-/// The fields of an order, as a kernel takes them.
+/// Calls kernels with the fields of a launch.
 template <class Value>
 struct Order {
   explicit Order(const BubblescopeLaunch& launch)
@@ -189,7 +189,7 @@ const char* launch(const BubblescopeLaunch* order, void* stream) {
     return tell("heads of attention are " + std::to_string(order->attention.width) +
                 " wide, more than " + std::to_string(kMostHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
-  cudaGetLastError();  // what failed before is none of this launch
+  cudaGetLastError();  // clears errors of earlier calls
   const auto kernel = static_cast<Kernel>(order->kernel);
   if (order->number == kBubblescopeBfloat16)
     launch_by_entries(kernel, Order<Bfloat16>(*order), on->stream);

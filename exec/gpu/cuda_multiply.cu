@@ -1,8 +1,8 @@
-// Matrix products by cuBLASLt. How a product is done is decided once and kept; one multiplier, with
-// its own workspace, belongs to one stream.
+// GEMMs by cuBLASLt. The algorithm of a GEMM is chosen once and cached. A handle has its own
+// workspace and belongs to one stream.
 //
-// cuBLASLt's matrices lie column by column, ours row by row: seen its way, ours are all transposed,
-// and target = left * right is target^T = right^T * left^T.
+// cuBLASLt's matrices are column-major and ours row-major, so it sees every matrix transposed:
+// target = left * right becomes target^T = right^T * left^T.
 #include <array>
 #include <map>
 #include <memory>
@@ -14,11 +14,11 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what NVIDIA advises for Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 
-/// How one kind of product is done.
+/// The chosen algorithm of a GEMM.
 struct ProductPlan {
-  std::string error;  ///< why it cannot be
+  std::string error;  ///< why the GEMM is not possible
   const CudaBlas* blas = nullptr;
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t left = nullptr;
@@ -36,7 +36,7 @@ struct ProductPlan {
   }
 };
 
-/// All that the choice of an algorithm depends on.
+/// Everything on which the choice of an algorithm depends.
 using PlanKey = std::array<std::int64_t, 22>;
 
 struct Multiplier {
@@ -96,7 +96,7 @@ PlanKey key_of(const BubblescopeProduct& p) {
 
 struct LayoutShape {
   std::int32_t number;
-  std::int64_t rows;  ///< as cuBLASLt sees them
+  std::int64_t rows;  ///< in cuBLASLt's column-major order
   std::int64_t columns;
   std::int64_t stride;
   std::int64_t step;
@@ -115,7 +115,7 @@ const char* create_layout(const CudaBlas& blas, const LayoutShape& shape, std::i
   return nullptr;
 }
 
-/// A stored matrix of `rows` by `columns`, its rows becoming columns.
+/// Describes a stored matrix of `rows` by `columns`; its rows become columns.
 LayoutShape shape_of(const BubblescopeFactor& factor, std::int32_t number, std::int32_t rows,
                      std::int32_t columns) {
   if (factor.transposed != 0) return {number, rows, columns, factor.stride, factor.step};
@@ -135,7 +135,7 @@ const char* create_layouts(const CudaBlas& blas, const BubblescopeProduct& p, Pr
   return error;
 }
 
-/// Where its other matrix lies is told again with every product; here it shows its alignment.
+/// The auxiliary pointer is set again for every GEMM; here only its alignment matters.
 const char* set_epilogue(const CudaBlas& blas, const BubblescopeProduct& p,
                          cublasLtMatmulDesc_t product) {
   if (p.epilogue == kBubblescopeNoEpilogue) return nullptr;
@@ -152,7 +152,7 @@ const char* set_epilogue(const CudaBlas& blas, const BubblescopeProduct& p,
   return nullptr;
 }
 
-/// cuBLASLt's first factor is our right one.
+/// cuBLASLt's first operand is our right one.
 const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
                            std::int32_t multiprocessors, ProductPlan& plan) {
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescCreate(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -168,7 +168,7 @@ const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
   return set_epilogue(blas, p, plan.product);
 }
 
-/// Owned, as several calls may fail after it.
+/// Owns the preference, as several calls may fail after its creation.
 struct Preference {
   explicit Preference(const CudaBlas& opened) : blas(opened) {}
   ~Preference() {
@@ -225,7 +225,7 @@ const char* make_plan(const Multiplier& multiplier, const BubblescopeProduct& p,
   return error;
 }
 
-/// Made once, also where there is none.
+/// Chooses once; also caches that there is no algorithm.
 const ProductPlan& find_plan(Multiplier& with, const BubblescopeProduct& p) {
   const auto [at, is_new] = with.plans.try_emplace(key_of(p));
   if (is_new)

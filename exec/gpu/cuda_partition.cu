@@ -1,5 +1,5 @@
-// Green contexts: partitions of a device's multiprocessors, and streams on them. The driver's
-// functions are looked up, so that the module loads where there is no driver.
+// Green contexts: partitions of a device's multiprocessors, and streams on them. Functions of the
+// driver are looked up at run time, so that the module also loads without a driver.
 #include <cuda.h>
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The driver numbers its errors as the runtime does.
+/// The driver uses the runtime's error numbers.
 const char* check_driver(CUresult status, const char* call) {
   return check(static_cast<cudaError_t>(status), call);
 }
@@ -55,7 +55,7 @@ struct Partition {
   CUgreenCtx context = nullptr;
 };
 
-/// The parts of a device's multiprocessors; their number is checked.
+/// Splits the multiprocessors of a device, and checks the number of parts.
 const char* cut(const Driver& driver, CUdevice device, unsigned int multiprocessors,
                 std::vector<CUdevResource>& parts) {
   CUdevResource whole{};
@@ -96,7 +96,7 @@ const char* split(std::int32_t device, std::int32_t multiprocessors, std::int32_
                   void** partitions) {
   Driver driver;
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  BUBBLESCOPE_CUDA(cudaFree(nullptr));  // the primary context must be there
+  BUBBLESCOPE_CUDA(cudaFree(nullptr));  // creates the primary context
   if (const char* const error = load(driver)) return error;
   CUdevice handle = 0;
   if (const char* const error = check_driver(driver.device_get(&handle, device), "cuDeviceGet"))
@@ -116,7 +116,7 @@ void release_partition(void* partition) {
   if (may_release()) owned->driver.destroy_context(owned->context);
 }
 
-/// Never blocked by, and never blocking, the default stream.
+/// The stream does not synchronize with the default stream.
 const char* create_stream(std::int32_t device, void* partition, void** stream) {
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
   auto made = std::make_unique<CudaStream>(CudaStream{nullptr, device});

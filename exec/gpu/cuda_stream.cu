@@ -60,7 +60,7 @@ const char* elapsed(void* from, void* to, double* nanos) {
   return nullptr;
 }
 
-/// Relaxed: a kernel that is loaded, or memory that is taken, meanwhile is no fault.
+/// In relaxed mode, a capture may load kernels and allocate memory.
 const char* begin_capture(void* stream) {
   BUBBLESCOPE_CUDA(cudaSetDevice(static_cast<CudaStream*>(stream)->device));
   BUBBLESCOPE_CUDA(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeRelaxed));

@@ -1,4 +1,4 @@
-// Looking at devices, and telling what was seen.
+// Samples the state of devices and formats it.
 #include "exec/gpu/device_state.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using Range = std::optional<StateRange>;
 
-/// Empty where the call fails.
+/// Empty if the call failed.
 Range range_of(int status, unsigned int value) {
   if (status != 0) return std::nullopt;
   return StateRange{value, value};
@@ -136,7 +136,8 @@ void DeviceWatch::look(DeviceState WatchedDevice::*when) {
   }
 }
 
-/// Its first look comes after an interval: what was idle has not got to its clocks before.
+/// The first sample is taken after one interval, because an idle device needs time to raise its
+/// clocks.
 void DeviceWatch::begin() {
   if (devices_.empty() || thread_.joinable()) return;
   thread_ = std::thread([this] {
@@ -157,8 +158,7 @@ void DeviceWatch::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// Steps that were over sooner than anybody looked are looked at now, while the device is still
-/// warm and at its clocks.
+/// If the steps ended before the first sample, takes one now, while the device is still warm.
 WatchedDevices DeviceWatch::finish() {
   stop();
   for (std::size_t at = 0; at < devices_.size(); ++at)

@@ -1,5 +1,5 @@
-// The clocks, power and temperature of devices before, during and after measured steps: without
-// them, nobody can tell a slow program from a hot device.
+// Clocks, power and temperature of devices before, during and after the measured steps. They tell
+// whether a slow run was slowed by the device.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace bubblescope {
 
-/// From the least to the most that was seen.
+/// The smallest and the largest sample.
 struct StateRange {
   std::int64_t least = 0;
   std::int64_t most = 0;
@@ -22,7 +22,7 @@ struct StateRange {
   bool operator==(const StateRange&) const = default;
 };
 
-/// One device, over one or more looks at it. What it does not tell is empty.
+/// One device, over one or more samples. Values that the device does not report are empty.
 struct DeviceState {
   std::int64_t looks = 0;
   std::optional<StateRange> sm_mhz;
@@ -30,17 +30,17 @@ struct DeviceState {
   std::optional<StateRange> power_milliwatts;
   std::optional<StateRange> power_limit_milliwatts;
   std::optional<StateRange> celsius;
-  std::optional<unsigned long long> slowed_by;  ///< every bit that was seen
+  std::optional<unsigned long long> slowed_by;  ///< every throttle reason seen
 
   bool operator==(const DeviceState&) const = default;
 };
 
 DeviceState look_at(const NvmlCalls& calls, void* device);
 
-/// Of both.
+/// Merges the samples of both.
 DeviceState joined(const DeviceState& left, const DeviceState& right);
 
-/// A device before, during and after measured steps.
+/// A device before, during and after the measured steps.
 struct WatchedDevice {
   std::string bus;
   DeviceState before;
@@ -50,23 +50,24 @@ struct WatchedDevice {
 
 struct WatchedDevices {
   std::vector<WatchedDevice> devices;
-  std::string obstacle;  ///< why nothing is known of them; empty: something is
+  std::string obstacle;  ///< why no device could be read; empty: none
 };
 
-/// Looks at devices from a thread of its own, a few times a second, and so beside what enqueues.
+/// Samples devices from a background thread, a few times a second.
 class DeviceWatch {
  public:
-  /// Looks once. `nvml` is not copied. Devices that NVML does not know leave an obstacle.
+  /// Takes the first sample. `nvml` is not copied. A device that NVML does not know sets the
+  /// obstacle.
   DeviceWatch(const Nvml& nvml, const std::vector<std::string>& buses,
               std::chrono::milliseconds interval = std::chrono::milliseconds(200));
   ~DeviceWatch() { stop(); }
   DeviceWatch(const DeviceWatch&) = delete;
   DeviceWatch& operator=(const DeviceWatch&) = delete;
 
-  /// The measured steps begin; a second call changes nothing.
+  /// Call when the measured steps begin; only the first call counts.
   void begin();
 
-  /// They have ended: looks once more, and tells what was seen.
+  /// Call when they have ended. Takes the last sample and returns all.
   WatchedDevices finish();
 
  private:
@@ -81,9 +82,9 @@ class DeviceWatch {
   std::thread thread_;
 };
 
-/// A line per device: "0000:3b:00.0 while measured: SM 1755 to 1980 MHz, memory 2619 MHz, 310.5 to
-/// 655.0 W of 700.0 W, 41 to 52 C, slowed by power cap"; or why nothing is known; empty where
-/// nothing was asked.
+/// One line per device: "0000:3b:00.0 while measured: SM 1755 to 1980 MHz, memory 2619 MHz, 310.5
+/// to 655.0 W of 700.0 W, 41 to 52 C, slowed by power cap". If nothing could be read, the text says
+/// why; if no device was watched, it is empty.
 std::string to_string(const WatchedDevices& watched);
 
 /// `"device_state":[{"bus":...,"before":{...},"during":{"looks":12,"sm_mhz":[1755,1980],...,

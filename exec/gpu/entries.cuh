@@ -1,11 +1,11 @@
-// Which entries of an array a thread works on.
+// The entries of an array that a thread works on.
 #pragma once
 
 #include <cstdint>
 
 namespace bubblescope {
 
-/// Every thread's first entry, and how far it is to its next.
+/// The thread's first entry, and the distance to its next.
 __device__ inline std::int64_t first_entry() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -1,5 +1,4 @@
-// Kernels over single entries or columns: embedding, gelu, sums. kernels.h says what
-// each does.
+// Element-wise and per-column kernels: embedding, GELU, sums. kernels.h describes each.
 #pragma once
 
 #include "exec/gpu/entries.cuh"
@@ -33,7 +32,7 @@ __global__ void embed_grad_kernel(float* embedding, float* position, const Value
 
 inline constexpr int kGainRows = 8;
 
-/// A block of kWarp columns by kGainRows threads, which share out the rows.
+/// The block has kWarp columns by kGainRows threads, which split the rows.
 template <class Value>
 __global__ void gain_grad_kernel(float* target, const Value* input, const Value* grad,
                                  const float* inverses, int rows, int columns) {
@@ -73,7 +72,7 @@ __global__ void gelu_grad_kernel(Value* target, const Value* input, const Value*
   }
 }
 
-/// One block.
+/// Runs as one block.
 __global__ inline void mean_kernel(float* target, const float* values, int count) {
   float part = 0;
   for (int at = threadIdx.x; at < count; at += blockDim.x) part += values[at];

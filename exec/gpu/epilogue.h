@@ -1,4 +1,4 @@
-// What follows a product: made within it, or by a kernel of its own.
+// GELU epilogues of GEMMs: fused into the GEMM, or run as a separate kernel.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 namespace bubblescope {
 
 enum class Epilogue : std::uint8_t {
-  kFused,     ///< wherever the library has such a product
-  kSeparate,  ///< by kernels of ours
+  kFused,     ///< fused where cuBLASLt supports it
+  kSeparate,  ///< always a separate kernel
 };
 
-/// A kind of product that the GELU, or its gradient, follows: rows x inner by inner x columns.
+/// The shape of a GEMM that is followed by the GELU or its gradient, and whether they were fused.
 struct EpilogueUse {
   std::int32_t rows = 0;
   std::int32_t inner = 0;
   std::int32_t columns = 0;
-  bool goes_back = false;  ///< what follows is the GELU's gradient
-  bool is_fused = false;   ///< else the library has no such product
+  bool goes_back = false;  ///< followed by the gradient of the GELU
+  bool is_fused = false;   ///< false: cuBLASLt has no such epilogue
 
   bool operator==(const EpilogueUse&) const = default;
 };
 
 /// "GELU within 8 x 8 by 8 x 32; GELU's gradient after 8 x 8 by 8 x 32, for which cuBLASLt has no
-/// epilogue"; empty for none.
+/// epilogue"; empty without uses.
 std::string to_string(const std::vector<EpilogueUse>& uses);
 
 /// `"epilogues":[{"epilogue":"gelu","rows":8,"inner":8,"columns":32,"fused":true},...]`.

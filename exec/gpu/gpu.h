@@ -1,4 +1,5 @@
-// GPUs as the host uses them: the calls of the CUDA module with errors thrown and handles owned.
+// The GPU interface of the host: calls of the CUDA module that throw their errors and own their
+// handles.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,14 @@
 
 namespace bubblescope {
 
-/// Gives a handle back to the module.
+/// Releases a handle of the module.
 struct ReleaseHandle {
   void (*release)(void* handle) = nullptr;
   void operator()(void* handle) const { release(handle); }
 };
 using GpuHandle = std::unique_ptr<void, ReleaseHandle>;
 
-/// A word that the host writes and devices read, or the other way round.
+/// A word in host memory through which the host and devices signal each other.
 class GpuFlag {
  public:
   explicit GpuFlag(const BubblescopeGpu& calls);
@@ -38,11 +39,11 @@ class GpuFlag {
   const std::uint32_t* on_device_ = nullptr;
 };
 
-/// Throws Error (Fault::kMachine) where the machine does not do what is asked. `calls` must outlive
-/// the Gpu, and the Gpu its handles.
+/// Every call throws Error (Fault::kMachine) if the module reports one. `calls` must outlive the
+/// Gpu, and the Gpu its handles.
 class Gpu {
  public:
-  /// Devices are counted from the first that this process is to use.
+  /// `first_device` is device 0 of this object.
   explicit Gpu(const BubblescopeGpu& calls, std::int32_t first_device = 0)
       : calls_(calls), first_device_(first_device) {}
 
@@ -53,14 +54,14 @@ class Gpu {
   void await_device(std::int32_t device) const;
 
   GpuHandle allocate(std::int32_t device, std::size_t bytes) const;
-  /// Of the host, for copies on streams.
+  /// Allocates pinned host memory.
   GpuHandle allocate_on_host(std::size_t bytes) const;
   void upload(void* to, const void* from, std::size_t bytes) const;
   void download(void* to, const void* from, std::size_t bytes) const;
 
   std::vector<GpuHandle> split(std::int32_t device, std::int32_t multiprocessors,
                                std::int32_t parts) const;
-  /// `partition` may be null: the whole device.
+  /// `partition` may be null for the whole device.
   GpuHandle create_stream(std::int32_t device, void* partition) const;
   GpuHandle create_event(std::int32_t device, bool timed) const;
   GpuHandle create_multiplier(const RankPlace& place) const;
@@ -69,17 +70,17 @@ class Gpu {
   void record_in_graph(const GpuHandle& event, const GpuHandle& stream) const;
   void wait(const GpuHandle& stream, const GpuHandle& event) const;
   bool has_ended(const GpuHandle& event) const;
-  /// Between two events of one device that have ended.
+  /// The time between two events of one device, both of which have ended.
   Nanos elapsed(const GpuHandle& from, const GpuHandle& to) const;
 
   void begin_capture(const GpuHandle& stream) const;
   GpuHandle end_capture(const GpuHandle& stream) const;
   void launch_graph(const GpuHandle& graph, const GpuHandle& stream) const;
 
-  /// How much has been put on streams: each stream takes about a thousand at a time.
+  /// How many commands were put on streams. A stream holds about a thousand.
   std::int64_t commands() const { return commands_; }
 
-  /// Names what `enqueue` puts on streams, as profilers show it.
+  /// Names, for profilers, the commands that `enqueue` puts on streams.
   void label(const std::string& text, const std::function<void()>& enqueue) const;
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) const;
@@ -97,12 +98,12 @@ class Gpu {
   mutable std::int64_t commands_ = 0;
 };
 
-/// Opens bubblescope_cuda.so (or the file that the environment variable BUBBLESCOPE_CUDA_MODULE
-/// names) and through it the driver. Throws Error (Fault::kMachine) that says which of them is
-/// missing. The module stays open for good.
+/// Loads bubblescope_cuda.so, or the file named by the environment variable
+/// BUBBLESCOPE_CUDA_MODULE, and with it the driver. Throws Error (Fault::kMachine) that names the
+/// missing one. The module is never unloaded.
 const BubblescopeGpu& open_gpu();
 
-/// The same for a module in this file.
+/// Loads the module from this file.
 const BubblescopeGpu& open_gpu(const std::string& module_file);
 
 /// "2 x NVIDIA H200, CUDA driver 13.0".

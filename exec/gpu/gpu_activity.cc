@@ -1,4 +1,4 @@
-// Records -> what every instruction launched, and its gaps.
+// Assigns activity records to instructions and sums them up.
 #include "exec/gpu/gpu_activity.h"
 
 #include <cxxabi.h>
@@ -17,7 +17,7 @@ namespace bubblescope {
 
 namespace {
 
-/// So many names are told.
+/// The number of kernels that the report names.
 constexpr std::size_t kMost = 3;
 
 void expect(const char* error) {
@@ -39,7 +39,7 @@ std::string name_of(const ActivityRecord& record) {
   return kernel_name(record.name);
 }
 
-/// Those of the step's instructions that have a time, still on the profiler's clock.
+/// Selects the records of the step that have a time; they stay on the profiler's clock.
 StepActivity select(const ActivityLog& log, std::int64_t step, std::size_t instructions) {
   const Tags tags = find_tags(log);
   const std::uint64_t first = activity_tag(step, 0, instructions);
@@ -66,7 +66,7 @@ StepActivity select(const ActivityLog& log, std::int64_t step, std::size_t instr
   return selected;
 }
 
-/// No launch begins before its instruction does.
+/// Shifts each device's clock so that no activity begins before its instruction.
 void align(std::vector<DeviceActivity>& activities, const Timeline& timeline) {
   std::map<std::int32_t, Nanos> shift;  // by device
   for (const DeviceActivity& activity : activities) {
@@ -80,7 +80,7 @@ void align(std::vector<DeviceActivity>& activities, const Timeline& timeline) {
   }
 }
 
-/// Of activities in the order of their starts: neighbours in time may overlap.
+/// Sums up activities that are sorted by start; consecutive ones may overlap.
 std::vector<OpActivity> sum_up(const std::vector<DeviceActivity>& activities,
                                const Timeline& timeline) {
   std::map<InstructionId, OpActivity> ops;
@@ -107,10 +107,10 @@ struct Sums {
   std::int64_t kernels = 0;
   std::int64_t copies = 0;
   std::int64_t clears = 0;
-  Nanos all = 0;  ///< of what ran, each for itself
+  Nanos all = 0;  ///< the sum of their durations
   Nanos between_events = 0;
   Nanos covered = 0;
-  std::vector<std::pair<std::string, Nanos>> most;  ///< by time; of kernels
+  std::vector<std::pair<std::string, Nanos>> most;  ///< kernels, sorted by time
 };
 
 Sums sum_of(const StepActivity& activity) {
@@ -151,7 +151,7 @@ std::string milliseconds(Nanos nanos) {
 
 void start_activity(const BubblescopeGpu& calls) { expect(calls.start_activity()); }
 
-/// What the callback throws must not pass the module, which is built by another compiler.
+/// An exception must not cross the module, so the callback keeps it.
 ActivityLog read_activity(const BubblescopeGpu& calls) {
   struct Reading {
     ActivityLog log;
@@ -177,7 +177,7 @@ void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag,
   try {
     enqueue();
   } catch (...) {
-    calls.tag(0);  // what failed first is told
+    calls.tag(0);  // the first failure is the one to report
     throw;
   }
   expect(calls.tag(0));

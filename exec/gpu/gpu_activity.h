@@ -1,8 +1,7 @@
-// What devices really did inside of a step's instructions: kernels and copies as CUPTI recorded
-// them, each under the instruction that launched it.
+// Kernels and copies as CUPTI recorded them, assigned to the instructions that launched them.
 //
-// An instruction's own time is that between its two events. What lies in it and in none of its
-// kernels and copies is their launches: gaps that costs of the instruction contain.
+// An instruction lasts from its first event to its second. The part of that time in which none of
+// its kernels and copies runs is launch overhead, which its measured cost includes.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace bubblescope {
 
-/// A BubblescopeActivity that stays.
+/// An owned copy of a BubblescopeActivity.
 struct ActivityRecord {
   BubblescopeActivity told{};
   std::string name;
@@ -26,20 +25,20 @@ struct ActivityLog {
   std::int64_t lost = 0;
 };
 
-// They throw Error (Fault::kMachine), which names what is missing.
+// These functions throw Error (Fault::kMachine), which names what is missing.
 void start_activity(const BubblescopeGpu& calls);
-/// While nothing runs.
+/// Call only while nothing runs.
 ActivityLog read_activity(const BubblescopeGpu& calls);
-/// All that `enqueue` puts on streams has the tag.
+/// Tags everything that `enqueue` puts on streams.
 void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag,
                   const std::function<void()>& enqueue);
 
-/// Of an instruction in a step, from 0; no two have the same, and none has 0.
+/// A tag that is unique for the instruction and step (counted from 0), and never 0.
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions);
 
-/// One kernel, copy or clearing of memory.
+/// One kernel, copy or memory set.
 struct DeviceActivity {
-  InstructionId id = 0;   ///< what launched it
+  InstructionId id = 0;   ///< the instruction that launched it
   std::int32_t kind = 0;  ///< kBubblescopeKernel, ...
   std::string name;       ///< "norm_kernel<float>"
   Nanos start = 0;        ///< on the Timeline's clock
@@ -49,32 +48,35 @@ struct DeviceActivity {
   Bytes bytes = 0;
 };
 
-/// What an instruction launched.
+/// Summary of the activities that an instruction launched.
 struct OpActivity {
   InstructionId id = 0;
   std::int64_t launches = 0;
   Nanos between_events = 0;
-  Nanos covered = 0;  ///< of that, with at least one of its launches under way
+  Nanos covered = 0;  ///< time in which at least one of its activities runs
 };
 
 struct StepActivity {
-  std::vector<DeviceActivity> activities;  ///< by their start
-  std::vector<OpActivity> ops;             ///< that launched something, by id
-  std::int64_t lost = 0;     ///< records that the profiler had no room for, of any step
-  std::int64_t untimed = 0;  ///< records of this step without a time
+  std::vector<DeviceActivity> activities;  ///< sorted by start
+  std::vector<OpActivity> ops;             ///< instructions with activities, sorted by id
+  std::int64_t lost = 0;                   ///< records dropped by the profiler, in any step
+  std::int64_t untimed = 0;                ///< records of this step without a time
 };
 
-/// Of one step's Timeline. The profiler's clock is laid over that of the events, device by device,
-/// so that the op that waited least for its first launch waited for nothing.
+/// Selects the activities of one step and moves them to the clock of `timeline`. Each device's
+/// clock is aligned so that no activity starts before its instruction, and one starts together with
+/// it.
 StepActivity activity_of_step(const ActivityLog& log, std::int64_t step, const Timeline& timeline);
 
-/// "norm_kernel<float>" of "_ZN11bubblescope11norm_kernelIfEEvPT_i": without what it returns and
-/// takes, and without our namespace. A name that is not mangled stays.
+/// Demangles "_ZN11bubblescope11norm_kernelIfEEvPT_i" to "norm_kernel<float>", without result,
+/// parameters and our namespace. Returns other names unchanged.
 std::string kernel_name(const std::string& compiled);
 
 /// "activity: 96 kernels, 12 copies, 4 clearings; their ops take 12.4 ms, 3.1 % of it with none of
-/// them under way\nactivity: most time in attention_kernel<float> (45.0 %), ...": the three kernels
-/// that took most, by their share of all that ran. A third line where records are missing.
+/// them under way
+/// activity: most time in attention_kernel<float> (45.0 %), ...". The second line lists the three
+/// longest-running kernels with their share of all kernel time. A third line appears if records are
+/// missing.
 std::string to_string(const StepActivity& activity);
 
 /// `"activity":{"kernels":96,"copies":12,"clears":4,"lost":0,"untimed":0,"ops_ns":12400000,

@@ -1,4 +1,4 @@
-// Attention on a rank's stream, both ways: by products and a softmax, or tile by tile.
+// Attention on a rank's stream: as batched GEMMs and a softmax, or as tiled kernels.
 #include <cmath>
 
 #include "exec/gpu/gpu_layers.h"
@@ -7,8 +7,8 @@ namespace bubblescope {
 
 namespace {
 
-/// Some columns of a head's rows in a matrix, for all heads of one sequence: heads lie side by side
-/// in queries, keys, values and outputs, and below each other in weights.
+/// The columns of one head in all heads' rows of a sequence. Heads lie side by side in queries,
+/// keys, values and outputs, and below each other in the weights.
 struct HeadFactor {
   const GpuMatrix& matrix;
   std::int64_t offset;  ///< of the first head
@@ -22,7 +22,7 @@ BubblescopeFactor factor_of(const HeadFactor& head) {
           head.transposed ? 1 : 0};
 }
 
-/// Where the parts of one sequence begin.
+/// The first entry of a sequence in each matrix.
 struct SequenceParts {
   HeadFactor query;
   HeadFactor key;
@@ -31,7 +31,7 @@ struct SequenceParts {
   HeadFactor weights;
 };
 
-/// What attention reads and makes, or the gradients of that.
+/// The matrices of attention, or their gradients.
 struct AttentionMatrices {
   const GpuMatrix& qkv;
   const GpuMatrix& mixed;
@@ -56,7 +56,7 @@ HeadFactor turned(HeadFactor factor) {
   return factor;
 }
 
-/// A product for every head of a sequence; rows x inner times inner x columns.
+/// One GEMM per head of a sequence: (rows x inner) * (inner x columns).
 struct HeadProduct {
   HeadFactor left;
   HeadFactor right;
@@ -65,7 +65,7 @@ struct HeadProduct {
   std::int32_t inner;
   std::int32_t columns;
   float scale = 1;
-  bool adds = false;  ///< to the target
+  bool adds = false;  ///< accumulates into the target
 };
 
 BubblescopeProduct batched(const HeadProduct& heads, std::int32_t batch) {
@@ -167,7 +167,7 @@ void GpuLayers::grad_by_products(const AttentionBack& back, const AttentionShape
   drop(logits_grad);
 }
 
-/// Shaped as what is mixed.
+/// The rows and columns of the launch are those of the attention output.
 BubblescopeLaunch GpuLayers::order_tiles(Kernel kernel, const AttentionShape& shape) const {
   const auto [begin, count] = shape.asking();
   const std::int32_t width = shape.heads * shape.head_width;

@@ -1,4 +1,4 @@
-// What the slices of micro-batches share on their stages' devices, while it is needed.
+// Keys, values and their gradients that the slices of a micro-batch share on a stage.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@ namespace bubblescope {
 
 class GpuContexts {
  public:
-  /// The schedule is not copied.
+  /// `schedule` is not copied.
   explicit GpuContexts(const Schedule& schedule);
 
-  /// Null where sequences are whole. It is made for the first op that asks.
+  /// Returns null if sequences are not sliced. The first op that needs a context creates it.
   const GpuSliceContext* find(const Op& op, GpuLayers& layers, const GpuStage& stage);
 
-  /// Behind an op: what is shared goes where its slice is the last that needs it.
+  /// Call after an op: frees the context if no later slice needs it.
   void forget(const Op& op, std::int32_t last_slice, GpuLayers& layers);
 
  private:

@@ -1,4 +1,4 @@
-// Tokens in the order of micro-batches and their slices.
+// Stores the tokens in the order of micro-batches and slices.
 #include "exec/gpu/gpu_data.h"
 
 namespace bubblescope {
@@ -57,7 +57,7 @@ GpuTokens GpuData::of(const Op& op) const {
           losses + schedule_.forward_index(op), positions};
 }
 
-/// A slice's is the mean over its own tokens.
+/// The loss of a slice is the mean over its own tokens.
 double GpuData::sum_losses() const {
   double sum = 0;
   const std::int32_t stages = schedule_.stages_per_pipeline();

@@ -1,4 +1,4 @@
-// What a step trains on and what comes of it: tokens up, losses down.
+// Training data of a step: uploads tokens, downloads losses.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,19 @@ namespace bubblescope {
 
 class GpuData {
  public:
-  /// Room on every device. Nothing is copied. Throws Error where a device is full.
+  /// Allocates memory on every device. Nothing is copied. Throws Error if a device is out of
+  /// memory.
   GpuData(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options);
 
-  /// While nothing runs: the tokens of a step. Of several copies of the pipeline, each has
-  /// micro-batches of its own.
+  /// Uploads the tokens of a step; call only while nothing runs. Each copy of the pipeline has its
+  /// own micro-batches.
   void upload(std::int32_t step, std::int32_t copy) const;
 
-  /// On the device of the rank that runs the op.
+  /// The tokens of an op, on the device of its rank.
   GpuTokens of(const Op& op) const;
 
-  /// While nothing runs: of all micro-batches whose loss is made in this process.
+  /// The sum over all micro-batches whose loss is computed in this process; call only while nothing
+  /// runs.
   double sum_losses() const;
 
  private:

@@ -1,4 +1,4 @@
-// Matrix by matrix.
+// Offloads activations matrix by matrix.
 #include "exec/gpu/gpu_evictions.h"
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Empty: the host.
+/// The device of the offload target; empty for the host.
 std::optional<std::int32_t> keeper_device(const GpuMachine& machine, const Schedule& schedule,
                                           std::int32_t rank) {
   const std::int32_t keeper = schedule.keeper_of_rank[static_cast<std::size_t>(rank)];

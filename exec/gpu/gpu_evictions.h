@@ -1,5 +1,5 @@
-// Activations that leave their rank's memory and come back: to the host, or to another rank that
-// keeps them. Copies run on streams of their own, beside the rank's ops.
+// Offloading of activations to the host or to another rank, and reloading. The copies run on
+// streams of their own, beside the ops of the rank.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +17,32 @@ using GpuPieces = std::vector<GpuPiece>;
 
 Bytes bytes_of(const GpuPieces& pieces);
 
-/// What an EVICT copies away, in order: pooled matrices are given back and become empty.
+/// The memory that an EVICT copies away, in a fixed order. Pooled matrices are freed and become
+/// empty.
 GpuPieces leave(ActivationPool& pool, const std::vector<GpuMatrix*>& matrices);
-/// Where a LOAD copies it to: matrices that have no memory get some of the pool.
+/// The memory to which a LOAD copies it. Matrices without memory are allocated from the pool.
 GpuPieces come_back(ActivationPool& pool, const std::vector<GpuMatrix*>& matrices);
 
-/// The memory of those that keep what ranks evict.
+/// The memory in which offload targets hold what ranks evict.
 class GpuEvictions {
  public:
   /// Nothing is copied.
   GpuEvictions(const GpuMachine& machine, const JobRequest& job);
 
-  /// Ranks take and give memory on several streams; not copied.
+  /// Declares that ranks use this memory on several streams; `order` is not copied.
   void share(const CertainOrder& order);
-  /// Everything that was enqueued has ended.
+  /// Call when all enqueued work has ended.
   void settle();
 
-  /// An EVICT's, of these sizes.
+  /// Allocates memory of these sizes for an EVICT.
   GpuPieces keep(InstructionId id, const Instruction& evict, const GpuPieces& sizes);
-  /// Its LOAD's: the memory is used again behind the LOAD. Throws Error where nothing was kept.
+  /// Returns the memory that the matching EVICT filled; it may be reused after the LOAD. Throws
+  /// Error if there is none.
   GpuPieces give_up(InstructionId id, const Instruction& load);
 
   void copy(const GpuPieces& to, const GpuPieces& from, void* stream) const;
 
-  /// What comes from a rank of another process, which evicts to one of this: sizes alone.
+  /// The sizes that a rank of another process evicts to this one; without data.
   const GpuPieces& expected(const Op& evict) const {
     return expected_.at(evict.stage)[static_cast<std::size_t>(evict.slice)];
   }
@@ -51,7 +53,7 @@ class GpuEvictions {
   ActivationPool& pool_of(InstructionId id, const Instruction& copy);
 
   const Gpu& gpu_;
-  std::vector<ActivationPool> pools_;  ///< [rank]: what its keeper keeps for it
+  std::vector<ActivationPool> pools_;  ///< [rank]: what its offload target holds for it
   std::map<Place, GpuPieces> kept_;
   std::map<std::int32_t, std::vector<GpuPieces>> expected_;  ///< [stage][slice]
 };

@@ -1,5 +1,5 @@
-// Products that a GELU follows, or its gradient: within the product where that is asked for and the
-// library has it, else by a kernel behind it. Either way takes the same memory.
+// GEMMs that are followed by a GELU or its gradient. It is fused if that is asked for and cuBLASLt
+// supports it, or else runs as a kernel. Both ways allocate the same memory.
 #include <algorithm>
 
 #include "exec/gpu/gpu_layers.h"
@@ -8,7 +8,7 @@ namespace bubblescope {
 
 namespace {
 
-/// cuBLASLt: the other matrix of such an epilogue has rows of a multiple of so many entries.
+/// cuBLASLt requires the row length of the auxiliary matrix to be a multiple of this many entries.
 constexpr std::int32_t kAuxEntries = 8;
 
 }  // namespace
@@ -46,8 +46,8 @@ GpuMatrix GpuLayers::product_gelu_grad(const GpuFactor& left, const GpuFactor& r
   return grad;
 }
 
-/// The library is asked before every such product, and remembers: what it refuses must not be
-/// noticed within a step.
+/// Asks the library before every such GEMM, so that no GEMM fails within a step. It remembers the
+/// answer.
 bool GpuLayers::multiply_fused(const BubblescopeProduct& product) {
   if (epilogue_ == Epilogue::kSeparate) return false;
   const bool can = product.columns % kAuxEntries == 0 && gpu_.can_multiply(multiplier_, product);

@@ -1,4 +1,4 @@
-// A job on the GPUs of this process.
+// Runs a job on the GPUs of this process.
 #pragma once
 
 #include "exec/gpu/calls.h"
@@ -6,8 +6,8 @@
 
 namespace bubblescope {
 
-/// `calls` is not copied. Throws Error where there are too few multiprocessors for the ranks, too
-/// little memory for the training, or the device fails.
+/// `calls` is not copied. Throws Error if there are too few multiprocessors for the ranks, if there
+/// is too little memory for the training, or if a device fails.
 Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request);
 
 }  // namespace bubblescope

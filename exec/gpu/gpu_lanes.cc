@@ -1,4 +1,4 @@
-// Putting instructions on streams.
+// Puts instructions on streams.
 #include "exec/gpu/gpu_lanes.h"
 
 #include <algorithm>
@@ -48,7 +48,8 @@ void GpuLanes::begin(const std::vector<GpuHandle>& begin_of_device) {
 
 void GpuLanes::enqueue(InstructionId id, const GpuWork& work) { put(id, work, false); }
 
-/// While a graph is captured, its events are edges of the graph: the timed ones are apart.
+/// During a capture, dependencies need events of their own, which become edges of the graph; timed
+/// events do not.
 void GpuLanes::put(InstructionId id, const GpuWork& work, bool in_graph) {
   const Gpu& gpu = machine_.gpu();
   const std::int64_t before = gpu.commands();
@@ -82,7 +83,8 @@ GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork
   return machine_.gpu().end_capture(launch_stream());
 }
 
-/// Streams cannot go while they are captured. That the capture is not whole has its reason told.
+/// A stream cannot be destroyed while it is captured. The error of the incomplete capture is
+/// ignored: its cause is already being thrown.
 void GpuLanes::give_up_capture() {
   try {
     machine_.gpu().end_capture(launch_stream());

@@ -1,4 +1,4 @@
-// The lanes of a Program as streams of GPUs, and the events around its instructions.
+// The lanes of a Program as GPU streams, with an event before and after every instruction.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace bubblescope {
 
-/// Enqueues what an instruction has to do; called in the Program's order, by one thread.
+/// Enqueues the work of an instruction. Called by one thread, in the Program's order.
 using GpuWork = std::function<void(InstructionId id, void* stream)>;
 
 class GpuLanes {
@@ -21,24 +21,24 @@ class GpuLanes {
   const StreamPlan& plan() const { return plan_; }
   std::int32_t device_of(std::uint32_t stream) const;
 
-  /// Everything enqueued from now on starts after the begin of its device.
+  /// Makes all streams wait for the start event of their device.
   void begin(const std::vector<GpuHandle>& begin_of_device);
 
-  /// Instructions come in the Program's order.
+  /// Call in the Program's order.
   void enqueue(InstructionId id, const GpuWork& work);
 
-  /// The same, but what is enqueued makes a graph, which can be launched on the first stream.
+  /// Captures the instructions in a graph, which can be launched on the first stream.
   GpuHandle capture(const std::vector<InstructionId>& ids, const GpuWork& work);
   const GpuHandle& launch_stream() const { return streams_[0]; }
 
-  /// How much stands on the fullest stream since begin().
+  /// The number of commands enqueued since begin() on the stream that has most.
   std::int64_t most_pending() const;
 
-  // Only for what was enqueued, but not captured:
+  // These are valid for enqueued instructions, not for captured ones:
   bool has_started(InstructionId id) const;
   bool has_ended(InstructionId id) const;
 
-  /// Nanoseconds between a device's zero and the start or end of an instruction of that device.
+  /// Nanoseconds from a device's zero event to the start or the end of one of its instructions.
   Nanos start_of(InstructionId id, const GpuHandle& zero) const;
   Nanos end_of(InstructionId id, const GpuHandle& zero) const;
 
@@ -52,10 +52,10 @@ class GpuLanes {
   const GpuMachine& machine_;
   const Program& program_;
   StreamPlan plan_;
-  std::vector<GpuHandle> streams_;     ///< as planned
+  std::vector<GpuHandle> streams_;     ///< in the order of the plan
   std::vector<GpuHandle> start_;       ///< per instruction
   std::vector<GpuHandle> end_;         ///< per instruction
-  std::vector<GpuHandle> links_;       ///< per instruction, null where no stream waits for it
+  std::vector<GpuHandle> links_;       ///< per instruction; null if no stream waits for it
   std::vector<GpuHandle> joins_;       ///< per stream
   std::vector<std::int64_t> pending_;  ///< per stream
 };

@@ -1,4 +1,4 @@
-// Launches.
+// Launches the layers.
 #include "exec/gpu/gpu_layers.h"
 
 namespace bubblescope {
@@ -10,7 +10,7 @@ GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerSt
       epilogue_(style.epilogue),
       pool_(machine.gpu(), machine.place(rank).device) {
   RankPlace place = machine.place(rank);
-  if (style.told == Told::kNothing) place.multiprocessors = 0;  // cuBLASLt takes that for all
+  if (style.told == Told::kNothing) place.multiprocessors = 0;  // for cuBLASLt, 0 means all
   multiplier_ = gpu_.create_multiplier(place);
 }
 
@@ -52,7 +52,7 @@ GpuMatrix GpuLayers::product(const GpuFactor& left, const GpuFactor& right) {
   return target;
 }
 
-/// A product for every sequence, all with the same right factor.
+/// One GEMM per sequence, all with the same right operand.
 void GpuLayers::multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
                               const SequenceRows& rows) {
   const GpuMatrix first = rows_of(whole, rows.positions.begin, rows.positions.count);

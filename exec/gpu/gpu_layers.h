@@ -1,4 +1,4 @@
-// The layers of a transformer on one rank's stream: what exec/training/layers.h does on the host.
+// Transformer layers on one rank's stream: the GPU counterpart of exec/training/layers.h.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace bubblescope {
 
-/// Launches for one rank. A matrix that is returned is pooled and has been, or will be, written
-/// when the stream comes to it.
+/// Launches the layers of one rank. Every call only enqueues; a returned matrix is pooled and is
+/// written when the stream gets there.
 class GpuLayers {
  public:
   /// `machine` is not copied.
   GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerStyle& style);
 
-  /// Where the launches that follow go: the rank's compute stream.
+  /// Sets the stream of the following launches: the rank's compute stream.
   void set_stream(void* stream) { stream_ = stream; }
   BubblescopeNumber number() const { return number_; }
   ActivationPool& pool() { return pool_; }
@@ -29,21 +29,22 @@ class GpuLayers {
   GpuMatrix make(std::int32_t rows, std::int32_t columns);
   void drop(const GpuMatrix& matrix);
 
-  /// target = left * right + source; `source` may be empty, or the target.
+  /// target = left * right + source; `source` may be empty, or be the target.
   void multiply(const GpuFactor& left, const GpuFactor& right, const GpuMatrix& target,
                 const GpuMatrix& source = {});
   GpuMatrix product(const GpuFactor& left, const GpuFactor& right);
 
-  /// left * right, which has only those rows, into the rows of a matrix of whole sequences.
+  /// Writes left * right, which has only the given rows, to these rows of a matrix of whole
+  /// sequences.
   void multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
                      const SequenceRows& rows);
-  /// A copy of those rows, one sequence's behind the other's.
+  /// Copies the given rows of every sequence.
   GpuMatrix take_rows(const GpuMatrix& whole, const SequenceRows& rows);
-  /// Makes everything zero.
+  /// Sets all entries to zero.
   void clear(const GpuMatrix& matrix);
 
   GpuMatrix embed(const GpuMatrix& embedding, const GpuMatrix& position, const void* tokens,
-                  std::int32_t rows);  ///< positions repeat after those that are given
+                  std::int32_t rows);  ///< `position` repeats after its last row
   void embed_grad(const GpuMatrix& grad, const void* tokens, const GpuMatrix& embedding_grad,
                   const GpuMatrix& position_grad);
 
@@ -51,20 +52,20 @@ class GpuLayers {
   NormGrad norm_grad(const NormBack& norm);
 
   Attended attend(const GpuMatrix& qkv, const AttentionShape& shape);
-  /// Of keys and values, those before the end of the asking positions are written.
+  /// Writes the gradients of keys and values for all positions before the end of the queries.
   void attention_grad(const AttentionBack& back, const AttentionShape& shape);
 
-  /// What was before the gelu need not be written where no backward will read it.
+  /// With keeps_before = false, the input of the GELU is not written: no backward reads it.
   Activated product_gelu(const GpuFactor& left, const GpuFactor& right, bool keeps_before = true);
   /// left * right * gelu'(before).
   GpuMatrix product_gelu_grad(const GpuFactor& left, const GpuFactor& right,
                               const GpuMatrix& before);
-  /// What was tried to be fused.
+  /// The GEMMs for which fusion was tried.
   const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
 
-  /// In place: logits become probabilities; the mean loss goes to `loss`, a float on the device.
+  /// Replaces logits by probabilities and writes the mean loss to `loss`, a float on the device.
   void cross_entropy(const GpuMatrix& logits, const void* targets, float* loss);
-  /// In place: probabilities become the gradient of logits.
+  /// Replaces probabilities by the gradient of the logits.
   void cross_entropy_grad(const GpuMatrix& probabilities, const void* targets, float scale);
 
   void add(const GpuMatrix& to, const GpuMatrix& values);  ///< float32

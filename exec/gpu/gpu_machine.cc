@@ -1,4 +1,4 @@
-// Sharing out.
+// Assigns devices to ranks.
 #include "exec/gpu/gpu_machine.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share sh
     std::vector<GpuHandle> made =
         gpu_.split(place.device, place.multiprocessors, static_cast<std::int32_t>(parts));
     for (std::size_t part = 0; part < made.size(); ++part)
-      partitions_[rank + part] = std::move(made[part]);  // ranks of a device are neighbours
+      partitions_[rank + part] = std::move(made[part]);  // neighbouring ranks share a device
   }
   for (std::int32_t from = 0; from < device_count(); ++from)
     for (std::int32_t to = 0; to < device_count(); ++to)

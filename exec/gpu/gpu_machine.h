@@ -1,4 +1,4 @@
-// The GPUs of this process, shared out to ranks.
+// The GPUs of this process and their assignment to ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace bubblescope {
 
-/// The one rank that a process runs, where each rank has a process and a device.
+/// The only rank of a process, where each rank has its own process and device.
 struct OwnRank {
   std::int32_t rank = 0;
   std::int32_t device = 0;
@@ -18,14 +18,14 @@ struct OwnRank {
 
 class GpuMachine {
  public:
-  /// Cuts devices into partitions where ranks share them, and links devices that are neighbours.
-  /// `calls` is not copied. Throws Error.
+  /// Splits devices into partitions where ranks share them, and enables peer access between the
+  /// devices of neighbouring ranks. `calls` is not copied. Throws Error.
   GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share share);
 
-  /// Only one rank's device, whole. Throws Error.
+  /// Takes one whole device for the only rank of this process. Throws Error.
   GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, const OwnRank& own);
 
-  /// Whether a rank's ops run, and its memory is, in this process.
+  /// Whether the rank runs in this process.
   bool runs(std::int32_t rank) const { return !here_ || *here_ == rank; }
 
   const Gpu& gpu() const { return gpu_; }
@@ -33,19 +33,19 @@ class GpuMachine {
   const RankPlace& place(std::int32_t rank) const {
     return places_[static_cast<std::size_t>(rank)];
   }
-  /// Null: the rank's device whole.
+  /// Null if the rank has the whole device.
   void* partition(std::int32_t rank) const {
     return partitions_[static_cast<std::size_t>(rank)].get();
   }
-  /// The devices that have ranks, from 0.
+  /// The number of devices that have ranks.
   std::int32_t device_count() const { return places_.back().device + 1; }
 
-  /// The most ranks that share a device; they are neighbours.
+  /// The largest number of ranks that share a device; they are neighbours.
   std::int32_t ranks_per_device() const { return (ranks() + device_count() - 1) / device_count(); }
 
   /// "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16 multiprocessors each".
   std::string describe() const;
-  /// The addresses of the devices that have ranks; empty for those without.
+  /// PCI addresses of the devices that have ranks; an address that is unknown is empty.
   std::vector<std::string> buses() const;
 
  private:
@@ -53,7 +53,7 @@ class GpuMachine {
   std::vector<BubblescopeDevice> devices_;
   std::vector<RankPlace> places_;      ///< [rank]
   std::vector<GpuHandle> partitions_;  ///< [rank]
-  std::optional<std::int32_t> here_;   ///< the only rank that runs here
+  std::optional<std::int32_t> here_;   ///< the only rank of this process; empty: all run here
 };
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Where stages on GPUs put what they make for each other.
+// Buffers for activations and gradients that stages on GPUs pass to each other.
 #pragma once
 
 #include <vector>
@@ -10,26 +10,26 @@
 
 namespace bubblescope {
 
-/// Where what a message carries lies; a place in another process has no data.
+/// Source and target of a message. An end in another process has no data.
 struct GpuMessage {
   GpuMatrix from;
   GpuMatrix to;
 };
 
-/// A matrix for every product that a stage makes for another: one at the reader and, where that is
-/// on another rank, one at the maker. They hold zeros until something is put there.
+/// Holds one matrix per value that a stage passes to another: at the reader, and also at the
+/// producer where that is another rank. They are zero until they are written.
 class GpuMail {
  public:
-  /// The matrices have the model's width, and a row per token of their slice.
+  /// The matrices have the model's width and one row per token of their slice.
   GpuMail(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
           BubblescopeNumber number);
 
-  /// At the stage that reads it.
+  /// The matrix at the stage that reads it.
   const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index(slot)]; }
-  /// Where the stage that makes it writes it: the slot is the reader's.
+  /// The matrix at the stage that produces it. The slot names the reader.
   const GpuMatrix& outbox(const Slot& slot) const;
 
-  /// Of a message's op.
+  /// The two ends of a message.
   GpuMessage find(const Op& op) const;
 
  private:
@@ -40,7 +40,7 @@ class GpuMail {
   std::int32_t microbatches_;
   std::int32_t slices_;
   std::vector<GpuMatrix> inbox_;
-  std::vector<GpuMatrix> outbox_;  ///< empty where the maker writes into the inbox
+  std::vector<GpuMatrix> outbox_;  ///< empty if the producer writes to the inbox
   std::vector<GpuHandle> memory_;
 };
 

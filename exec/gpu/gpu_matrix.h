@@ -8,7 +8,7 @@
 
 namespace bubblescope {
 
-/// A matrix on a device, row by row. It is a name, not an owner: drop() gives pooled ones back.
+/// A row-major matrix on a device. It does not own its memory: drop() returns pooled memory.
 struct GpuMatrix {
   void* data = nullptr;
   std::int32_t rows = 0;
@@ -23,29 +23,29 @@ struct GpuMatrix {
   Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
 };
 
-/// Some neighbouring rows of a matrix, where they lie.
+/// A view of adjacent rows of a matrix.
 GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count);
 
-/// Some memory of a device or of the host. Not an owner.
+/// A range of device or host memory; not an owner.
 struct GpuPiece {
   void* data = nullptr;
   std::size_t bytes = 0;
 };
 
-/// Some neighbouring entries of a matrix, where they lie.
+/// The memory of adjacent entries of a matrix.
 GpuPiece piece_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count);
 
-/// All of them.
+/// The memory of the whole matrix.
 inline GpuPiece piece_of(const GpuMatrix& matrix) { return piece_of(matrix, 0, matrix.entries()); }
 
-/// A factor of a product: a matrix as it is, or turned over.
+/// An operand of a GEMM: a matrix, or its transpose.
 struct GpuFactor {
   GpuMatrix matrix;
   bool transposed = false;
 };
 inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 
-/// target = left * right + source, where that is not empty.
+/// target = left * right, plus `source` unless that is empty.
 BubblescopeProduct product_of(const GpuFactor& left, const GpuFactor& right,
                               const GpuMatrix& target, const GpuMatrix& source = {});
 

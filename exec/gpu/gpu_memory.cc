@@ -1,19 +1,19 @@
-// What a stage on a device holds, counted without one.
+// Predicts the activation memory of a stage on a device.
 #include "exec/job.h"
 
 namespace bubblescope {
 
 namespace {
 
-/// The entries of the matrices that gpu_stage.h names, of all slices of a micro-batch.
+/// Entries of the matrices named in gpu_stage.h, over all slices of a micro-batch.
 struct Entries {
   std::int64_t kept = 0;     ///< between forward and input gradient
   std::int64_t left = 0;     ///< between input gradient and weight gradient
-  std::int64_t mixed = 0;    ///< of those kept, what selective recomputation makes again
-  std::int64_t context = 0;  ///< of those kept, what slices leave to each other
+  std::int64_t mixed = 0;    ///< part of `kept`: recomputed by selective recomputation
+  std::int64_t context = 0;  ///< part of `kept`: shared between slices
 };
 
-/// Without what stays of attention's weights.
+/// Does not count the attention weights.
 Entries entries_of_blocks(const TransformerShape& shape, std::int32_t slices) {
   const std::int64_t rows = shape.rows();
   const std::int64_t products = rows * (8 * shape.width + 2 * shape.inner());
@@ -22,8 +22,8 @@ Entries entries_of_blocks(const TransformerShape& shape, std::int32_t slices) {
   return {blocks * products, blocks * products, blocks * rows * shape.width, blocks * context};
 }
 
-/// What stays of attention's weights: a number per row, float32, or all of them. A slice's reach
-/// from the begin of the sequence to its own end.
+/// The kept attention weights: one float32 per row with flash attention, else all of them. The row
+/// of a slice's query has an entry for every position up to the end of the slice.
 Bytes weight_bytes(const TransformerShape& shape, std::int32_t slices, const DeviceOptions& device,
                    std::int64_t number) {
   const Bytes blocks = shape.blocks_per_stage;
@@ -49,7 +49,7 @@ Entries entries_of_stage(const Schedule& schedule, const TransformerShape& shape
   return entries;
 }
 
-/// Gradients of gains are float32, and every slice has its own.
+/// Gain gradients are float32, and every slice has its own.
 Bytes gain_bytes(const Schedule& schedule, const TransformerShape& shape, std::int32_t stage) {
   const std::int64_t gains = 2 * shape.blocks_per_stage + (schedule.is_last(stage) ? 1 : 0);
   return gains * schedule.shape.slices * shape.width * Bytes{sizeof(float)};
@@ -57,7 +57,7 @@ Bytes gain_bytes(const Schedule& schedule, const TransformerShape& shape, std::i
 
 }  // namespace
 
-/// Slices differ in what attention takes: what is said of an op is the mean.
+/// Slices need different amounts for attention, so the memory of an op is the mean over slices.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    const DeviceOptions& device) {
   const TransformerShape& shape = options.model;

@@ -1,4 +1,4 @@
-// What a device holds for a micro-batch, or for a slice of one, on a stage.
+// The memory that a stage holds on a device for one micro-batch or slice.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@ namespace bubblescope {
 
 struct GpuMicrobatch {
   std::optional<GpuActivations> saved;
-  GpuMatrix input;  ///< where everything is made again from it
+  GpuMatrix input;  ///< if everything is recomputed from it
   std::optional<GpuWeightWork> work;
   Recompute recompute = Recompute::kNone;
-  bool complete = false;  ///< nothing of what is saved must be made again
-  bool is_here = false;   ///< not evicted
+  bool complete = false;  ///< nothing that was saved needs recomputing
+  bool is_here = false;   ///< false while evicted
   Bytes held = 0;
 
-  /// What waits for the backward, in a fixed order.
+  /// The matrices that are kept for the backward, in a fixed order.
   std::vector<GpuMatrix*> kept() {
     if (saved) return saved->matrices();
     if (input.rows == 0) return {};

@@ -1,4 +1,4 @@
-// Buffers in turn.
+// Reductions through buffers that are used in turn.
 #include "exec/gpu/gpu_reductions.h"
 
 #include <algorithm>
@@ -7,8 +7,9 @@ namespace bubblescope {
 
 namespace {
 
-/// Without flushes a rank may hand its next gradients on while another still takes the sum before:
-/// no sooner, for the sum that the rank itself took last waited for all to come that far.
+/// Without flushes, a rank may post again while another still reads its previous post, so two
+/// buffers are needed. Two are enough: the rank's last sum waited until all had posted, and so had
+/// finished the sum before.
 std::size_t count_rounds(const Schedule& schedule) { return schedule.weights.empty() ? 1 : 2; }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Gradients of stages whose weights several ranks hold, added up on their devices: every rank hands
-// its own on, and takes the sum of all of them in one order, so that all have the same, bit for
-// bit. Copies and sums are put on streams; who takes a sum stands behind all who hand on.
+// Gradient reductions on GPUs for stages whose weights several ranks hold. Every rank posts its own
+// gradients; then every rank adds up all posted gradients in the same order, so that all get the
+// same sum, bit for bit. Posts and sums run on streams; a sum waits for all posts.
 //
-//   rank 0   hand on 0      take 0 + 1
-//   rank 1        hand on 1    take 0 + 1
+//   rank 0   post 0         sum 0 + 1
+//   rank 1        post 1       sum 0 + 1
 #pragma once
 
 #include <vector>
@@ -14,33 +14,34 @@ namespace bubblescope {
 
 class GpuReductions {
  public:
-  /// Room for what is handed on, where several homes of the same weights are in this process.
-  /// Nothing is copied. Throws Error where a device is full.
+  /// Allocates buffers where this process holds several replicas of the same stage. Nothing is
+  /// copied. Throws Error if a device is out of memory.
   GpuReductions(const GpuMachine& machine, const Schedule& schedule, const GpuWeights& weights);
 
-  /// While nothing runs.
+  /// Call only while nothing runs.
   void begin_step();
 
-  /// Copies a home's gradients to where the others find them. It may hand the next ones on when all
-  /// have taken those before its last ones: whoever has taken a sum may.
+  /// Copies a replica's gradients to a buffer that the other replicas read. In schedules without
+  /// flushes, the replica may post again while others still read its previous post.
   void hand_on(Home home, void* stream);
 
-  /// A home's gradients become the sum of all that were handed on with its own, by stage and rank.
+  /// Replaces a replica's gradients by the sum of all posted gradients of its stage, added up by
+  /// stage and rank.
   void take_sum(Home home, void* stream);
 
-  /// While nothing runs: both for all homes; returns when it is done.
+  /// Posts and sums the gradients of all replicas, and waits; call only while nothing runs.
   void sum_all();
 
-  /// Whether several homes of the same weights are in this process.
+  /// Whether this process holds several replicas of the same weights.
   bool has_several() const;
 
  private:
   using Gradients = std::vector<GpuMatrix>;
 
   struct Handed {
-    std::vector<Gradients> rounds;  ///< in turn; empty where a home has its weights alone
-    GpuMatrix buffer;               ///< on the home's device, for what another one handed on
-    std::size_t count = 0;          ///< so often in this step
+    std::vector<Gradients> rounds;  ///< used in turn; empty if the stage has one replica
+    GpuMatrix buffer;               ///< on the replica's device: receives the gradients of another
+    std::size_t count = 0;          ///< posts in this step
   };
 
   bool is_shared(Home home) const { return !handed_[home].rounds.empty(); }
@@ -53,7 +54,7 @@ class GpuReductions {
 
   const GpuMachine& machine_;
   const GpuWeights& weights_;
-  std::vector<Handed> handed_;  ///< [home]
+  std::vector<Handed> handed_;  ///< [replica]
   std::vector<GpuHandle> memory_;
   std::vector<GpuHandle> streams_;  ///< [device]
 };

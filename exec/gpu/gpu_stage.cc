@@ -1,4 +1,4 @@
-// Forward and backward of a stage, as launches.
+// The forward and backward of a stage.
 #include "exec/gpu/gpu_stage.h"
 
 #include <utility>
@@ -25,13 +25,13 @@ const GpuMatrix& value(const GpuStage& stage, std::size_t weight) {
   return stage.weights[weight].value;
 }
 
-/// Queries, keys and values of a block as far as they are known.
+/// The queries, keys and values of a block computed so far.
 const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
                            const GpuSliceContext* context) {
   return context != nullptr ? context->qkv[block] : saved.qkv;
 }
 
-/// Attention's weights and what they mix, from queries, keys and values.
+/// Computes the attention weights and output from queries, keys and values.
 void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape& shape,
                    GpuBlockActivations& saved) {
   const Attended made = layers.attend(qkv, shape);
@@ -39,7 +39,7 @@ void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape
   saved.mixed = made.mixed;
 }
 
-/// All but the block's output.
+/// Saves everything except the output of the block.
 GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::size_t block,
                               const GpuMatrix& input, const GpuForwardRun& run) {
   const std::size_t begin = block_begin(stage, block);
@@ -64,7 +64,7 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
   return saved;
 }
 
-/// Goes back through a stage, and notes what is left for its weights.
+/// Runs the backward of a stage and collects the work of its weight gradients.
 class BackwardRun {
  public:
   BackwardRun(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run)
@@ -82,7 +82,7 @@ class BackwardRun {
     return grad;
   }
 
-  /// The gradient of a block's input, in `target` unless that is empty.
+  /// Returns the gradient of the block's input, written to `target` unless that is empty.
   GpuMatrix run_block(std::size_t block, const GpuMatrix& grad, const GpuMatrix& target) {
     const std::size_t begin = block_begin(stage_, block);
     const GpuBlockActivations& saved = run_.saved.blocks[block];
@@ -105,13 +105,13 @@ class BackwardRun {
   }
 
  private:
-  /// Of the micro-batch's tokens, whose losses are averaged.
+  /// The slice's fraction of the micro-batch's tokens, over which the loss is averaged.
   float share() const {
     return static_cast<float>(run_.tokens.positions.count) /
            static_cast<float>(stage_.shape.sequence);
   }
 
-  /// Of a slice, what later ones have added to its keys and values counts too.
+  /// The gradients of a slice's keys and values include those that later slices have added.
   GpuMatrix pull_back_attention(std::size_t block, const GpuMatrix& mixed_grad) {
     const GpuBlockActivations& saved = run_.saved.blocks[block];
     const AttentionShape shape = attention_shape(stage_.shape, run_.tokens.positions);
@@ -126,7 +126,7 @@ class BackwardRun {
     return layers_.take_rows(known, {stage_.shape.sequence, run_.tokens.positions});
   }
 
-  /// Back through the second half of a block, to what attention was added to.
+  /// Runs the backward of the MLP half of a block, down to the output of attention.
   GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
                          const GpuMatrix& grad) {
     const GpuMatrix up_grad = layers_.product_gelu_grad(
@@ -140,13 +140,12 @@ class BackwardRun {
     return middle_grad;
   }
 
-  /// grad * weight^T: the gradient of what a weight multiplied.
+  /// grad * weight^T: the gradient of the matrix that the weight multiplied.
   GpuMatrix pull_back(const GpuMatrix& grad, std::size_t weight) {
     return layers_.product({grad}, transposed(value(stage_, weight)));
   }
 
-  /// Goes back through a norm and its gain, and notes the gain's own gradient. `grad` is given
-  /// back.
+  /// Runs the backward of a norm and its gain, and collects the gain's gradient. Frees `grad`.
   GpuMatrix pull_back_norm(std::size_t weight, const GpuMatrix& input, const GpuMatrix& grad,
                            const GpuMatrix& added, const GpuMatrix& target) {
     const NormGrad made = layers_.norm_grad({input, value(stage_, weight), grad, added, target});

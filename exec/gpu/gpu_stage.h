@@ -1,5 +1,5 @@
-// One stage of the transformer of exec/training on a device: the same order of layers, the same
-// things kept from forward to input gradient to weight gradient.
+// One stage of the transformer on a device: the same layers as exec/training, which keep the same
+// matrices for the input gradient and the weight gradient.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace bubblescope {
 
-/// One weight of a stage on its device. Not an owner.
+/// One weight of a stage on its device; not an owner.
 struct GpuWeight {
   GpuMatrix master;  ///< float32
-  GpuMatrix value;   ///< what products read; the master itself where numbers are float32
+  GpuMatrix value;   ///< read by GEMMs; the master itself in float32
   GpuMatrix grad;    ///< float32
 };
 
-/// Where a stage is, and its weights, in the order of exec/training/stage.h.
+/// A stage and its weights, in the order of exec/training/stage.h.
 struct GpuStage {
   TransformerShape shape;
   bool first = false;
@@ -33,11 +33,11 @@ struct GpuActivations {
   GpuMatrix head_input, head_normed, probabilities;
 
   Bytes bytes() const;
-  /// Those that are there, in a fixed order.
+  /// The matrices that are not empty, in a fixed order.
   std::vector<GpuMatrix*> matrices();
 };
 
-/// left^T * right, still to be added to a weight's gradient.
+/// A pending weight gradient: left^T * right.
 struct GpuWeightProduct {
   std::size_t weight = 0;
   GpuMatrix left;
@@ -57,8 +57,7 @@ struct GpuWeightWork {
   Bytes bytes() const;
 };
 
-/// The tokens of one micro-batch, or of a slice of it, on the stage's device, and where their loss
-/// goes.
+/// The tokens of a micro-batch or slice on the stage's device, and the address of their loss.
 struct GpuTokens {
   const void* inputs = nullptr;
   const void* targets = nullptr;
@@ -66,8 +65,8 @@ struct GpuTokens {
   Positions positions = {};
 };
 
-/// What the slices of a micro-batch leave to each other on one stage, per block: queries, keys and
-/// values of whole sequences, as far as they were made, and what is known of their gradients.
+/// Attention state that the slices of a micro-batch share on one stage: per block, the queries,
+/// keys and values computed so far for whole sequences, and their accumulated gradients.
 struct GpuSliceContext {
   std::vector<GpuMatrix> qkv;
   std::vector<GpuMatrix> qkv_grad;
@@ -76,44 +75,44 @@ struct GpuSliceContext {
 GpuSliceContext make_context(GpuLayers& layers, const GpuStage& stage);
 void drop(GpuLayers& layers, const GpuSliceContext& context);
 
-/// What a forward reads and writes. The input is empty on the first stage. What the next stage
-/// reads goes to `output`; where that is empty it is not made.
+/// Operands of a forward. `input` is empty on the first stage. The result for the next stage goes
+/// to `output`; if that is empty, it is not computed.
 struct GpuForwardRun {
   GpuMatrix input;
   GpuTokens tokens;
   GpuMatrix output = {};
-  const GpuSliceContext* context = nullptr;  ///< null: sequences are whole
-  bool is_kept = true;                       ///< a backward will read what is returned
+  const GpuSliceContext* context = nullptr;  ///< null: sequences are not sliced
+  bool is_kept = true;                       ///< a backward will read the result
 };
 
-/// The input becomes part of what is returned.
+/// Takes `input` into the result.
 GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuForwardRun& run);
 
-/// What an input gradient reads and writes. `output_grad` is empty on the last stage. What the
-/// previous stage reads goes to `input_grad`, which is empty on the first.
+/// Operands of an input gradient. `output_grad` is empty on the last stage, `input_grad`, the
+/// result for the previous stage, on the first.
 struct GpuInputGradRun {
-  const GpuActivations& saved;  ///< given back
+  const GpuActivations& saved;  ///< freed by the call
   GpuTokens tokens;
   GpuMatrix output_grad;
   GpuMatrix input_grad;
   float scale = 1;
-  const GpuSliceContext* context = nullptr;  ///< null: sequences are whole
+  const GpuSliceContext* context = nullptr;  ///< null: sequences are not sliced
 };
 
 GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const GpuInputGradRun& run);
 
-/// Adds to the stage's gradients and gives `work` back.
+/// Adds to the stage's gradients and frees `work`.
 void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWork& work,
                      const GpuTokens& tokens);
 
-/// Gives back what attention made between its queries, keys and values and its output.
+/// Frees the matrices inside attention, which are recomputed from queries, keys and values.
 void drop_attention(GpuLayers& layers, GpuActivations& saved);
 
-/// Makes it again.
+/// Recomputes them.
 void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved,
                     const Positions& positions, const GpuSliceContext* context);
 
-/// Gives back what a forward made, without a backward.
+/// Frees the result of a forward that has no backward.
 void drop(GpuLayers& layers, GpuActivations saved);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Enqueueing, looking on, and stopping.
+// Enqueues, polls and stops steps.
 #include "exec/gpu/gpu_step.h"
 
 #include <algorithm>
@@ -20,16 +20,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kLook{100};
-/// How long kernels of real work may take to come to their end after a stop.
+/// The time that running kernels have to finish after a stop.
 constexpr std::chrono::seconds kGrace{20};
-/// A stream takes about a thousand commands before its host has to wait, which must not be for a
-/// gate that the host itself has to open.
+/// A stream holds about a thousand commands before enqueueing blocks. It must not block on a gate
+/// that the same host thread has to open.
 constexpr std::int64_t kFull = 400;
 constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
-/// How long the host looks for the moment in which the gate has opened.
+/// The longest time for which the host polls for the opening of the gate.
 constexpr Nanos kOpening = 5'000'000;
 
-/// Only what comes before or after an op can be injected into a stream.
+/// On a stream, faults can only be injected before or after an op.
 const Injections& expect_possible(const Injections& injections) {
   using Kind = Injection::Kind;
   for (const Injection& injection : injections)
@@ -97,7 +97,7 @@ void GpuStep::run() {
   std::fill(enqueued_.begin(), enqueued_.end(), 0);
   std::fill(ended_.begin(), ended_.end(), 0);
   std::fill(state_.begin(), state_.end(), State::kWaits);
-  // A graph cannot be stopped at an op, so faults are injected without one.
+  // A graph cannot be stopped at an op, so faults are injected without a graph.
   in_graph_ = work_.uses_graph && steps_ > 0 && request_.injections.empty();
   stop_.set(0);
   gate_.set(0);
@@ -158,7 +158,7 @@ void GpuStep::open_gate() {
   gate_.set(1);
 }
 
-/// The graph waits for all zeros, so that none of its instructions comes before its device's.
+/// The graph waits for the zero events of all devices, so that no instruction starts before them.
 void GpuStep::launch() {
   if (!graph_) graph_ = lanes_.capture(ids_, work_.enqueue);
   const Gpu& gpu = machine_.gpu();
@@ -171,7 +171,7 @@ void GpuStep::launch() {
   gpu.record(graph_end_, lanes_.launch_stream());
 }
 
-/// From the second step on where the first one loads kernels.
+/// If the first step loads kernels, faults begin with the second step.
 bool GpuStep::stands(InstructionId id) const {
   const Injection* const injection = injections_.find(id);
   return injection != nullptr && (steps_ > 0 || !work_.loads_kernels) &&
@@ -184,7 +184,8 @@ void GpuStep::do_work(InstructionId id, void* stream) {
                [&] { do_injected_work(id, stream); });
 }
 
-/// A rank that dies or hangs stands in its op until the step is stopped; a delay follows the work.
+/// A rank that dies or hangs is blocked at its op until the step is stopped. A delay follows the
+/// op's work.
 void GpuStep::do_injected_work(InstructionId id, void* stream) {
   const Injection* const injection = injections_.find(id);
   if (stands(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
@@ -197,7 +198,7 @@ void GpuStep::watch() {
   Clock::time_point seen_at = Clock::now();
   std::vector<std::size_t> seen = ended_;
   while (!look()) {
-    const bool heard = hears();  // also where something ended here: the others must hear of it
+    const bool heard = hears();  // always called: it also tells the others of our progress
     if (std::exchange(seen, ended_) != ended_ || heard) seen_at = Clock::now();
     if (reason_ != Stop::kNone) return;
     if (const std::optional<InstructionId> dead = find_dead()) {
@@ -214,7 +215,7 @@ void GpuStep::watch() {
   }
 }
 
-/// Whether other processes go on; a stop of theirs is one here.
+/// Returns whether other processes made progress; if one has stopped, stops this one too.
 bool GpuStep::hears() {
   if (!work_.outside.listen) return false;
   const OutsideNews news =
@@ -223,7 +224,7 @@ bool GpuStep::hears() {
   return news.goes_on;
 }
 
-/// Whether all that was enqueued has ended.
+/// Returns whether all enqueued work has ended.
 bool GpuStep::look() {
   if (in_graph_) return machine_.gpu().has_ended(graph_end_);
   bool all = true;
@@ -261,7 +262,7 @@ void GpuStep::stop(Stop reason) {
 }
 
 void GpuStep::note_states() {
-  if (in_graph_) return;  // a graph does not tell how far it has come
+  if (in_graph_) return;  // the progress within a graph is unknown
   look();
   for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
     const auto& queue = queues_[stream];
@@ -271,7 +272,7 @@ void GpuStep::note_states() {
   }
 }
 
-/// Waits for what is still on the device: nothing may be released before.
+/// Waits for the work that is still on the device; nothing may be released before.
 void GpuStep::drain() {
   const Clock::time_point begin = Clock::now();
   while (!look()) {
@@ -280,7 +281,7 @@ void GpuStep::drain() {
   }
 }
 
-/// What was stopped in its work ends when it was let go.
+/// The work that a stop interrupted ends when it was released.
 std::optional<Span> GpuStep::span_of(InstructionId id) const {
   const std::uint32_t stream = lanes_.plan().stream_of[id];
   const bool has_times = state_[id] == State::kEnded ||

@@ -1,10 +1,10 @@
-// Steps of a Program on GPUs: lanes are streams, dependencies are events. Everything is enqueued in
-// the Program's order before the step begins; then the host only looks on.
+// Runs the steps of a Program on GPUs: lanes are streams, dependencies are events. The host
+// enqueues everything in the Program's order before the step begins; then it only polls.
 //
-// What is measured is the time between events: one zero per device, and a pair around every
-// instruction. The first step runs while it is enqueued, because kernels are loaded and memory is
-// taken in it; every later one stands behind a gate until it is enqueued (or until a stream is
-// nearly full), or is one launch of a graph that is captured in the second step.
+// Times are those of events: a zero event per device, and one before and after every instruction.
+// The first step runs while it is enqueued, because it loads kernels and allocates memory. Every
+// later step is held back by a gate kernel until it is enqueued, or until a stream is nearly full;
+// with graphs, it is one launch of the graph that the second step captured.
 #pragma once
 
 #include <cstdint>
@@ -31,25 +31,26 @@ struct GpuStepOutside {
   std::function<void()> let_go;  ///< after a stop: ends the messages that nobody will answer
 };
 
-/// When a device passed the zero of a step, on the host's monotonic clock: between the two.
+/// Bounds for the moment when a device passed the zero event of a step, on the host's monotonic
+/// clock.
 struct ZeroTime {
   Nanos earliest = 0;
   Nanos latest = 0;
 };
 
-/// What the steps do.
+/// The work of the steps.
 struct GpuStepWork {
   GpuWork enqueue;
-  std::function<void()> begin;  ///< before each step, while nothing runs; may be empty
+  std::function<void()> begin;  ///< called before each step, while nothing runs; may be empty
   bool uses_graph = false;
-  bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that stands
-  bool has_tags = false;       ///< activity_tag() on what instructions launch outside of graphs
+  bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that is blocked
+  bool has_tags = false;       ///< tags activities with activity_tag(), except in graphs
   GpuStepOutside outside = {};
 };
 
 class GpuStep {
  public:
-  /// Nothing is copied but `work`. Throws Error.
+  /// Copies only `work`. Throws Error.
   GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
           GpuStepWork work);
 
@@ -59,10 +60,10 @@ class GpuStep {
   /// Runs the step unless it has run, and tells what became of a rank in it.
   RankResult result(std::int32_t rank);
 
-  /// When an instruction ran in the step that has run; empty: it did not.
+  /// When an instruction ran in the last step; empty if it did not.
   std::optional<Span> span_of(InstructionId id) const;
 
-  /// Of the first device, in the step that has run.
+  /// The zero event of the first device in the last step.
   const ZeroTime& zero_time() const { return zero_time_; }
 
  private:
@@ -101,15 +102,15 @@ class GpuStep {
   GpuHandle graph_end_;
   std::vector<InstructionId> ids_;                  ///< of this step
   std::vector<std::vector<InstructionId>> queues_;  ///< those, per stream
-  std::vector<std::size_t> enqueued_;               ///< per stream, how many of them
-  std::vector<std::size_t> ended_;                  ///< per stream, how many of them have ended
-  std::vector<State> state_;                        ///< per instruction, as the step ended
+  std::vector<std::size_t> enqueued_;               ///< [stream]: how many are enqueued
+  std::vector<std::size_t> ended_;                  ///< [stream]: how many have ended
+  std::vector<State> state_;                        ///< [instruction]: at the end of the step
   std::int64_t steps_ = 0;
   ZeroTime zero_time_;
   bool gate_is_open_ = false;
   bool has_run_ = false;
   bool in_graph_ = false;   ///< this step
-  bool is_broken_ = false;  ///< the device answers no more
+  bool is_broken_ = false;  ///< the device does not answer any more
   Stop reason_ = Stop::kNone;
   std::exception_ptr failure_;
   std::int32_t failed_rank_ = 0;

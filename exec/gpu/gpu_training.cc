@@ -1,4 +1,4 @@
-// The ops of a schedule as launches.
+// Runs the ops of a schedule as GPU launches.
 #include "exec/gpu/gpu_training.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// More than the host cannot train.
+/// GPUs have more limits than the host.
 void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
   const ValidSchedule& schedule = job.schedule;
   expect_trainable(schedule, *job.training);
@@ -25,8 +25,8 @@ void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
                 "a step: start as many processes as ranks");
 }
 
-/// Over several processes, sums are theirs: of copies of the pipeline after the step, and so the
-/// updates; as where a process has replicas of its own.
+/// With several processes, NCCL reduces the gradients: after the step for copies of the pipeline,
+/// whose updates then follow the step, as they do where a process has several replicas of a stage.
 UpdatesInside find_inside(const JobRequest& job, const GpuExchange& exchange, bool has_several) {
   const UpdatesInside inside = find_updates_inside(job.schedule, job.program);
   if (!exchange.sum_replicas) return inside;
@@ -34,7 +34,7 @@ UpdatesInside find_inside(const JobRequest& job, const GpuExchange& exchange, bo
 }
 
 LayerStyle style_of(const DeviceOptions& device) {
-  const bool is_proof = device.precision == Precision::kFloat32;  // as exact as the host's
+  const bool is_proof = device.precision == Precision::kFloat32;  // rounds like the host
   return {number_of(device.precision), device.attention, Told::kMultiprocessors,
           device.epilogue.value_or(is_proof ? Epilogue::kSeparate : Epilogue::kFused)};
 }
@@ -102,7 +102,7 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   note_pool(id, [&] { run(id, stream); });
 }
 
-/// What a rank's instruction takes and gives while it runs.
+/// Records what an instruction allocates and frees, and its peak.
 void GpuTraining::note_pool(InstructionId id, const std::function<void()>& run) {
   enqueued_ = id;
   held_.begin(id);
@@ -160,7 +160,7 @@ void GpuTraining::run(InstructionId id, void* stream) {
   }
 }
 
-/// A post hands this rank's gradients on, and the work takes the sum; a join only waits.
+/// A post publishes this rank's gradients, the work adds them up, and a join only waits.
 void GpuTraining::reduce(const Instruction& reduction, void* stream) {
   if (!inside_.reduces || reduction.lane == kNoLane) return;
   if (reduction.role == Role::kPost) return reductions_.hand_on(home_of(reduction), stream);
@@ -232,7 +232,7 @@ void GpuTraining::compute_weight_grad(const Op& op, void* stream) {
   if (weights_.writes(op) && !inside_.updates) weights_.update(home, stream);
 }
 
-/// What an EVICT copies away.
+/// The memory that an EVICT copies away.
 GpuPieces GpuTraining::let_go(const Instruction& evict) {
   GpuMicrobatch& state = state_of(evict.op);
   if (!std::exchange(state.is_here, false)) refuse(evict.op, "what its forward keeps");
@@ -241,7 +241,7 @@ GpuPieces GpuTraining::let_go(const Instruction& evict) {
   return left;
 }
 
-/// Where a LOAD brings it back to.
+/// The memory to which a LOAD copies back.
 GpuPieces GpuTraining::make_room(const Instruction& load) {
   GpuMicrobatch& state = state_of(load.op);
   if (std::exchange(state.is_here, true)) refuse(load.op, "the copy that it brings back");
@@ -250,7 +250,7 @@ GpuPieces GpuTraining::make_room(const Instruction& load) {
   return room;
 }
 
-/// What is elsewhere counts as its keeper's, unless that is the host.
+/// Offloaded activations count on the rank that holds them; in host memory they do not count.
 GpuPieces GpuTraining::keep(InstructionId id, const GpuPieces& sizes) {
   const Instruction& evict = program_.instructions[id];
   if (evict.peer != evict.rank) held_.change(id, evict.peer, bytes_of(sizes));
@@ -264,7 +264,7 @@ GpuPieces GpuTraining::give_up(InstructionId id) {
   return kept;
 }
 
-/// The micro-batch now holds so many bytes on its rank.
+/// Sets the bytes that the micro-batch holds on its rank.
 void GpuTraining::hold(const Op& op, Bytes bytes) {
   held_.change(enqueued_, static_cast<std::int32_t>(rank_of(op)),
                bytes - std::exchange(state_of(op).held, bytes));
@@ -284,7 +284,7 @@ GpuMatrix GpuTraining::input_of(const Op& op) const {
   return mail_.inbox({Direction::kForward, op.stage, op.microbatch, op.slice});
 }
 
-/// A slice's own part of what slices share, which counts with the slice.
+/// A slice's own share of the context, which counts with the slice.
 Bytes GpuTraining::context_bytes(const Op& op) const {
   const Bytes floats = bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
   return floats / entry_bytes(kBubblescopeFloat32) * entry_bytes(number_);

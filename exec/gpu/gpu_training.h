@@ -1,5 +1,5 @@
 // Training on GPUs: every op of a schedule enqueues its part of a transformer, as exec/training
-// does it on the host. Weights, their gradients and everything between them stay on the devices.
+// does on the host. Weights, gradients and activations stay on the devices.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,22 @@
 
 namespace bubblescope {
 
-/// What processes that train together do at the end of a step; empty where one has all ranks.
+/// What processes that train together exchange at the end of a step; empty if one process has all
+/// ranks.
 struct GpuExchange {
   std::function<double(double)> sum_losses;
-  std::function<void()> sum_replicas;  ///< of other processes: after a step where none has summed
-  std::int32_t copy = 0;               ///< which of several copies of the pipeline this is;
-  std::int32_t copies = 1;             ///< each trains on micro-batches of its own
+  std::function<void()> sum_replicas;  ///< of other processes, after steps without sums
+  std::int32_t copy = 0;               ///< index of this copy of the pipeline;
+  std::int32_t copies = 1;             ///< each copy has its own micro-batches
 };
 
 class GpuTraining {
  public:
-  /// Takes all memory but that for activations. Copies but the options. Throws Error for what
-  /// cannot be trained, and where a device is full.
+  /// Allocates all memory except activations. Copies only the options. Throws Error for a job that
+  /// cannot be trained, and if a device is out of memory.
   GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuExchange exchange = {});
 
-  /// While nothing runs: uploads the step's tokens and clears the gradients.
+  /// Uploads the step's tokens and clears the gradients; call only while nothing runs.
   void begin_step();
 
   GpuMessage find_message(const Op& op) const { return mail_.find(op); }
@@ -43,21 +44,21 @@ class GpuTraining {
   /// Enqueues an instruction on a stream.
   void enqueue(InstructionId id, void* stream);
 
-  /// Instead, of a copy to a keeper in another process or back from it, at either end: what is to
-  /// be sent, or where it comes to, in the order of the other end.
+  /// Replaces enqueue() for a copy to or from an offload target in another process, on either side:
+  /// the memory to send or to fill, in the same order on both sides.
   GpuPieces find_copied(InstructionId id);
 
-  /// While nothing runs: reads the losses, sums replicas' gradients, updates the weights. `times`
-  /// say when what ranks hold was there at once.
+  /// Reads the losses, sums the gradients of replicas and updates the weights; call only while
+  /// nothing runs. From `times` the memory held at once is computed.
   void finish_step(const HeldMemory::Times& times = {});
 
-  /// Downloads what the steps left behind.
+  /// Downloads losses, gradients and weights.
   TrainingResult result() const;
 
   /// The most bytes of activations that each rank has held between ops.
   const std::vector<Bytes>& peak_bytes() const { return held_.peaks(); }
 
-  std::vector<PoolUse> pools() const;  ///< of each rank that runs here
+  std::vector<PoolUse> pools() const;  ///< of each rank of this process
   std::vector<EpilogueUse> epilogues() const;
 
  private:
@@ -91,20 +92,20 @@ class GpuTraining {
   TrainingOptions options_;
   GpuExchange exchange_;
   BubblescopeNumber number_;
-  std::vector<std::optional<GpuLayers>> layers_;  ///< [rank], of those that run here
+  std::vector<std::optional<GpuLayers>> layers_;  ///< [rank]; only those of this process
   GpuWeights weights_;
   GpuReductions reductions_;
   GpuMail mail_;
   GpuData data_;
   GpuEvictions evictions_;
-  std::optional<CertainOrder> order_;  ///< where ranks' memory is used on several streams
+  std::optional<CertainOrder> order_;  ///< if a rank's memory is used on several streams
   std::vector<GpuMicrobatch> states_;  ///< [stage * forwards + Schedule::forward_index]
   GpuContexts contexts_;
-  HeldMemory held_;   ///< between ops
-  HeldMemory pools_;  ///< while they run, too
+  HeldMemory held_;   ///< measured between ops
+  HeldMemory pools_;  ///< measured also during ops
   float gradient_scale_;
-  InstructionId enqueued_ = 0;  ///< the one whose work is being enqueued
-  UpdatesInside inside_;        ///< the program
+  InstructionId enqueued_ = 0;  ///< the instruction that is being enqueued
+  UpdatesInside inside_;        ///< reductions and updates that the Program does itself
   std::vector<double> step_losses_;
 };
 

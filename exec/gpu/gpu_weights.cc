@@ -1,4 +1,4 @@
-// Weights up, gradients down, and the optimizer between.
+// Uploads weights, downloads gradients, and runs the optimizer.
 #include "exec/gpu/gpu_weights.h"
 
 #include <algorithm>
@@ -10,13 +10,13 @@ namespace bubblescope {
 
 namespace {
 
-/// As the device stores it.
+/// Converts as the device does.
 std::uint16_t to_bfloat16(float value) {
   return static_cast<std::uint16_t>(
       std::bit_cast<std::uint32_t>(stored(value, Precision::kBfloat16)) >> 16);
 }
 
-/// Of a kernel that changes a float32 matrix.
+/// A launch of a kernel that changes a float32 matrix.
 BubblescopeLaunch launch_of(Kernel kernel, const GpuMatrix& changed) {
   BubblescopeLaunch launch{};
   launch.kernel = static_cast<std::int32_t>(kernel);
@@ -53,7 +53,7 @@ GpuWeights::GpuWeights(const GpuMachine& machine, const Schedule& schedule,
   }
 }
 
-/// What products read is the master itself where numbers are float32 and there is one version.
+/// In float32 with a single version, GEMMs read the master itself.
 void GpuWeights::add_weights(AtHome& made, std::int32_t device, const Stage& initial) {
   const bool adam = options_.optimizer.kind == OptimizerOptions::Kind::kAdam;
   if (adam) made.steps = place_zeros(device, Matrix(1, 3));
@@ -107,7 +107,7 @@ void GpuWeights::await() const {
     machine_.gpu().await_device(device);
 }
 
-/// Gradients that a step left over stay.
+/// Gradients that the previous step left for the first update stay.
 void GpuWeights::begin_step() {
   for (Home home = 0; home < at_home_.size(); ++home) {
     AtHome& at_home = at_home_[home];
@@ -176,12 +176,12 @@ void GpuWeights::scale(const AtHome& at_home, void* stream) {
   }
 }
 
-/// On the device, so that the steps of a graph count.
+/// Counts on the device, so that the steps of a graph count too.
 void GpuWeights::count_step(const GpuMatrix& steps, void* stream) {
   machine_.gpu().launch(launch_of(Kernel::kAdamStep, steps), stream);
 }
 
-/// The gradients of a step's last update stay, for whoever asks: aside, where more follow.
+/// Keeps the gradients of the last update for the result: in a copy, if more gradients follow.
 void GpuWeights::restart_gradient(const AtHome& at_home, std::size_t at, void* stream) {
   const GpuMatrix& grad = at_home.versions[0].weights[at].grad;
   const bool is_last = at_home.newest == at_home.plan.updates;
@@ -192,7 +192,7 @@ void GpuWeights::restart_gradient(const AtHome& at_home, std::size_t at, void* s
   clear(grad, stream);
 }
 
-/// Writes the master, and the value from it.
+/// Writes the master, and from it the value.
 void GpuWeights::update_one(const AtHome& at_home, const GpuWeight& weight, std::size_t at,
                             void* stream) {
   const bool adam = at_home.steps.data != nullptr;

@@ -1,4 +1,4 @@
-// The weights of all stages on their devices, with their gradients and the optimizer.
+// The weights of all stages on their devices, with gradients and optimizer state.
 #pragma once
 
 #include <string>
@@ -13,47 +13,50 @@ namespace bubblescope {
 
 class GpuWeights {
  public:
-  /// The initial weights of exec/training. Nothing is copied. Throws Error where a device is full.
+  /// Uploads the initial weights of exec/training. Nothing is copied. Throws Error if a device is
+  /// out of memory.
   GpuWeights(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options,
              BubblescopeNumber number);
 
   const Homes& homes() const { return homes_; }
-  /// The first of its versions: all have the same masters and gradients. Those of other processes
-  /// have no weights.
+  /// One version of the weights; all versions share the masters and gradients. Stages of other
+  /// processes have no weights.
   const GpuStage& stage(Home home) const { return at_home_[home].versions[0]; }
 
-  /// The version that a micro-batch uses. Throws Error where it is not there yet, or no more.
+  /// The version that a micro-batch uses. Throws Error if it does not exist yet, or no longer.
   const GpuStage& read(const Op& reader) const;
 
-  /// Whether a micro-batch's last weight gradient is followed by an update.
+  /// Whether an update follows the last weight gradient of the micro-batch.
   bool writes(const Op& op) const;
 
-  /// Of one home within a step, which ends when the stream comes to it: makes the next version
-  /// where training does not flush.
+  /// Updates one replica within a step, and makes the next version in schedules without flushes.
+  /// Only enqueues.
   void update(Home home, void* stream);
 
-  // While nothing runs; each returns when it is done:
-  /// The newest version becomes version 0, and the gradients begin anew.
+  // Call these only while nothing runs; each waits until it is done:
+  /// Renumbers the newest version as version 0 and resets the gradients.
   void begin_step();
   void update();
 
-  /// Of the stages of the model: the first of each. Empty where they are in other processes.
+  /// The weights of each stage of the model, from its first replica; empty if that is in another
+  /// process.
   std::vector<Stage> download_weights() const;
-  /// Of their last updates.
+  /// The gradients of each stage's last update.
   std::vector<std::vector<Matrix>> download_gradients() const;
 
  private:
   struct AtHome {
     VersionPlan plan;
-    std::int32_t newest = 0;  ///< this step's version
-    float scale = 1;          ///< of gradients, before an update
-    /// [version mod as many]: the same masters and gradients, other values to multiply with.
+    std::int32_t newest = 0;  ///< in this step
+    float scale = 1;          ///< of gradients, applied before an update
+    /// [version modulo size]: versions share masters and gradients and differ in the values that
+    /// GEMMs read.
     std::vector<GpuStage> versions;
     std::vector<std::string> names;
-    std::vector<GpuMatrix> mean;  ///< Adam's; else empty
+    std::vector<GpuMatrix> mean;  ///< for Adam; else empty
     std::vector<GpuMatrix> square;
-    GpuMatrix steps;                    ///< Adam's, as kAdamStep has them
-    std::vector<GpuMatrix> last_grads;  ///< where others follow the last update; else empty
+    GpuMatrix steps;                    ///< for Adam, see kAdamStep
+    std::vector<GpuMatrix> last_grads;  ///< only if more gradients follow the last update
   };
 
   void add_weights(AtHome& made, std::int32_t device, const Stage& initial);

@@ -1,4 +1,4 @@
-// Sums in the order of time.
+// Sums up changes in the order of time.
 #include "exec/gpu/held_memory.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void HeldMemory::change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes 
     changes.push_back({rank, bytes, during});
 }
 
-/// What happens at the same time stands in the Program's order.
+/// Changes at the same time are applied in the Program's order.
 void HeldMemory::note_step(const Times& times) {
   std::vector<Moment> moments;
   for (InstructionId id = 0; id < changes_.size(); ++id) {

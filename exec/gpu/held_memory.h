@@ -1,4 +1,4 @@
-// How many bytes of activations ranks hold, and the most at a time.
+// Tracks the activation memory of ranks and its peak.
 #pragma once
 
 #include <functional>
@@ -9,26 +9,27 @@
 
 namespace bubblescope {
 
-/// Instructions note what they change as they are enqueued. When they ran says which of their
-/// changes were there at once: memory is taken when an instruction begins, and given back when it
-/// ends.
+/// Instructions record their allocations and frees as they are enqueued. The times at which they
+/// ran tell which of them overlapped: memory is allocated when an instruction begins and freed when
+/// it ends.
 class HeldMemory {
  public:
-  /// When an instruction ran; empty: it did not. Where the function itself is empty, instructions
-  /// count one after the other.
+  /// Returns when an instruction ran; empty if it did not. If the function itself is empty,
+  /// instructions are taken to run one after the other.
   using Times = std::function<std::optional<Span>(InstructionId)>;
 
   HeldMemory(InstructionId instructions, std::int32_t ranks);
 
-  /// What the instruction changes from now on is noted anew.
+  /// Forgets the recorded changes of an instruction.
   void begin(InstructionId id) { changes_[id].clear(); }
-  /// Changes of one instruction count as their sum. While it runs, it may take more.
+  /// Adds a change of `bytes`, which lasts, and an extra `during`, which lasts while the
+  /// instruction runs.
   void change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes during = 0);
 
-  /// After a step.
+  /// Updates the peaks; call after a step.
   void note_step(const Times& times);
 
-  /// The most that each rank has held.
+  /// The most bytes that each rank has held.
   const std::vector<Bytes>& peaks() const { return peaks_; }
 
  private:

@@ -1,5 +1,6 @@
-// Our kernels by name, and what each reads and writes of a BubblescopeLaunch. "Numbers" are stored
-// as `number` says, "floats" are always float32. Matrices have rows x columns entries.
+// Our kernels, and the fields of a BubblescopeLaunch that each reads and writes. "Numbers" are
+// stored in the dtype of the launch; "floats" are always float32. Matrices have rows x columns
+// entries.
 #pragma once
 
 #include <cstdint>
@@ -39,34 +40,34 @@ enum class Kernel : std::int32_t {
   kCrossEntropyGrad,
   /// extra[0][0] = mean of inputs[0] over `columns` floats.
   kMean,
-  /// extra[0] += inputs[0]: rows * columns floats.
+  /// extra[0] += inputs[0]; both have rows * columns floats.
   kAdd,
-  /// extra[0] *= scalars[0]: the same.
+  /// extra[0] *= scalars[0]; rows * columns floats.
   kScale,
   /// extra[0]: weights, inputs[0]: gradients, floats; target: the weights as numbers, or null.
   /// scalars[0]: learning rate.
   kSgd,
-  /// The same with extra[1] the mean and extra[2] the mean of squares; inputs[1]: what kAdamStep
-  /// has made.
+  /// Like kSgd, with extra[1] the first and extra[2] the second moment; inputs[1]: the output of
+  /// kAdamStep.
   kAdam,
-  /// extra[0]: three floats, the number of updates and what Adam's means are divided by, since they
-  /// began at zero; they become those of the next update. One thread, so that a graph counts too.
+  /// extra[0]: three floats, the number of updates and the bias corrections of both moments;
+  /// advances them to the next update. Runs as one thread on the device, so that it also counts in
+  /// a graph.
   kAdamStep,
-  /// target = causal attention of inputs[0], queries, keys and values, as `attention` says:
-  /// numbers;
-  /// extra[0]: per asking row and head, the logarithm of the sum of its exponentials.
+  /// target = causal attention of inputs[0], which holds queries, keys and values as `attention`
+  /// says: numbers; extra[0]: per query and head, the logarithm of the sum of the exponentials.
   kAttention,
-  /// Adds to the queries' part of target, the gradient of queries, keys and values; inputs: these,
-  /// what they mixed, the gradient of that; [3]: the logarithms. extra[0]: per asking row and head,
-  /// its mixed * gradient, for kKeyGrad.
+  /// Adds the gradient of the queries to target; inputs: queries, keys and values, the attention
+  /// output, its gradient, and the logarithms of kAttention. extra[0]: per query and head, the dot
+  /// product of the output and its gradient, for kKeyGrad.
   kQueryGrad,
-  /// The same for the keys' and values' parts, of all positions before the end of those asking;
-  /// extra[0] is read.
+  /// Adds the gradients of keys and values to target, for all positions before the end of the
+  /// queries; reads extra[0].
   kKeyGrad,
 };
 inline constexpr int kKernels = 20;
 
-// What the norm, the gelu and Adam are made with; the same as on the host.
+// Constants of the norm, the GELU and Adam; the same as on the host.
 inline constexpr float kNormSmall = 1e-5F;
 inline constexpr float kGeluSlope = 0.7978845608F;  ///< sqrt(2 / pi)
 inline constexpr float kGeluCubic = 0.044715F;

@@ -1,11 +1,12 @@
-// The gradient of attention's keys and values, tile of queries by tile of queries.
+// The gradient of attention's keys and values, one tile of queries at a time.
 #pragma once
 
 #include "exec/gpu/attention_tiles.cuh"
 
 namespace bubblescope {
 
-/// Fills both, when everybody has done with what they held, and waits until they are full.
+/// Loads both tiles. Waits before, until no thread reads the old contents, and after, until they
+/// are loaded.
 template <class Value>
 __device__ void load_queries_and_grads(Tile& queries, Tile& grads,
                                        const AttentionBackward<Value>& from,
@@ -21,7 +22,7 @@ __device__ void load_queries_and_grads(Tile& queries, Tile& grads,
   __syncthreads();
 }
 
-/// Adds to the keys' and values' parts of `grad`, of all positions before the end of those asking.
+/// Adds to the keys' and values' parts of `grad`, for all positions before the end of the queries.
 template <class Value>
 __global__ void key_grad_kernel(Value* grad, const float* dots, AttentionBackward<Value> from,
                                 AttentionGrid grid) {
@@ -38,7 +39,7 @@ __global__ void key_grad_kernel(Value* grad, const float* dots, AttentionBackwar
       entry_of(grid, std::int64_t{at.sequence} * grid.sequence + key, at.head, 1, 3);
   load_row(keys[warp], from.qkv + key_entry, grid.width, asked);
   load_row(values[warp], from.qkv + key_entry + width, grid.width, asked);
-  // The first query that looks at any of the block's keys.
+  // The first query that attends to any key of the block.
   const int first = at.first > grid.begin ? at.first - grid.begin : 0;
   float key_grad[kColumnsPerLane] = {}, value_grad[kColumnsPerLane] = {};
   for (int tile = first; tile < grid.count; tile += kTileRows) {

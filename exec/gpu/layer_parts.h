@@ -1,4 +1,4 @@
-// What layers on GPUs are given and return where it is more than matrices.
+// Parameters and results of GPU layers that are more than one matrix.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace bubblescope {
 
-/// Some positions of every sequence: the same rows of each `sequence` rows of a matrix.
+/// A range of positions in every sequence, for a matrix with `sequence` rows per sequence.
 struct SequenceRows {
   std::int32_t sequence = 1;
   Positions positions;
 };
 
-/// What a norm made of `input` with `gain`, of which `grad` is the gradient. `added` goes on top
-/// of the input's gradient unless it is empty; that is put into `target`, or a pooled matrix.
+/// Operands of a norm's backward; `grad` is the gradient of its output. `added` is added to the
+/// input gradient unless it is empty. The result goes to `target`, or to a pooled matrix if that is
+/// empty.
 struct NormBack {
   const GpuMatrix& input;
   const GpuMatrix& gain;
@@ -29,8 +30,8 @@ struct NormGrad {
   GpuMatrix gain;  ///< float32, one row
 };
 
-/// What the asking positions mix, and what of their weights stays for the backward: all, or of
-/// flash attention the logarithm of a row's sum.
+/// The attention output, and what the backward needs of the weights: all of them, or with flash
+/// attention the logarithm of each row's sum.
 struct Attended {
   GpuMatrix weights;
   GpuMatrix mixed;
@@ -41,14 +42,14 @@ struct AttentionBack {
   const GpuMatrix& weights;
   const GpuMatrix& mixed;
   const GpuMatrix& mixed_grad;
-  const GpuMatrix& target;  ///< the gradient of queries, keys and values, as `qkv`
-  bool adds = false;        ///< to what is there
+  const GpuMatrix& target;  ///< receives the gradient of `qkv`
+  bool adds = false;        ///< to the target's values
 };
 
-/// Of a product and the GELU behind it.
+/// A GEMM and the GELU that follows it.
 struct Activated {
   GpuMatrix before;  ///< left * right
-  GpuMatrix after;   ///< gelu of that
+  GpuMatrix after;   ///< gelu(before)
 };
 
 }  // namespace bubblescope

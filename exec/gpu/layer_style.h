@@ -1,4 +1,4 @@
-// How the layers of a rank are made.
+// Options of the layers of a rank.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace bubblescope {
 
-/// What products are told: how many multiprocessors the rank has, or nothing, for comparison.
+/// Whether cuBLASLt is told how many multiprocessors the rank has. kNothing is for comparison.
 enum class Told : std::uint8_t { kMultiprocessors, kNothing };
 
-/// Numbers are stored as it says, but for gradients of weights.
+/// `number` is the dtype of everything except weight gradients, which are float32.
 struct LayerStyle {
   BubblescopeNumber number = kBubblescopeFloat32;
   Attention attention = Attention::kSoftmax;

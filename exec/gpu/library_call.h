@@ -1,11 +1,11 @@
-// Functions of libraries that are opened when they are needed.
+// Looks up functions in libraries that are loaded at run time.
 #pragma once
 
 #include <dlfcn.h>
 
 namespace bubblescope {
 
-/// Puts the library's function of that name there; false: it has none.
+/// Sets `function` to the library's symbol of this name; returns false if there is none.
 template <class Function>
 bool find_call(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));

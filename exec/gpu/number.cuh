@@ -1,4 +1,4 @@
-// Numbers as kernels store them, and sums over the threads of a block.
+// The dtypes of kernels, and reductions over the threads of a block.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ __device__ inline float from_float<float>(float value) {
   return value;
 }
 
-/// To the nearest, ties to even; what is no number stays none.
+/// Rounds to nearest, ties to even; NaN stays NaN.
 template <>
 __device__ inline Bfloat16 from_float<Bfloat16>(float value) {
   const std::uint32_t bits = __float_as_uint(value);
@@ -42,7 +42,7 @@ struct Larger {
   __device__ float operator()(float left, float right) const { return left > right ? left : right; }
 };
 
-/// All threads of the block get the value combined over all of them. The block has whole warps.
+/// Reduces over all threads of the block, which has whole warps; all threads get the result.
 template <class Combine>
 __device__ inline float over_block(float value, Combine combine) {
   __shared__ float of_warp[kMostWarps];
@@ -53,7 +53,7 @@ __device__ inline float over_block(float value, Combine combine) {
   float combined = of_warp[0];
   for (int warp = 1; warp < static_cast<int>(blockDim.x) / kWarp; ++warp)
     combined = combine(combined, of_warp[warp]);
-  __syncthreads();  // the next call writes there again
+  __syncthreads();  // the next call reuses the shared memory
   return combined;
 }
 

@@ -1,4 +1,4 @@
-// Opening NVML.
+// Loads NVML.
 #include "exec/gpu/nvml.h"
 
 #include "exec/gpu/library_call.h"
@@ -7,7 +7,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Both names of one call are looked for: it was renamed in 2023.
+/// One call was renamed in 2023; both names are tried.
 bool find_all(void* library, NvmlCalls& calls) {
   return find_call(library, "nvmlInit_v2", calls.init) &&
          find_call(library, "nvmlShutdown", calls.shut_down) &&

@@ -1,20 +1,20 @@
-// NVML, which tells a device's clocks, power and temperature. It comes with the driver, and is
-// opened where it is there; no header of it is needed.
+// NVML, which reports clocks, power and temperature of devices. It comes with the driver and is
+// loaded at run time, without its header.
 #pragma once
 
 #include <string>
 
 namespace bubblescope {
 
-/// What is asked of it, with the signatures of nvml.h. Every call returns 0, or why not: a device
-/// need not know all of them.
+/// The calls that we use, with the signatures of nvml.h. Each returns 0 on success; a device need
+/// not support all of them.
 struct NvmlCalls {
   using Read = int (*)(void* device, unsigned int* value);
   using ReadKind = int (*)(void* device, int kind, unsigned int* value);
 
   int (*init)() = nullptr;
   int (*shut_down)() = nullptr;
-  /// By its address, "0000:3b:00.0".
+  /// Finds a device by its PCI address, "0000:3b:00.0".
   int (*find_device)(const char* bus, void** device) = nullptr;
   ReadKind clock_mhz = nullptr;
   Read power_milliwatts = nullptr;
@@ -27,20 +27,20 @@ inline constexpr int kNvmlClockSm = 1;
 inline constexpr int kNvmlClockMemory = 2;
 inline constexpr int kNvmlTemperatureGpu = 0;
 
-/// What opening came to: the calls, or why there are none.
+/// The calls, or the reason why there are none.
 struct Nvml {
   NvmlCalls calls;
   std::string obstacle;  ///< "libnvidia-ml.so.1 is not found"; empty: none
 };
 
-/// Opens the library once, for good, and starts it.
+/// Loads and initializes the library once; it is never unloaded.
 const Nvml& open_nvml();
 
-/// The same of a library that tests name; each call opens it anew.
+/// Loads another library, for tests; every call loads it again.
 Nvml open_nvml(const std::string& library);
 
-/// "power cap, heat" of the bits of slowed_by(), without those of a device that is idle or is set
-/// to its clocks; empty for none.
+/// "power cap, heat" for the bits of slowed_by(); empty if there are none. Bits that only say that
+/// the device is idle, or that its clocks are set, are left out.
 std::string describe_slowdown(unsigned long long reasons);
 
 }  // namespace bubblescope

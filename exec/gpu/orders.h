@@ -1,22 +1,22 @@
-// What the program asks of its CUDA module: products, kernels and the passing of time.
+// Requests to the CUDA module: GEMMs, kernels and waiting.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
 
-/// How numbers are stored; sums are always made in float32.
+/// The dtype of stored values; sums are always computed in float32.
 enum BubblescopeNumber : std::int32_t { kBubblescopeFloat32, kBubblescopeBfloat16 };
 
-/// One factor of a product, or a batch of them, `step` entries apart.
+/// An operand of a GEMM, or a batch of them, `step` entries apart.
 struct BubblescopeFactor {
   const void* data;
-  std::int64_t stride;  ///< from one stored row to the next, in entries
+  std::int64_t stride;  ///< between stored rows, in entries
   std::int64_t step;
   std::int32_t transposed;
 };
 
-/// What becomes of a product's sums before they are stored.
+/// The operation that is fused to the end of a GEMM.
 enum BubblescopeEpilogue : std::int32_t {
   kBubblescopeNoEpilogue,
   kBubblescopeGelu,      ///< target = gelu(sums), aux = sums unless it is null
@@ -31,30 +31,30 @@ struct BubblescopeProduct {
   std::int32_t batch;
   BubblescopeFactor left;
   BubblescopeFactor right;
-  const void* source;  ///< stored as the target is, and may be the target; null: nothing is added
+  const void* source;  ///< in the layout of the target, may be the target; null: none
   void* target;
   std::int64_t target_stride;
   std::int64_t target_step;
   float scale;
-  std::int32_t number;         ///< of the factors
-  std::int32_t target_number;  ///< of target, source and aux
-  std::int32_t epilogue;       ///< any but none only in a batch of one
-  void* aux;                   ///< lies as the target does
+  std::int32_t number;         ///< dtype of the operands
+  std::int32_t target_number;  ///< dtype of target, source and aux
+  std::int32_t epilogue;       ///< must be none unless `batch` is 1
+  void* aux;                   ///< in the layout of the target
 };
 
-/// What attention's kernels are told of queries, keys and values, which lie side by side in rows of
-/// whole sequences; what they mix has a row per asking position.
+/// Parameters of the attention kernels. Queries, keys and values lie side by side in rows of whole
+/// sequences; the output has one row per query.
 struct BubblescopeAttention {
   std::int32_t batch;     ///< sequences
   std::int32_t sequence;  ///< rows of each
-  std::int32_t begin;     ///< the first asking position, of
-  std::int32_t count;     ///< so many
+  std::int32_t begin;     ///< position of the first query
+  std::int32_t count;     ///< number of queries per sequence
   std::int32_t heads;
   std::int32_t width;  ///< of a head
   float scale;         ///< of scores
 };
 
-/// One launch of a kernel of ours; kernels.h says which fields each kernel reads.
+/// One launch of one of our kernels; kernels.h says which fields each kernel reads.
 struct BubblescopeLaunch {
   std::int32_t kernel;
   std::int32_t number;
@@ -68,11 +68,11 @@ struct BubblescopeLaunch {
   BubblescopeAttention attention;
 };
 
-/// Lets time pass on a device, or waits for the host.
+/// A kernel that passes time on a device, or waits for the host.
 struct BubblescopeSpin {
-  std::int64_t nanos;         ///< from when it starts; it ends sooner where *stop is not 0
-  std::int32_t blocks;        ///< thread blocks that are kept busy; 0: one thread that sleeps
-  const std::uint32_t* stop;  ///< as the device sees the host's flag
+  std::int64_t nanos;         ///< after its start; it ends sooner once *stop is not 0
+  std::int32_t blocks;        ///< busy thread blocks; 0: one thread that sleeps
+  const std::uint32_t* stop;  ///< device address of a host flag
 };
 
 }  // extern "C"

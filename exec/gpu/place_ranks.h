@@ -1,4 +1,4 @@
-// Which device, and how many of its multiprocessors, each rank gets.
+// Assigns a device, and some of its multiprocessors, to each rank.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace bubblescope {
 
 /// How ranks on one device share it.
 enum class Share : std::uint8_t {
-  kGreen,    ///< a partition of the multiprocessors each (a green context)
-  kStreams,  ///< they compete for all of them
+  kGreen,    ///< each has a partition of the multiprocessors (a green context)
+  kStreams,  ///< all compete for all multiprocessors
 };
 
-/// What must be known of a device to share it out.
+/// The properties of a device that decide how it is split.
 struct DeviceSize {
   std::int32_t multiprocessors = 0;
   std::int32_t capability = 90;  ///< 90 for 9.0
@@ -22,20 +22,20 @@ struct DeviceSize {
 struct RankPlace {
   std::int32_t device = 0;
   std::int32_t multiprocessors = 0;
-  std::int32_t partition = 0;  ///< of its device
-  bool has_partition = false;  ///< false: the whole device, shared or not
+  std::int32_t partition = 0;  ///< index on its device
+  bool has_partition = false;  ///< false: all multiprocessors, shared or not
 
   bool operator==(const RankPlace&) const = default;
 };
 
-/// Neighbouring ranks share a device where there are fewer devices than ranks; a rank alone has its
-/// device whole. Partitions of a device have the same size, the largest that the hardware allows: a
-/// multiple of 8 on compute capability 9.0 and later, so that 132 multiprocessors are 4 x 32 or
-/// 8 x 16. Throws Error where a rank would get none.
+/// If there are fewer devices than ranks, neighbouring ranks share a device; a rank that is alone
+/// has the whole device. The partitions of a device have the same size, the largest that the
+/// hardware allows: a multiple of 8 on compute capability 9.0 and later, so that 132
+/// multiprocessors become 4 x 32 or 8 x 16. Throws Error if a rank would get none.
 std::vector<RankPlace> place_ranks(const std::vector<DeviceSize>& devices, std::int32_t ranks,
                                    Share share);
 
-/// The finest cut of a device of this compute capability.
+/// The multiprocessors of a partition must be a multiple of this on the given compute capability.
 std::int32_t partition_grain(std::int32_t capability);
 
 }  // namespace bubblescope

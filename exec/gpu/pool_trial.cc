@@ -1,4 +1,4 @@
-// One micro-batch forward and back, as gpu_training.cc enqueues it.
+// Runs one micro-batch forward and backward, as gpu_training.cc enqueues it.
 #include "exec/gpu/pool_trial.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-/// A stage whose weights have shapes alone.
+/// A stage whose weights have shapes but no memory.
 GpuStage outline(const Schedule& schedule, const TransformerShape& shape, std::int32_t stage,
                  BubblescopeNumber number) {
   GpuStage made;
@@ -69,7 +69,7 @@ class StageTrial {
             positions_of(stage_.shape.sequence, schedule_.shape.slices, slice)};
   }
 
-  /// What lies in the mail.
+  /// A matrix that is passed between stages; it is not in the pool.
   GpuMatrix between(std::int32_t slice) const {
     static char mail = 0;
     const std::int32_t rows = stage_.shape.batch * tokens_of(slice).positions.count;
@@ -78,7 +78,7 @@ class StageTrial {
 
   GpuActivations& saved_of(std::int32_t slice) { return saved_[static_cast<std::size_t>(slice)]; }
 
-  /// By the forward, for the backward.
+  /// The matrices that the forward keeps for the backward.
   std::vector<GpuMatrix> kept_of(std::int32_t slice) {
     if (recompute_ == Recompute::kFull && stage_.first) return {};
     if (recompute_ == Recompute::kFull) return {between(slice)};

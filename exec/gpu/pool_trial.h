@@ -1,4 +1,5 @@
-// What the ops of a stage take from their rank's pool, found by running each once without a device.
+// Predicts the memory that the ops of a stage take from their rank's pool, by a dry run of each op
+// without a device.
 #pragma once
 
 #include <vector>
@@ -7,26 +8,26 @@
 
 namespace bubblescope {
 
-/// Of one op.
+/// The effect of one op on the pool.
 struct PoolChange {
-  Bytes added = 0;   ///< that are held when it has ended, beyond those before
-  Bytes during = 0;  ///< the most beyond those before, while it runs
+  Bytes added = 0;   ///< bytes held after the op, relative to before
+  Bytes during = 0;  ///< peak during the op, relative to before
 
-  /// Of one op and then another.
+  /// The effect of this op followed by another.
   PoolChange then(const PoolChange& other) const;
 };
 
-/// Of the ops of one slice on a stage.
+/// The effects of the ops of one slice on a stage.
 struct SlicePool {
   PoolChange forward;
   PoolChange recompute;
   PoolChange input_grad;
   PoolChange weight_grad;
-  std::vector<Bytes> leaving;  ///< matrix by matrix, what is copied where it is evicted;
-  Bytes kept = 0;              ///< so much of it is the pool's
+  std::vector<Bytes> leaving;  ///< sizes of the matrices that an EVICT copies;
+  Bytes kept = 0;              ///< how many of these bytes are in the pool
 };
 
-/// [slice]. Slices go forward from the first to the last, and back.
+/// [slice]. Slices run forward from first to last, and backward from last to first.
 std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
                                  const DeviceOptions& device, std::int32_t stage);
 

@@ -1,4 +1,4 @@
-// A training's precision in the words of orders to devices.
+// Converts a training's precision to the dtype of GPU requests.
 #pragma once
 
 #include "exec/gpu/orders.h"

@@ -1,4 +1,4 @@
-// What pools will come to in a step of a given Timeline.
+// Predicts the peak of every pool for a given Timeline.
 #include <algorithm>
 
 #include "exec/gpu/held_memory.h"

@@ -1,11 +1,12 @@
-// The gradient of attention's queries, tile of keys by tile of keys.
+// The gradient of attention's queries, one tile of keys at a time.
 #pragma once
 
 #include "exec/gpu/query_rows.cuh"
 
 namespace bubblescope {
 
-/// Adds to the queries' part of `grad`, and writes `dots`: per row, its mixed * mixed_grad.
+/// Adds to the queries' part of `grad`, and writes to `dots` the dot product of mixed and
+/// mixed_grad of every row.
 template <class Value>
 __global__ void query_grad_kernel(Value* grad, float* dots, AttentionBackward<Value> from,
                                   AttentionGrid grid) {

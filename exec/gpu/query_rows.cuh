@@ -1,11 +1,11 @@
-// What attention's kernels with a warp per query have in common.
+// Parts that the attention kernels with one warp per query share.
 #pragma once
 
 #include "exec/gpu/attention_tiles.cuh"
 
 namespace bubblescope {
 
-/// The query that a warp works for, and where it lies.
+/// The query of a warp and its position.
 struct QueryRow {
   __device__ explicit QueryRow(const AttentionGrid& grid)
       : at(grid, grid.count),
@@ -24,13 +24,14 @@ struct QueryRow {
   int lane;
   int query;
   int position;
-  int end;                 ///< of the positions that the block's queries look at
+  int end;                 ///< positions to which the block's queries attend: [0, end)
   bool asks;               ///< the warp has a query
   std::int64_t first_row;  ///< of the sequence
   std::int64_t mixed_row;
 };
 
-/// Fills both, when everybody has done with what they held, and waits until they are full.
+/// Loads both tiles. Waits before, until no thread reads the old contents, and after, until they
+/// are loaded.
 template <class Value>
 __device__ void load_keys_and_values(Tile& keys, Tile& values, const Value* qkv,
                                      const AttentionGrid& grid, const QueryRow& of, int tile) {

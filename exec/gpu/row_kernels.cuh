@@ -1,5 +1,4 @@
-// Kernels that take one block per row: norms, softmax, cross-entropy. kernels.h says what each
-// does.
+// Kernels with one block per row: norms, softmax, cross-entropy. kernels.h describes each.
 #pragma once
 
 #include "exec/gpu/kernels.h"
@@ -50,7 +49,7 @@ __global__ void norm_grad_kernel(Value* target, const Value* input, const Value*
   if (threadIdx.x == 0) inverses[blockIdx.x] = inverse;
 }
 
-/// The largest entry of a row's first `count`, and the sum of exp(entry - largest).
+/// The largest of a row's first `count` entries, and the sum of exp(entry - largest).
 struct SoftmaxScale {
   float largest;
   float sum;

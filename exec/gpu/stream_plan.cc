@@ -1,4 +1,4 @@
-// From lanes and dependencies to streams and event waits.
+// Turns lanes and dependencies into streams and event waits.
 #include "exec/gpu/stream_plan.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// The streams of links, made when the first message goes over them.
+/// Adds a link's stream at the first message on that link.
 class LinkStreams {
  public:
   explicit LinkStreams(StreamPlan& plan) : plan_(plan) {}
@@ -29,7 +29,7 @@ class LinkStreams {
   std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> known_;
 };
 
-/// Per instruction, those without a lane for which it is the last that they wait for.
+/// [instruction]: the instructions without a lane whose last dependency it is.
 std::vector<std::vector<InstructionId>> find_followers(const Program& program) {
   std::vector<std::vector<InstructionId>> followers(program.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -40,7 +40,8 @@ std::vector<std::vector<InstructionId>> find_followers(const Program& program) {
   return followers;
 }
 
-/// A message has one maker, or a maker and the posts at its ends: all stand before it.
+/// A message depends on its producer, and may depend on the posts at its two ends; it follows the
+/// last of them.
 void set_order(StreamPlan& plan, const Program& program) {
   const std::vector<std::vector<InstructionId>> followers = find_followers(program);
   std::vector<bool> is_placed(program.size(), false);
@@ -59,7 +60,7 @@ void set_order(StreamPlan& plan, const Program& program) {
   }
 }
 
-/// Keeps of several instructions on one stream the last: the others have ended before it.
+/// Of several instructions on one stream, a wait for the last covers the others.
 void add_wait(StreamPlan& plan, InstructionId id) {
   const auto begin = plan.waits.begin() + plan.wait_begin.back();
   const auto same = std::find_if(begin, plan.waits.end(), [&](InstructionId other) {

@@ -1,4 +1,4 @@
-// Copies between events.
+// Times copies with events.
 #include "exec/gpu/time_copies.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr int kTimes = 9;
 
 enum class CopyTo : std::uint8_t { kRank1, kHost };
 
-/// From rank 0, on a stream of its device.
+/// Times copies from rank 0 on a stream of its device.
 class CopyWatch {
  public:
   CopyWatch(const GpuMachine& machine, Bytes most, CopyTo goes)
@@ -44,7 +44,7 @@ class CopyWatch {
   }
 
  private:
-  /// Also where enqueuing throws: what waits at a closed gate would never end.
+  /// Opens the gate even if enqueueing throws: work behind a closed gate would never end.
   class OpenAtEnd {
    public:
     explicit OpenAtEnd(GpuFlag& gate) : gate_(gate) {}
@@ -56,8 +56,8 @@ class CopyWatch {
     GpuFlag& gate_;
   };
 
-  /// The copy stands behind a gate until all is enqueued. The first time it is open: what is loaded
-  /// then must not wait for it.
+  /// A gate holds the copy back until everything is enqueued. In the first run the gate is open,
+  /// because loading kernels must not wait for it.
   Nanos time_once(Bytes bytes, bool open) {
     {
       const OpenAtEnd opened(gate_);

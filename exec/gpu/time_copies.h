@@ -1,5 +1,5 @@
-// How long messages of several sizes take from one rank to its neighbour, or to the host, while
-// nothing else runs.
+// Measures how long messages of several sizes take from a rank to its neighbour, or to the host, on
+// an idle machine.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,11 @@
 
 namespace bubblescope {
 
-/// Medians, by ascending size. `calls` is not copied. Throws Error; needs two ranks.
+/// Returns medians, in ascending order of size. `calls` is not copied. Throws Error; needs two
+/// ranks.
 std::vector<MessageTime> time_copies(const BubblescopeGpu& calls, std::int32_t ranks, Share share);
 
-/// The same from rank 0 to the host's memory; one rank will do.
+/// Measures copies from rank 0 to host memory; one rank is enough.
 std::vector<MessageTime> time_host_copies(const BubblescopeGpu& calls, std::int32_t ranks,
                                           Share share);
 

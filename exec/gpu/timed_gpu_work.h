@@ -1,4 +1,4 @@
-// Work on GPUs that only lasts: a cost model in real time, on real streams.
+// Plays a cost model in real time on GPU streams.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,8 @@
 
 namespace bubblescope {
 
-/// Instruction id takes durations[id]. kSleep: one thread of the device sleeps; kSpin: all of the
-/// rank's multiprocessors are kept busy. Messages only take time. Nothing but the durations is
-/// copied.
+/// Instruction id takes durations[id]. kSleep: one thread sleeps on the device; kSpin: all
+/// multiprocessors of the rank are kept busy. Messages only take time. Copies only the durations.
 GpuWork play_on_gpu(const GpuMachine& machine, const Program& program, std::vector<Nanos> durations,
                     Pass pass);
 

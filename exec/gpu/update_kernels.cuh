@@ -1,4 +1,4 @@
-// Kernels that update weights from gradients. kernels.h says what each does.
+// Kernels that update weights from gradients. kernels.h describes each.
 #pragma once
 
 #include "exec/gpu/entries.cuh"
@@ -23,7 +23,7 @@ __global__ inline void adam_step_kernel(float* steps) {
   steps[2] = 1 - powf(kAdamSquareDecay, steps[0]);
 }
 
-/// What Adam keeps, and where adam_step_kernel leaves what it is divided by.
+/// Adam's moments, and the bias corrections that adam_step_kernel computes.
 struct AdamState {
   float* mean;
   float* square;

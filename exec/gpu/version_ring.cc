@@ -1,4 +1,4 @@
-// A walk over every rank's backwards.
+// Walks over the backwards of every rank.
 #include "exec/gpu/version_ring.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@ namespace bubblescope {
 
 namespace {
 
-/// Of the micro-batches that come to a home.
+/// The versions of one replica of a stage, while its micro-batches run.
 class HomeWalk {
  public:
-  /// `uses` are those of all micro-batches of the stage.
+  /// `uses` lists all micro-batches of the stage.
   explicit HomeWalk(const std::vector<WeightUse>& uses) : uses_(uses), readers_(uses.size() + 1) {}
 
   void add(const Op& op) { ++readers_[static_cast<std::size_t>(use_of(op).read)]; }
@@ -28,7 +28,7 @@ class HomeWalk {
     plan_.at_once = std::max(plan_.at_once, newest - oldest + 1);
   }
 
-  /// Where nothing is updated within the step, nothing is left over.
+  /// Without updates in the step, no gradients are left for the next one.
   VersionPlan finish() {
     plan_.leaves_gradients = plan_.leaves_gradients && plan_.updates > 0;
     return plan_;
@@ -44,7 +44,7 @@ class HomeWalk {
   VersionPlan plan_;
 };
 
-/// Whether an op is the last of its micro-batch on its stage.
+/// Whether the op is the last of its micro-batch on its stage.
 bool ends_backward(const Op& op) { return op.slice == 0 && makes_weight_grad(op.kind); }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// How many versions of its weights a rank keeps of a stage side by side, where training does not
-// flush.
+// The number of weight versions that a rank keeps of a stage, for schedules without flushes.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +8,14 @@
 
 namespace bubblescope {
 
-/// What weights go through in a step.
+/// The versions of a stage's weights in one step.
 struct VersionPlan {
-  std::int32_t updates = 0;  ///< each makes the next version; 0: the weights stay until the end
-  std::int32_t at_once = 1;  ///< versions from the oldest that is still read to the newest
-  bool leaves_gradients = false;  ///< the last micro-batches are in the next step's first update
+  std::int32_t updates = 0;       ///< within the step; 0: only one at its end
+  std::int32_t at_once = 1;       ///< the most versions that exist at once
+  bool leaves_gradients = false;  ///< to the first update of the next step
 };
 
-/// [home].
+/// [replica of a stage].
 std::vector<VersionPlan> plan_versions(const Schedule& schedule);
 
 }  // namespace bubblescope

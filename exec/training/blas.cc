@@ -1,4 +1,4 @@
-// Opening OpenBLAS.
+// Loads OpenBLAS.
 #include "exec/training/blas.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ Function find_function(void* library, const char* name) {
   return reinterpret_cast<Function>(dlsym(library, name));
 }
 
-/// The library stays open for good: its own threads and exit handlers live in it.
+/// The library is never unloaded: its own threads and exit handlers live in it.
 Blas open_blas() {
   const std::string file = BUBBLESCOPE_OPENBLAS;
   if (file.empty()) return {};

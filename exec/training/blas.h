@@ -1,5 +1,5 @@
-// OpenBLAS, opened when the first product is asked for: a program that only simulates does not pay
-// for loading it, and runs where it is not installed.
+// OpenBLAS, loaded at the first GEMM: a program that only simulates does not pay for loading it,
+// and runs where it is not installed.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ using MultiplyFunction = void (*)(int layout, int left_order, int right_order, i
 
 struct Blas {
   std::string name = "plain loops";
-  MultiplyFunction multiply = nullptr;  ///< null: there is no OpenBLAS
+  MultiplyFunction multiply = nullptr;  ///< null: plain loops are used
 };
 
 /// Loads it once, with one thread per caller. Safe to call from several threads.

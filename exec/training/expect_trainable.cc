@@ -1,4 +1,4 @@
-// What cannot be trained, in words.
+// Checks whether a schedule can be trained.
 #include <algorithm>
 #include <string>
 
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Every position belongs to one slice, and every slice has some.
+/// Every slice needs at least one position.
 void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
   const std::int32_t slices = schedule.shape.slices;
   if (slices > model.sequence)
@@ -22,7 +22,7 @@ void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
                 "out, or use --work sleep");
 }
 
-/// Or the last update of a step would not be all replicas'.
+/// Without this, the last update of a step would lack some replicas.
 void expect_full_rounds(const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.shape.microbatches % schedule.replicas(stage) != 0)

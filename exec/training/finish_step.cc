@@ -1,4 +1,4 @@
-// The end of a step, and what processes have to tell each other then.
+// The end of a step, and the results that processes exchange then.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace bubblescope {
 
-/// Everyone adds the gradients of the ranks that hold the same weights in the same order.
+/// All ranks that hold the same weights add the gradients in the same order.
 void Training::sum_replicas() {
   const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
   if (originals == stages_.size()) return;

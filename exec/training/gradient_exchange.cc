@@ -1,4 +1,4 @@
-// Putting, adding and forgetting.
+// Stores posted gradients until all readers have taken them.
 #include "exec/training/gradient_exchange.h"
 
 #include <string>
@@ -47,7 +47,7 @@ std::int32_t GradientExchange::readers_of(InstructionId post) const {
   return found == readers_.end() ? 0 : found->second;
 }
 
-/// It stays where it is while it has readers: a map moves nothing.
+/// The reference stays valid while the post has readers, because a map does not move its elements.
 const std::vector<Matrix>& GradientExchange::find(InstructionId post, InstructionId reader) {
   const std::lock_guard lock(mutex_);
   const auto found = posted_.find(post);

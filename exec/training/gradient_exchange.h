@@ -1,6 +1,6 @@
-// Gradients of stages whose weights several ranks hold, while a step reduces them. REDUCE_GRAD is a
-// post on each of these ranks, which puts the rank's own gradients here; where there are more than
-// two, a join of all posts; then the work on each, which takes their sum.
+// Gradient reductions within a step, for stages whose weights several ranks hold. REDUCE_GRAD
+// consists of a post on each of these ranks, which stores the rank's gradients here; with more than
+// two ranks, a join of all posts; and the work on each rank, which takes the sum.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@
 
 namespace bubblescope {
 
-/// Any thread may call.
+/// All functions are thread-safe.
 class GradientExchange {
  public:
-  /// The program is not copied.
+  /// `program` is not copied.
   GradientExchange(const Program& program, const Processes& processes);
 
-  /// Whether a reduction waits for posts: one of a stage on a single rank does not.
+  /// Whether a reduction has posts. A stage on a single rank has none.
   bool sums(InstructionId reduction) const { return !posts_of(program_, reduction).empty(); }
 
-  /// What a post hands on.
+  /// Stores the gradients of a post.
   void put(InstructionId post, std::vector<Matrix> gradients);
 
-  /// The sum of all that the posts behind which this one stands handed on, by stage and rank.
-  /// Throws Error where one has not.
+  /// The sum of the gradients of the posts that `reader` waits for, added by stage and rank. Throws
+  /// Error if one of them has not posted.
   std::vector<Matrix> sum(InstructionId reader);
 
-  /// For readers in other processes.
+  /// The gradients of a post, for a reader in another process.
   Blob pack(InstructionId post);
 
  private:
   struct Posted {
     std::vector<Matrix> gradients;
-    std::int32_t readers = 0;  ///< here, that have not come yet
+    std::int32_t readers = 0;  ///< readers of this process that have not read yet
   };
 
   std::int32_t readers_of(InstructionId post) const;
@@ -45,7 +45,7 @@ class GradientExchange {
   void let_go(InstructionId post);
 
   const Program& program_;
-  std::map<InstructionId, std::int32_t> readers_;  ///< of each post, in this process
+  std::map<InstructionId, std::int32_t> readers_;  ///< [post]: its number in this process
   std::mutex mutex_;
   std::map<InstructionId, Posted> posted_;
 };

@@ -1,4 +1,4 @@
-// Adding up matrices.
+// Sums up the sizes of matrices.
 #include "exec/training/held_bytes.h"
 
 namespace bubblescope {

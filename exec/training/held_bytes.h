@@ -1,4 +1,4 @@
-// How much memory a micro-batch holds on a stage.
+// The memory that a micro-batch holds on a stage.
 #pragma once
 
 #include <array>
@@ -8,14 +8,14 @@
 
 namespace bubblescope {
 
-/// What a forward keeps until its backward. Where everything will be made again there is only
-/// `input`; where attention will be, `saved` is without it.
+/// The activations that a forward saves for its backward. With full recomputation only `input` is
+/// set; with selective recomputation `saved` lacks attention.
 struct Kept {
   Matrix input;
   Activations saved;
 };
 
-/// All that a block's forward keeps.
+/// All matrices that the forward of a block saves.
 inline constexpr std::array<Matrix BlockActivations::*, 9> kBlockMatrices{
     &BlockActivations::input,         &BlockActivations::normed,
     &BlockActivations::qkv,           &BlockActivations::attention,
@@ -23,15 +23,15 @@ inline constexpr std::array<Matrix BlockActivations::*, 9> kBlockMatrices{
     &BlockActivations::middle_normed, &BlockActivations::before_gelu,
     &BlockActivations::after_gelu};
 
-/// All that the last stage's head keeps.
+/// All matrices that the head of the last stage saves.
 inline constexpr std::array<Matrix Activations::*, 3> kHeadMatrices{
     &Activations::head_input, &Activations::head_normed, &Activations::probabilities};
 
-/// Between forward and input gradient.
+/// Held between the forward and the input gradient.
 Bytes held_bytes(const Activations& saved);
 Bytes held_bytes(const Kept& kept);
 
-/// Between input gradient and weight gradient.
+/// Held between the input gradient and the weight gradient.
 Bytes held_bytes(const WeightWork& work);
 
 }  // namespace bubblescope

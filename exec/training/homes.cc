@@ -1,4 +1,4 @@
-// Counting them.
+// Numbers the replicas of all stages.
 #include "exec/training/homes.h"
 
 namespace bubblescope {

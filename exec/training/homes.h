@@ -1,4 +1,4 @@
-// Stages on their ranks: where several ranks share a stage, each of them has its weights.
+// Replicas of stages: where several ranks share a stage, each of them holds its weights.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace bubblescope {
 
-/// Of a stage on one of its ranks: an index.
+/// The index of one replica of a stage, on one rank.
 using Home = std::size_t;
 
-/// By stage, then rank.
+/// All replicas, sorted by stage and then rank.
 class Homes {
  public:
   explicit Homes(const Schedule& schedule);
@@ -21,18 +21,18 @@ class Homes {
   std::int32_t stage(Home home) const { return places_[home].stage; }
   std::int32_t rank(Home home) const { return places_[home].rank; }
 
-  /// Where an op of a micro-batch runs.
+  /// The replica that runs an op of a micro-batch.
   Home find(const Op& op) const {
     return first(op.stage) + static_cast<Home>(op.microbatch % replicas(op.stage));
   }
-  /// For what a rank does with a whole stage.
+  /// The replica of a stage on a rank, for instructions that concern the whole stage.
   Home find(std::int32_t stage, std::int32_t rank) const {
     return first(stage) + static_cast<Home>(rank - places_[first(stage)].rank);
   }
-  /// The first rank's; the others follow.
+  /// The replica on the stage's first rank; those on its other ranks follow.
   Home first(std::int32_t stage) const { return first_[static_cast<std::size_t>(stage)]; }
 
-  /// [stage of the model]: those that have its weights, of all pipelines.
+  /// [stage of the model]: all replicas of its weights, over all pipelines.
   const std::vector<std::vector<Home>>& sharing() const { return sharing_; }
   const std::vector<Home>& sharing(Home home) const {
     return sharing_[static_cast<std::size_t>(stage(home)) % sharing_.size()];

@@ -1,4 +1,4 @@
-// Their size first, then tokens and matrices.
+// The format is the sizes, then tokens and matrices.
 #include "exec/training/kept_blob.h"
 
 #include <utility>

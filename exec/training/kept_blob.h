@@ -1,4 +1,4 @@
-// What a forward keeps as bytes, on its way to the memory of another process and back.
+// Saved activations as bytes, to move them to the memory of another process and back.
 #pragma once
 
 #include <array>
@@ -15,18 +15,19 @@ namespace bubblescope {
 
 Blob to_bytes(const Kept& kept);
 
-/// Throws Error for bytes that are no such thing.
+/// Throws Error for malformed bytes.
 Kept read_kept(std::span<const std::byte> bytes);
 
-/// How much memory it takes where it is used.
+/// The memory that the activations take once they are read.
 Bytes held_bytes_of(const Blob& bytes);
 
-/// What ranks of other processes keep in this one's memory. Any thread may call.
+/// Activations that ranks of other processes have offloaded to this one. All functions are
+/// thread-safe.
 class KeptForOthers {
  public:
   void put(const Op& copy, Blob bytes);
 
-  /// What was put there for this stage, micro-batch and slice, which goes; empty: nothing was.
+  /// Removes and returns what was put for this stage, micro-batch and slice; empty if nothing was.
   Blob take(const Op& copy);
 
  private:

@@ -17,7 +17,7 @@ float inverse_root_mean_square(const float* row, std::int32_t columns) {
   return 1 / std::sqrt(sum / static_cast<float>(columns) + kSmall);
 }
 
-/// The first `count` entries of a row become their softmax, the others zero.
+/// Replaces the first `count` entries of a row by their softmax and the others by zero.
 void softmax_row(float* row, std::int32_t count, std::int32_t columns) {
   const float highest = *std::max_element(row, row + count);
   float sum = 0;
@@ -27,7 +27,7 @@ void softmax_row(float* row, std::int32_t count, std::int32_t columns) {
   std::fill(row + count, row + columns, 0.0F);
 }
 
-/// Where one head of one sequence finds its part of the matrices.
+/// The blocks of one head of one sequence in the attention matrices.
 struct HeadBlocks {
   Block query;
   Block key;
@@ -55,7 +55,7 @@ float scale_of(const AttentionShape& shape) {
   return 1 / std::sqrt(static_cast<float>(shape.head_width));
 }
 
-/// In place: the gradient of softmax rows becomes that of their logits.
+/// Replaces the gradient of the softmax by the gradient of its input.
 void softmax_grad(Matrix& grad, const Matrix& weights, std::int32_t first_row) {
   for (std::int32_t row = 0; row < grad.rows; ++row) {
     float* const to = grad.row(row);

@@ -1,5 +1,5 @@
-// The layers of a transformer without weights of their own products: norms, attention, gelu,
-// embedding and cross-entropy, each with its gradient.
+// The layers of a transformer that have no weights of their own to multiply with: norms, attention,
+// GELU and cross-entropy, each with its gradient.
 #pragma once
 
 #include <cstdint>
@@ -12,52 +12,53 @@
 
 namespace bubblescope {
 
-/// Every row divided by its root mean square.
+/// Divides every row by its root mean square.
 Matrix normalize(const Matrix& input);
 
-/// Every row times the gain, entry by entry.
+/// Multiplies every row by the gain, entry by entry.
 Matrix apply_gain(const Matrix& normalized, const Matrix& gain);
 
-/// The gradient of normalize-and-gain's input.
+/// The gradient of the input of apply_gain(normalize(input), gain).
 Matrix norm_grad(const Matrix& input, const Matrix& gain, const Matrix& grad);
 
-/// The gradient of the gain: one row.
+/// The gradient of the gain, one row.
 Matrix gain_grad(const Matrix& input, const Matrix& grad);
 
-/// How queries, keys and values, which have rows of whole sequences, are cut.
+/// The layout of queries, keys and values, which have rows for whole sequences.
 struct AttentionShape {
   std::int32_t batch = 1;
   std::int32_t sequence = 1;
   std::int32_t heads = 1;
   std::int32_t head_width = 1;
-  std::optional<Positions> queries = std::nullopt;  ///< whose attention it is; empty: everyone's
-  Precision precision = Precision::kFloat32;        ///< of everything that is made on the way
+  std::optional<Positions> queries = std::nullopt;  ///< positions with queries; empty: all
+  Precision precision = Precision::kFloat32;        ///< of all intermediate results
 
   Positions asking() const { return queries.value_or(Positions{0, sequence}); }
 };
 
-/// Softmax over the earlier positions of queries times keys: one row per batch, head and asking
-/// position.
+/// The softmax of queries times keys over the positions up to the query's: one row per batch, head
+/// and query.
 Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape);
 
-/// Those weights times the values: the rows of the asking positions.
+/// The attention output: those weights times the values, one row per query.
 Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape& shape);
 
-/// What the asking positions add to the gradient of queries, keys and values of all.
+/// The contribution of these queries to the gradient of the queries, keys and values of all
+/// positions.
 Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mixed_grad,
                       const AttentionShape& shape);
 
-/// x * Phi(x), in the usual approximation by tanh.
+/// x * Phi(x), in the usual tanh approximation.
 Matrix gelu(const Matrix& input);
 Matrix gelu_grad(const Matrix& input, const Matrix& grad);
 
-/// Softmax of every row.
+/// Applies the softmax to every row.
 Matrix softmax(const Matrix& logits);
 
 /// -log of the probability of each row's target, averaged over the rows.
 double cross_entropy(const Matrix& probabilities, const std::vector<std::int32_t>& targets);
 
-/// The gradient of the logits of scale * cross_entropy.
+/// The gradient of scale * cross_entropy with respect to the logits.
 Matrix cross_entropy_grad(const Matrix& probabilities, const std::vector<std::int32_t>& targets,
                           float scale);
 

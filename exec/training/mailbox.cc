@@ -1,4 +1,4 @@
-// Slots and their locks.
+// Slots, locked per stage.
 #include "exec/training/mailbox.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What stages make for each other: a parcel per direction, stage, micro-batch
-// and slice.
+// Activations and gradients that stages pass to each other: one slot per direction, stage,
+// micro-batch and slice.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace bubblescope {
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
-/// Where a matrix lies: at the stage that reads it, or at the one that made it.
+/// Names a slot by the stage that reads it (inbox) or that produced it (outbox).
 struct Slot {
   Direction direction = Direction::kForward;
   std::int32_t stage = 0;
@@ -24,15 +24,15 @@ struct Slot {
   std::int32_t slice = 0;
 };
 
-/// Slots that any thread may fill and empty.
+/// A set of slots; all functions are thread-safe.
 class Mailbox {
  public:
   explicit Mailbox(const Schedule& schedule);
 
   void put(const Slot& slot, Parcel parcel);
 
-  /// Empties the slot. What was never put there comes out as nothing: a reader who came too early
-  /// is not told, as on real hardware.
+  /// Removes and returns the content of the slot. Returns nothing if nothing was put there: as on
+  /// real hardware, a reader that comes too early gets no error.
   std::optional<Parcel> take(const Slot& slot);
 
  private:
@@ -42,7 +42,7 @@ class Mailbox {
   std::int32_t microbatches_;
   std::int32_t slices_;
   std::vector<std::optional<Parcel>> slots_;
-  std::unique_ptr<std::mutex[]> locks_;  ///< per stage
+  std::unique_ptr<std::mutex[]> locks_;  ///< [stage]
 };
 
 }  // namespace bubblescope

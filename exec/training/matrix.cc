@@ -1,4 +1,4 @@
-// Products by OpenBLAS where the system has it, by plain loops elsewhere.
+// GEMMs by OpenBLAS where it is installed, by plain loops elsewhere.
 #include "exec/training/matrix.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ float entry(const Factor& factor, std::int32_t row, std::int32_t column) {
                            : factor.data[std::ptrdiff_t{row} * factor.stride + column];
 }
 
-/// Row by row; the inner loop runs along stored rows, so that it becomes vector code.
+/// The inner loop runs along stored rows, so that the compiler can vectorize it.
 void multiply_plainly(const Factor& left, const Factor& right, const Target& target,
                       const ProductOptions& options) {
   std::vector<float> turned;

@@ -1,4 +1,4 @@
-// Matrices of float32, row by row, and their products.
+// Row-major float32 matrices and their GEMMs.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 struct Matrix {
   Matrix() = default;
-  /// All zero.
+  /// Fills the matrix with zeros.
   Matrix(std::int32_t row_count, std::int32_t column_count)
       : rows(row_count),
         columns(column_count),
@@ -27,16 +27,16 @@ struct Matrix {
   bool operator==(const Matrix&) const = default;
 };
 
-/// One factor of a product: a matrix or some of its columns, as it is or turned over.
+/// An operand of a GEMM: a matrix or a block of it, possibly transposed.
 struct Factor {
   const float* data;
-  std::int32_t rows;  ///< after turning over
+  std::int32_t rows;  ///< after transposing
   std::int32_t columns;
-  std::int32_t stride;  ///< from one stored row to the next
+  std::int32_t stride;  ///< between stored rows
   bool transposed = false;
 };
 
-/// Where a product goes.
+/// The result of a GEMM: a matrix or a block of it.
 struct Target {
   float* data;
   std::int32_t rows;
@@ -44,17 +44,17 @@ struct Target {
   std::int32_t stride;
 };
 
-/// What is done with a product.
+/// Options of a GEMM.
 struct ProductOptions {
   float scale = 1;
-  bool add = false;  ///< to what the target holds, instead of replacing it
+  bool add = false;  ///< accumulate instead of replacing the target
 };
 
 Factor whole(const Matrix& matrix);
 Target onto(Matrix& matrix);
 Factor transposed(const Factor& factor);
 
-/// Columns first..first+count-1 of rows row..row+row_count-1.
+/// Rows row to row + row_count - 1 of columns column to column + column_count - 1.
 struct Block {
   std::int32_t row = 0;
   std::int32_t row_count = 0;
@@ -64,21 +64,21 @@ struct Block {
 Factor part(const Matrix& matrix, const Block& block);
 Target onto(Matrix& matrix, const Block& block);
 
-/// target = scale * left * right, or adds it. The shapes must fit.
+/// target = scale * left * right, or target += with `add`. The shapes must fit.
 void multiply(const Factor& left, const Factor& right, const Target& target,
               const ProductOptions& options = {});
 
-/// A new matrix left * right.
+/// Returns left * right.
 Matrix product(const Factor& left, const Factor& right);
 
 /// left += right, entry by entry.
 void add(Matrix& left, const Matrix& right);
 
-/// Every entry of every matrix times `factor`.
+/// Multiplies every entry of every matrix by `factor`.
 void multiply(std::vector<Matrix>& matrices, float factor);
 
-/// Who multiplies: "OpenBLAS (...)" or "plain loops". Calling it first, from one thread, loads the
-/// library; multiply() does so too.
+/// The implementation of multiply(): "OpenBLAS (...)" or "plain loops". Loads the library, as the
+/// first multiply() would.
 const std::string& multiplier();
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Sizes, then entries.
+// The format of a matrix is its size, then its entries.
 #include "exec/training/matrix_blob.h"
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-/// What stands before a matrix's entries: rows, columns and how many follow.
+/// Rows, columns and the number of entries precede the entries.
 constexpr std::size_t kHeaderBytes = 2 * sizeof(std::int32_t) + sizeof(std::size_t);
 
 }  // namespace

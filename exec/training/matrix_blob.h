@@ -1,4 +1,4 @@
-// Matrices as bytes, for other processes.
+// Matrices as bytes, to send them to other processes.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace bubblescope {
 void write_matrix(BlobWriter& writer, const Matrix& matrix);
 void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices);
 
-// What was written. They throw Error for bytes that are too few, or no matrices.
+// Read what was written. Throw Error for bytes that are too few or malformed.
 Matrix read_matrix(BlobReader& reader);
 std::vector<Matrix> read_matrices(BlobReader& reader);
 

@@ -1,4 +1,4 @@
-// Copies of activations to other memories, and back.
+// Offloads activations to other memory and loads them back.
 #include <utility>
 
 #include "exec/training/kept_blob.h"
@@ -7,7 +7,7 @@
 
 namespace bubblescope {
 
-/// The copy is there before its original goes.
+/// Allocates the copy before it frees the original, as a real copy does.
 void Training::move_out(const Instruction& evict) {
   MicrobatchState& state = state_of(evict.op);
   if (!state.kept) refuse_before(evict.op, "its forward was made");
@@ -33,7 +33,8 @@ bool Training::is_kept_here(const Instruction& copy) const {
   return copy.peer == copy.rank || processes_.runs(copy.peer);
 }
 
-/// What an EVICT brings to its keeper; a LOAD asks.
+/// Packs the activations that an EVICT sends to its offload target; a LOAD sends a request without
+/// data.
 Blob Training::pack_copy(const Instruction& copy) {
   if (copy.op.kind == OpKind::kLoad) return {};
   const MicrobatchState& state = state_of(copy.op);
@@ -41,7 +42,7 @@ Blob Training::pack_copy(const Instruction& copy) {
   return to_bytes(*state.kept);
 }
 
-/// In the keeper's process; the answer is what a LOAD gets.
+/// Runs in the process of the offload target; the result is the reply to a LOAD.
 Blob Training::keep(const Instruction& copy, std::span<const std::byte> bytes) {
   RankMemory& memory = memory_[static_cast<std::size_t>(copy.peer)];
   if (copy.op.kind == OpKind::kEvict) {
@@ -55,7 +56,7 @@ Blob Training::keep(const Instruction& copy, std::span<const std::byte> bytes) {
   return kept;
 }
 
-/// What came back lies ready for the LOAD itself.
+/// Stores the received activations for the LOAD itself.
 void Training::unpack_copy(const Instruction& copy, std::span<const std::byte> bytes) {
   if (copy.op.kind == OpKind::kLoad && !bytes.empty())
     state_of(copy.op).elsewhere = read_kept(bytes);

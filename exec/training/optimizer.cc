@@ -11,10 +11,10 @@ namespace {
 
 constexpr float kMeanDecay = 0.9F;
 constexpr float kSquareDecay = 0.99F;
-/// Large enough that rounding in a gradient that is nearly zero moves no weight.
+/// Large enough that the rounding of a gradient close to zero does not move a weight.
 constexpr float kSmall = 1e-4F;
 
-/// How far Adam's running means are from zero, where they began, after so many steps.
+/// Adam's bias corrections after so many steps.
 struct Bias {
   explicit Bias(std::int32_t steps)
       : mean(1 - std::pow(kMeanDecay, static_cast<float>(steps))),
@@ -24,7 +24,7 @@ struct Bias {
   float square;
 };
 
-/// One weight matrix, and what Adam knows of it.
+/// One weight matrix and Adam's moments.
 struct AdamMatrix {
   Matrix& weight;
   Matrix& mean;

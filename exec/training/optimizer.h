@@ -1,4 +1,4 @@
-// Updating weights from gradients.
+// Updates weights from gradients.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct OptimizerOptions {
   float learning_rate = 0.1F;
 };
 
-/// With a rate at which training is calm: what rounding makes different stays small.
+/// Uses a learning rate so small that rounding differences stay small.
 OptimizerOptions usual_optimizer(OptimizerOptions::Kind kind);
 
 /// The state of one stage's optimizer.
 struct OptimizerState {
   std::int32_t steps = 0;
-  std::vector<Matrix> mean;    ///< Adam: of gradients; empty before the first step
-  std::vector<Matrix> square;  ///< Adam: of squared gradients
+  std::vector<Matrix> mean;    ///< Adam's first moment; empty before the first step
+  std::vector<Matrix> square;  ///< Adam's second moment
 };
 
-/// One step: the weights and the state change.
+/// Performs one optimizer step on the weights and the state.
 void update(std::vector<Matrix>& weights, const std::vector<Matrix>& gradients,
             OptimizerState& state, const OptimizerOptions& options);
 

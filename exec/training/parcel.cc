@@ -1,4 +1,4 @@
-// Checksums and bytes.
+// Checksums and serialization of payloads.
 #include "exec/training/parcel.h"
 
 #include <bit>
@@ -9,7 +9,7 @@ namespace bubblescope {
 
 namespace {
 
-/// Of the entries and their order.
+/// A checksum of the entries and their order.
 std::uint64_t checksum_of(const Matrix& matrix) {
   std::uint64_t sum = 0;
   for (const float value : matrix.values)
@@ -17,7 +17,7 @@ std::uint64_t checksum_of(const Matrix& matrix) {
   return sum;
 }
 
-/// Stands before the entries; both ends run the same program on the same kind of machine.
+/// Precedes the entries. Both ends run the same program on the same kind of machine.
 struct Header {
   std::int32_t rows = 0;
   std::int32_t columns = 0;

@@ -1,4 +1,4 @@
-// A matrix on its way from stage to stage, and what can go wrong with it.
+// The payload of a message between stages, and its damage checks.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace bubblescope {
 
-/// A matrix, with a checksum of its entries where it was sent as a message.
+/// A matrix, with a checksum of its entries if it was sent as a message.
 struct Parcel {
   Matrix matrix;
   std::optional<std::uint64_t> checksum;
 };
 
-/// Makes a message of a matrix; an injected fault damages it after its checksum was taken.
+/// Adds the checksum. An injected fault then damages the payload.
 Parcel seal(Matrix matrix, Damage damage);
 
-/// What is wrong with a parcel that should hold a matrix of this shape: "a wrong size: ...",
-/// "garbage: ..."; empty: nothing is.
+/// Checks a payload against the shape that its receiver expects. Returns "a wrong size: ...",
+/// "garbage: ...", or an empty text if it is intact.
 std::string find_damage(const Parcel& parcel, std::int32_t rows, std::int32_t columns);
 
-/// A sealed parcel as bytes, and back. Bytes that are no parcel become one that is damaged.
+/// Serialize and deserialize a sealed payload. Malformed bytes give a damaged payload.
 Blob pack(const Parcel& parcel);
 Parcel unpack(std::span<const std::byte> bytes);
 

@@ -1,4 +1,4 @@
-// Rounding as storing rounds.
+// Rounds as storing a value does.
 #include "exec/training/precision.h"
 
 #include <bit>

@@ -1,5 +1,5 @@
-// How what a training makes is stored. Sums are made in float32 either way, and master weights and
-// gradients of weights are always float32.
+// The precision in which training stores values. Sums are computed in float32 in both precisions,
+// and master weights and weight gradients are always float32.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class Precision : std::uint8_t {
   kBfloat16,  ///< the upper half of a float32
 };
 
-/// The stored number that is nearest, ties to even; what is no number stays none.
+/// Rounds to the nearest stored value, ties to even; NaN stays NaN.
 float stored(float value, Precision precision);
 Matrix stored(Matrix matrix, Precision precision);
 

@@ -1,4 +1,4 @@
-// Comparing two trainings.
+// Compares two trainings.
 #include "exec/training/proof.h"
 
 #include <algorithm>
@@ -14,18 +14,18 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// Between one matrix or several, and what they should be.
+/// The difference between matrices and their reference.
 struct Difference {
-  double largest = 0;  ///< of any entry
-  double entry = 0;    ///< the largest that should be
-  double squares = 0;  ///< of all differences
-  double all = 0;      ///< of all that should be
+  double largest = 0;  ///< largest difference of an entry
+  double entry = 0;    ///< largest entry of the reference
+  double squares = 0;  ///< sum of squared differences
+  double all = 0;      ///< sum of squares of the reference
 
   double of_entries() const { return largest == 0 ? 0 : largest / std::max(entry, 1e-30); }
   double together() const { return squares == 0 ? 0 : std::sqrt(squares / std::max(all, 1e-60)); }
 };
 
-/// Infinite for what is no number.
+/// The difference is infinite if an entry is NaN.
 Difference difference(const Matrix& trained, const Matrix& reference) {
   if (trained.rows != reference.rows || trained.columns != reference.columns)
     return {kInfinite, 0, kInfinite, 0};
@@ -42,7 +42,7 @@ Difference difference(const Matrix& trained, const Matrix& reference) {
   return found;
 }
 
-/// Collects differences; the one that is closest to its tolerance, or farthest beyond, is kept.
+/// Collects differences, and keeps the one that is largest relative to its tolerance.
 class Judge {
  public:
   explicit Judge(const ProofTolerance& tolerance) : tolerance_(tolerance) {}
@@ -55,7 +55,7 @@ class Judge {
     proof_.where = what;
   }
 
-  /// What a stage of the trained model has of each matrix, and what it should have.
+  /// The trained and the reference matrices of one stage, side by side.
   struct Matrices {
     const std::vector<Matrix>& trained;
     const std::vector<Matrix>& reference;
@@ -94,7 +94,7 @@ class Judge {
   }
 
   ProofTolerance tolerance_;
-  double worst_share_ = 0;  ///< of its tolerance
+  double worst_share_ = 0;  ///< relative to its tolerance
   Proof proof_;
 };
 

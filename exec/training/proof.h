@@ -1,4 +1,4 @@
-// The proof: what a schedule trained against what a single rank trains.
+// Verification: compares what a schedule trained with what a single rank trains.
 #pragma once
 
 #include <string>
@@ -7,30 +7,30 @@
 
 namespace bubblescope {
 
-/// How far two trainings may be apart. Other orders of adding round differently: by about 1e-7 of a
-/// matrix's largest entry in float32, where a micro-batch that is lost makes 1 / microbatches. In
-/// bfloat16 each rounding is one part in 256, and the next ones depend on it: single entries say
-/// little there, all that a stage has of them together does.
+/// Tolerances between two trainings. Another order of additions rounds differently: in float32 by
+/// about 1e-7 of a matrix's largest entry, while a lost micro-batch makes a difference of 1 /
+/// microbatches. In bfloat16 each rounding is one part in 256 and affects all that follow, so
+/// single entries say little there, and all entries of a stage together are compared.
 struct ProofTolerance {
-  double entry = 0;     ///< largest difference in a matrix, relative to its largest entry
-  double together = 0;  ///< root mean square difference of a stage's gradients, relative to theirs
-  double change = 0;    ///< of its weights, relative to what all updates changed
+  double entry = 0;     ///< largest difference of an entry, relative to the matrix's largest entry
+  double together = 0;  ///< root mean square difference of a stage's gradients, relative
+  double change = 0;    ///< the same of a stage's weights, relative to how far updates moved them
 
-  /// After so many steps: the roundings of one lead to others in the next.
+  /// The tolerance after so many steps, in which rounding differences accumulate.
   ProofTolerance after(std::size_t steps) const;
 };
 inline constexpr ProofTolerance kFloat32Tolerance{1e-4, 1e-4, 1e-2};
 inline constexpr ProofTolerance kBfloat16Tolerance{1e-1, 2e-2, 1e-1};
 
 struct Proof {
-  bool matches = false;  ///< every difference is within the tolerance
-  bool exact = false;    ///< there is no difference, bit for bit
-  double worst = 0;      ///< the largest relative difference, of those the closest to a tolerance
-  std::string where;     ///< of what: "gradient of qkv, stage 2"; empty where exact
+  bool matches = false;  ///< all differences are within the tolerance
+  bool exact = false;    ///< all values are equal, bit for bit
+  double worst = 0;      ///< the relative difference that is closest to its tolerance
+  std::string where;     ///< the worst place: "gradient of qkv, stage 2"; empty if exact
 };
 
-/// Compares losses of all steps, gradients of the last one, the final weights and what updates
-/// changed in them, within the tolerance of the reference's precision.
+/// Compares the losses of all steps, the gradients of the last step, the final weights and their
+/// changes, with the tolerance for the reference's precision.
 Proof prove(const TrainingResult& trained, const TrainingResult& reference);
 
 /// "losses, gradients and weights equal the serial reference, bit for bit"

@@ -1,5 +1,5 @@
-// Training on one rank, in the order in which the micro-batches are numbered. Every version of the
-// weights that a micro-batch may read was made by backwards of earlier ones.
+// Trains on one rank, micro-batch after micro-batch. Any version of the weights that a micro-batch
+// reads comes from backwards of earlier micro-batches.
 #include "exec/training/serial_training.h"
 
 #include <utility>
@@ -72,7 +72,7 @@ class SerialTraining {
     return loss;
   }
 
-  /// Replicas, which take a micro-batch each, make a version together.
+  /// Replicas with one micro-batch each make a version together.
   bool ends_update(std::size_t stage, std::size_t microbatch) const {
     const std::vector<WeightUse>& uses = uses_[stage];
     if (!uses[microbatch].written) return false;
@@ -80,7 +80,7 @@ class SerialTraining {
            uses[microbatch + 1].written != uses[microbatch].written;
   }
 
-  /// As stale as the schedule has it.
+  /// The weights are as stale as in the schedule.
   const Stage& read(std::size_t stage, std::int32_t microbatch) const {
     const WeightUse& use = uses_[stage][static_cast<std::size_t>(microbatch)];
     return versions_[stage].at(static_cast<std::size_t>(use.read));
@@ -100,8 +100,8 @@ class SerialTraining {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<float> update_scales_;
-  std::vector<std::vector<Stage>> versions_;    ///< [stage][version], of one step
-  std::vector<std::vector<Matrix>> gradients_;  ///< since the last update, of a step before too
+  std::vector<std::vector<Stage>> versions_;    ///< [stage][version], of the current step
+  std::vector<std::vector<Matrix>> gradients_;  ///< since the last update of any step
   std::vector<OptimizerState> optimizers_;
   TrainingResult result_;
 };

@@ -1,4 +1,4 @@
-// What is trained, what training leaves behind, and the judge: the same steps without a pipeline.
+// Training options and results, and the serial reference: the same steps without a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@ namespace bubblescope {
 struct TrainingOptions {
   TransformerShape model;
   OptimizerOptions optimizer;
-  std::uint64_t seed = 1;  ///< of weights and data
+  std::uint64_t seed = 1;  ///< of weights and training data
 };
 
-/// What some steps of training leave behind. The stages are those of the model: a replica of a
-/// bidirectional schedule has its original's gradients and weights.
+/// The result of training. Stages are those of the model: a replica of a bidirectional schedule has
+/// its original's gradients and weights.
 struct TrainingResult {
   std::vector<double> losses;                  ///< per step, the mean over its micro-batches
   std::vector<std::vector<Matrix>> gradients;  ///< [stage], of the last update
   std::vector<Stage> stages;                   ///< [stage], after the last step
-  std::vector<Stage> initial = {};             ///< [stage], before the first; only the judge's
+  std::vector<Stage> initial = {};             ///< [stage]; only of the serial reference
 };
 
-/// Data that can be learnt: each token follows from the one before it by a fixed rule.
+/// Data that can be learnt: each token follows from the previous one by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
 
-/// Those at some positions of every sequence.
+/// The tokens at some positions of every sequence.
 Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& positions);
 
-/// The same steps on one rank, micro-batch after micro-batch, each on the versions of the weights
-/// that the schedule prescribes: the judge.
+/// The serial reference: trains the same steps on one rank, each micro-batch with the weight
+/// versions that the schedule prescribes.
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps);
 

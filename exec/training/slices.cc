@@ -1,4 +1,4 @@
-// Cutting sequences.
+// Slices sequences.
 #include "exec/training/slices.h"
 
 #include <algorithm>

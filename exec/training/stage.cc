@@ -1,4 +1,4 @@
-// Initial weights.
+// Generates initial weights.
 #include "exec/training/stage.h"
 
 #include <cmath>
@@ -9,15 +9,15 @@ namespace bubblescope {
 
 namespace {
 
-/// Normally distributed by sums of uniform numbers: the same on every system, as
-/// std::normal_distribution is not.
+/// Draws from a normal distribution by sums of uniform numbers, because std::normal_distribution
+/// differs between systems.
 float draw(std::mt19937_64& random) {
   double sum = 0;
   for (int at = 0; at < 12; ++at) sum += static_cast<double>(random() >> 11) * 0x1p-53;
   return static_cast<float>(sum - 6);
 }
 
-/// Entries vary so that a product of `columns` of them keeps its size.
+/// The variance is such that a product over `columns` entries keeps its scale.
 Matrix make_weight(const WeightOutline& outline, std::mt19937_64& random) {
   Matrix weight(outline.rows, outline.columns);
   const float scale = 1 / std::sqrt(static_cast<float>(outline.rows));

@@ -1,4 +1,4 @@
-// The weights of one stage of a transformer, and how they begin.
+// The weights of one stage of a transformer, and their initial values.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct TransformerShape {
   std::int32_t vocabulary = 61;
   std::int32_t sequence = 16;
   std::int32_t batch = 1;                     ///< sequences per micro-batch
-  Precision precision = Precision::kFloat32;  ///< of activations, their gradients, weights to read
+  Precision precision = Precision::kFloat32;  ///< of activations, gradients, weights to read
 
   std::int32_t rows() const { return batch * sequence; }
-  std::int32_t inner() const { return 4 * width; }  ///< width of the MLP
+  std::int32_t inner() const { return 4 * width; }  ///< width of the MLP's hidden layer
 };
 
-/// A stage's weights: named matrices in a fixed order.
+/// The weights of a stage: named matrices in a fixed order.
 struct Stage {
   TransformerShape shape;
   bool first = false;
@@ -32,7 +32,7 @@ struct Stage {
   std::vector<Matrix> weights;
 };
 
-/// What must be known to make a stage's initial weights.
+/// The parameters that determine a stage's initial weights.
 struct StagePlan {
   TransformerShape shape;
   std::int32_t stage = 0;
@@ -40,7 +40,7 @@ struct StagePlan {
   std::uint64_t seed = 1;
 };
 
-/// A weight without its entries.
+/// The name and shape of a weight.
 struct WeightOutline {
   std::string name;
   std::int32_t rows = 0;
@@ -48,30 +48,30 @@ struct WeightOutline {
   bool is_gain = false;
 };
 
-/// Of a stage, in their order.
+/// All weights of a stage, in their order.
 std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool first, bool last);
 
 /// The same plan gives the same weights, bit for bit.
 Stage make_stage(const StagePlan& plan);
 
-/// With the weights as products read them.
+/// The stage with its weights rounded as GEMMs read them.
 Stage as_read(const Stage& masters);
 
 /// Zero matrices in the shape of the weights.
 std::vector<Matrix> zeros_like(const std::vector<Matrix>& weights);
 
-// The order of a stage's weights: those of the embedding on the first stage, those of every block,
-// those of the head on the last.
+// The order of a stage's weights: the embedding on the first stage, all blocks, the head on the
+// last stage.
 namespace weight_order {
 enum FirstWeight : std::size_t { kEmbedding, kPosition, kFirstWeights };
 enum BlockWeight : std::size_t { kGain, kQkv, kOut, kMiddleGain, kUp, kDown, kBlockWeights };
 enum LastWeight : std::size_t { kHeadGain, kHead };
 }  // namespace weight_order
 
-/// Where the weights of a block begin.
+/// The index of a block's first weight.
 std::size_t block_begin(const Stage& stage, std::size_t block);
 
-/// Where the weights of the last stage's head begin.
+/// The index of the first weight of the last stage's head.
 std::size_t head_begin(const Stage& stage);
 
 }  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Taking and giving back memory.
+// Allocates and frees memory.
 #include "exec/training/stage_state.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a rank holds of a stage while it trains.
+// The state that a rank holds of a stage during training.
 #pragma once
 
 #include <mutex>
@@ -11,11 +11,11 @@
 
 namespace bubblescope {
 
-/// Of a micro-batch, or of a slice of one.
+/// The state of a micro-batch, or of one of its slices.
 struct MicrobatchState {
-  std::optional<Kept> kept;       ///< by the forward, in its rank's memory
-  std::optional<Kept> elsewhere;  ///< in the keeper's memory
-  bool complete = false;          ///< nothing is left to be made again
+  std::optional<Kept> kept;       ///< saved by the forward, in the rank's memory
+  std::optional<Kept> elsewhere;  ///< offloaded
+  bool complete = false;          ///< nothing needs recomputing
   std::optional<WeightWork> work;
   double loss = 0;
   Recompute recompute = Recompute::kNone;
@@ -25,15 +25,15 @@ struct MicrobatchState {
 struct StageState {
   WeightVersions weights;
   std::vector<Matrix> gradients;
-  std::vector<Matrix> last_gradients;         ///< those of the last update
-  std::vector<MicrobatchState> microbatches;  ///< by Schedule::forward_index; empty: not here
-  std::vector<SliceContext> contexts;         ///< per micro-batch, while slices need it
+  std::vector<Matrix> last_gradients;         ///< of the last update
+  std::vector<MicrobatchState> microbatches;  ///< by forward_index; empty: not here
+  std::vector<SliceContext> contexts;         ///< [microbatch]; empty once no slice needs it
 
   bool is_here() const { return !microbatches.empty(); }
 };
 
-/// A rank's memory of activations. Its rank's lanes take and give back, and those of ranks that
-/// evict to it.
+/// Counts the activation memory of a rank. The rank's lanes change it, and those of ranks that
+/// offload to it.
 class RankMemory {
  public:
   void add(Bytes bytes);

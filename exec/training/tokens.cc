@@ -1,4 +1,4 @@
-// Data for training.
+// Generates training data.
 #include <cstdint>
 
 #include "exec/training/serial_training.h"

@@ -1,4 +1,4 @@
-// The ops of a schedule as training.
+// Trains by the ops of a schedule.
 #include "exec/training/training.h"
 
 #include <utility>
@@ -15,12 +15,12 @@ Direction direction_of(const Op& message) {
   return message.kind == OpKind::kSendForward ? Direction::kForward : Direction::kBackward;
 }
 
-/// Where the stage that made a message leaves it.
+/// The slot in which the producer leaves the matrix.
 Slot outbox_slot(const Op& message) {
   return {direction_of(message), message.stage, message.microbatch, message.slice};
 }
 
-/// Where the stage that reads it looks for it.
+/// The slot in which the reader expects it.
 Slot inbox_slot(const Op& message) {
   const std::int32_t step = message.kind == OpKind::kSendForward ? 1 : -1;
   return {direction_of(message), message.stage + step, message.microbatch, message.slice};
@@ -143,7 +143,7 @@ void Training::run(const Turn& turn) {
   }
 }
 
-/// From the stage that made it to the one that reads it; what is not there yet stays behind.
+/// Moves a matrix from its producer to its reader; if it is not produced yet, nothing is moved.
 void Training::carry(const Instruction& message, Damage damage) {
   std::optional<Parcel> parcel = outbox_.take(outbox_slot(message.op));
   if (!parcel) return;
@@ -159,7 +159,7 @@ Matrix Training::read(Direction direction, const Op& op) {
       positions_of(options_.model.sequence, schedule_.shape.slices, op.slice);
   const std::int32_t rows = options_.model.batch * positions.count;
   std::optional<Parcel> parcel = inbox_.take({direction, op.stage, op.microbatch, op.slice});
-  if (!parcel) return Matrix(rows, options_.model.width);  // a buffer that nothing came into
+  if (!parcel) return Matrix(rows, options_.model.width);  // as if nothing had arrived
   const std::string damage = find_damage(*parcel, rows, options_.model.width);
   if (damage.empty()) return std::move(parcel->matrix);
   const std::int32_t maker = op.stage + (direction == Direction::kForward ? -1 : 1);
@@ -241,7 +241,7 @@ void Training::compute_weight_grad(const Op& op) {
   if (use.written && !updates_inside_) update(home);
 }
 
-/// A post hands this rank's gradients on, a join their sum, and the work takes it.
+/// A post publishes this rank's gradients, a join their sum, and the work takes the sum.
 void Training::reduce(InstructionId id) {
   const Instruction& reduction = program_.instructions[id];
   std::vector<Matrix>& gradients = stages_[home_of(reduction)].gradients;
@@ -254,7 +254,7 @@ void Training::reduce(InstructionId id) {
   exchange_.put(id, std::exchange(gradients, std::move(zeros)));
 }
 
-/// Of the weights as of now; the gradients begin anew.
+/// Updates the current weights and resets the gradients.
 void Training::update(Home home) {
   StageState& state = stages_[home];
   multiply(state.gradients, update_scales_[stage_of(home)]);
@@ -263,7 +263,7 @@ void Training::update(Home home) {
   state.last_gradients = std::exchange(state.gradients, std::move(zeros));
 }
 
-/// The micro-batch now holds so many bytes on its rank.
+/// Sets the bytes that the micro-batch holds on its rank.
 void Training::hold(const Op& op, Bytes bytes) {
   memory_[static_cast<std::size_t>(rank_of(op))].add(bytes -
                                                      std::exchange(state_of(op).held, bytes));
@@ -287,7 +287,7 @@ Tokens Training::tokens_of(const Op& op) const {
   return take_tokens(whole, sequence, positions_of(sequence, schedule_.shape.slices, op.slice));
 }
 
-/// All ops of a micro-batch on a stage are in one lane: nobody else has its context.
+/// All ops of a micro-batch on a stage are in one lane, so its context needs no lock.
 std::optional<Slice> Training::slice_of(const Op& op) {
   if (schedule_.shape.slices == 1) return std::nullopt;
   SliceContext& context =
@@ -296,12 +296,12 @@ std::optional<Slice> Training::slice_of(const Op& op) {
   return Slice{positions_of(options_.model.sequence, schedule_.shape.slices, op.slice), context};
 }
 
-/// A slice's own part of it: its queries, keys and values.
+/// The slice's own queries, keys and values.
 Bytes Training::context_bytes(const Op& op) const {
   return bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
 }
 
-/// After the op of this slice, which is the last that needs it.
+/// Frees the context after the op of the last slice that needs it.
 void Training::forget_context(const Op& op, std::int32_t last_slice) {
   if (op.slice == last_slice)
     stages_[homes_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};

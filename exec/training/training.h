@@ -1,5 +1,5 @@
-// Real work: every op of a schedule trains its part of a transformer. After a step, the schedule
-// must have made what a single rank would have made: losses, gradients, weights.
+// Trains a transformer by the ops of a schedule. A step must produce the losses, gradients and
+// weights that a single rank would produce.
 #pragma once
 
 #include <cstdint>
@@ -21,32 +21,32 @@
 
 namespace bubblescope {
 
-/// Throws Error for sequences with fewer tokens than slices, heads that do not divide the width
-/// and replicas that micro-batches do not fill.
+/// Throws Error if sequences have fewer tokens than slices, if heads do not divide the width, or if
+/// micro-batches do not fill the replicas.
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
 
 class Training {
  public:
-  /// Its references are not copied; stages of other processes are not held here. Throws Error.
+  /// References are not copied. Holds only the stages of this process. Throws Error.
   Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
            const Processes& processes = this_process_alone());
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  /// Does the instructions of the program. The Training must outlive it.
+  /// The work of the program's instructions. The Training must outlive it.
   Work work();
 
-  /// How its messages cross processes. The Training must outlive it.
+  /// The payloads of messages between processes. The Training must outlive it.
   Cargo cargo();
 
-  /// The end of a step, while nothing runs: sums replicas' gradients, updates the weights, unless
-  /// the program's own optimizer steps have.
+  /// Ends a step while nothing runs: sums the gradients of replicas and updates the weights, unless
+  /// the program's own optimizer steps did so.
   void finish_step();
 
-  /// Of all processes, each of which must call this.
+  /// Collects the results of all processes; every process must call it.
   TrainingResult result() const;
 
-  /// The most bytes of activations that each rank has held; of all processes too.
+  /// The most bytes of activations that each rank has held; every process must call it.
   std::vector<Bytes> peak_bytes() const;
 
  private:
@@ -90,18 +90,18 @@ class Training {
   float scale_;
   std::vector<float> update_scales_;  ///< [stage]
   Homes homes_;
-  std::vector<StageState> stages_;  ///< [home]
+  std::vector<StageState> stages_;  ///< [replica]
   std::vector<RankMemory> memory_;  ///< [rank]
-  Mailbox inbox_;                   ///< at the stage that reads
-  Mailbox outbox_;                  ///< at the stage that made it
+  Mailbox inbox_;                   ///< at the reader
+  Mailbox outbox_;                  ///< at the producer
   GradientExchange exchange_;
   KeptForOthers kept_for_others_;
-  bool updates_inside_ = false;  ///< by the program's own optimizer steps
+  bool updates_inside_ = false;  ///< the program has its own optimizer steps
   std::vector<double> losses_;
 };
 
-/// What each op adds to its rank's memory, in bytes, for one schedule's stages; and what a forward
-/// keeps where the rest is made again.
+/// The bytes that each op adds to its rank's memory, per stage, and the bytes that a forward saves
+/// with recomputation.
 MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options);
 
 }  // namespace bubblescope

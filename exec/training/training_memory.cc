@@ -1,4 +1,4 @@
-// What a stage's ops hold, by running them once.
+// Measures the memory of a stage's ops by running each once.
 #include <optional>
 #include <utility>
 
@@ -9,14 +9,14 @@ namespace bubblescope {
 
 namespace {
 
-/// Of all slices of one micro-batch.
+/// The memory of all slices of one micro-batch.
 struct HeldBytes {
   Bytes kept = 0;        ///< between forward and input gradient
-  Bytes checkpoint = 0;  ///< the same where a part is made again
+  Bytes checkpoint = 0;  ///< between forward and input gradient, with recomputation
   Bytes left = 0;        ///< between input gradient and weight gradient
 };
 
-/// Forward from the first slice to the last, and back.
+/// Runs all slices forward from first to last, and then backward.
 class StageTrial {
  public:
   StageTrial(const Stage& stage, std::int32_t slices, const Tokens& tokens)
@@ -58,7 +58,7 @@ class StageTrial {
     return take_tokens(tokens_, stage_.shape.sequence, positions(slice));
   }
 
-  /// Null where sequences are whole.
+  /// Null if sequences are not sliced.
   const Slice* at(std::int32_t slice) {
     if (slices_ == 1) return nullptr;
     slice_.emplace(Slice{positions(slice), context_});
@@ -74,7 +74,7 @@ class StageTrial {
 
 }  // namespace
 
-/// Slices differ in what attention takes: what is said of an op is the mean.
+/// Slices need different amounts for attention, so the memory of an op is the mean over slices.
 MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   const std::int32_t slices = schedule.shape.slices;

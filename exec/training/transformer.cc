@@ -1,4 +1,4 @@
-// The stages of a transformer, forward and backward.
+// The forward and backward of a stage.
 #include "exec/training/transformer.h"
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace weight_order;
 
-/// A stage with the weights as products read them, without a copy where that is how they are.
+/// A stage whose weights are rounded as GEMMs read them; in float32, without a copy.
 class ReadStage {
  public:
   explicit ReadStage(const Stage& masters)
@@ -40,12 +40,12 @@ Positions positions_of(const Stage& stage, const Slice* slice) {
   return slice != nullptr ? slice->positions : Positions{0, stage.shape.sequence};
 }
 
-/// Of the micro-batch's tokens, whose losses are averaged.
+/// The slice's fraction of the micro-batch's tokens, over which the loss is averaged.
 double share_of(const Stage& stage, const Slice* slice) {
   return static_cast<double>(positions_of(stage, slice).count) / stage.shape.sequence;
 }
 
-/// Queries, keys and values of a block as far as they are known.
+/// The queries, keys and values of a block computed so far.
 const Matrix& known_qkv(const BlockActivations& saved, std::size_t block, const Slice* slice) {
   return slice != nullptr ? slice->context.qkv[block] : saved.qkv;
 }
@@ -69,7 +69,7 @@ struct BlockOutput {
   BlockActivations saved;
 };
 
-/// Attention's softmax rows and what they mix, from queries, keys and values.
+/// Computes the attention weights and output from queries, keys and values.
 void run_attention(const Stage& stage, std::size_t block, BlockActivations& saved,
                    const Slice* slice) {
   const AttentionShape shape = attention_shape(stage.shape, slice);
@@ -100,13 +100,13 @@ BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input, const
   return {keep(std::move(output)), std::move(saved)};
 }
 
-/// Goes back through a stage, and notes what its weight gradients will need.
+/// Runs the backward of a stage and collects the operands of its weight gradients.
 class StageBack {
  public:
   StageBack(const Stage& stage, const Slice* slice, WeightWork& work)
       : stage_(stage), slice_(slice), work_(work) {}
 
-  /// The gradient of a block's input from that of its output.
+  /// Returns the gradient of the block's input, given that of its output.
   Matrix run_block(std::size_t block, BlockActivations saved, Matrix grad) {
     const std::size_t begin = block_begin(stage_, block);
     const Matrix* const weights = &stage_.weights[begin];
@@ -126,7 +126,7 @@ class StageBack {
     return result;
   }
 
-  /// The gradient of the last block's output from the loss, times `scale`.
+  /// Returns the gradient of the last block's output for `scale` times the loss.
   Matrix run_head(Activations& saved, float scale) {
     const std::size_t begin = head_begin(stage_);
     const auto share = static_cast<float>(share_of(stage_, slice_));
@@ -141,12 +141,12 @@ class StageBack {
  private:
   Matrix keep(Matrix made) const { return stored(std::move(made), stage_.shape.precision); }
 
-  /// grad * weight^T: the gradient of what a weight multiplied.
+  /// grad * weight^T: the gradient of the matrix that the weight multiplied.
   Matrix pull_back(const Matrix& grad, const Matrix& weight) const {
     return keep(product(whole(grad), transposed(whole(weight))));
   }
 
-  /// Of a slice, what later ones have added to its keys and values counts too.
+  /// The gradients of a slice's keys and values include those that later slices have added.
   Matrix pull_back_attention(std::size_t block, const BlockActivations& saved,
                              const Matrix& mixed_grad) {
     Matrix grad = attention_grad(known_qkv(saved, block, slice_), saved.attention, mixed_grad,
@@ -158,7 +158,7 @@ class StageBack {
     return take_rows(known, stage_.shape.sequence, slice_->positions);
   }
 
-  /// Through a norm and its gain, whose own gradient is noted.
+  /// Runs the backward of a norm and its gain, and collects the gain's gradient.
   Matrix pull_back_norm(std::size_t weight, const Matrix& input, const Matrix& grad) {
     work_.gains.push_back({weight, gain_grad(input, grad)});
     return norm_grad(input, stage_.weights[weight], grad);

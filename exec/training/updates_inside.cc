@@ -1,4 +1,4 @@
-// Looking for reductions that sum, and for optimizer steps.
+// Searches a Program for reductions and optimizer steps.
 #include "exec/training/updates_inside.h"
 
 #include <algorithm>

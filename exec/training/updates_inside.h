@@ -1,4 +1,5 @@
-// What of a training's end a Program does by itself: reductions of gradients, and updates.
+// Tells which reductions and updates a Program does itself, and which are left for the end of the
+// step.
 #pragma once
 
 #include <vector>
@@ -7,21 +8,21 @@
 
 namespace bubblescope {
 
-/// Whether an instruction hands gradients on: a post or a join of REDUCE_GRAD.
+/// Whether an instruction publishes gradients: a post or a join of REDUCE_GRAD.
 bool hands_gradients_on(const Instruction& instruction);
 
-/// The posts of which a join, or the work of a REDUCE_GRAD, makes a sum, in the order in which a
-/// single rank would add up: by stage and rank. A join among them stands for those that it joins.
-/// Empty where a stage is on a single rank.
+/// The posts that a join, or the work of a REDUCE_GRAD, adds up, in the order of the serial
+/// reference: by stage and rank. A join in the list stands for its own posts. Empty if the stage is
+/// on a single rank.
 std::vector<InstructionId> posts_of(const Program& program, InstructionId reader);
 
 struct UpdatesInside {
-  bool reduces = false;  ///< every stage that several ranks have is summed
-  bool updates = false;  ///< its optimizer steps are the training's
+  bool reduces = false;  ///< it reduces every stage that several ranks hold
+  bool updates = false;  ///< it has optimizer steps, which update the weights
 };
 
-/// Backwards without flushes on single ranks update by themselves. Throws Error where they share
-/// stages, and the Program does not update.
+/// Schedules without flushes on single ranks update at their backwards. Throws Error if ranks share
+/// stages in such a schedule and the Program has no optimizer steps.
 UpdatesInside find_updates_inside(const Schedule& schedule, const Program& program);
 
 }  // namespace bubblescope

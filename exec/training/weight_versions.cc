@@ -1,4 +1,4 @@
-// Keeping and dropping versions.
+// Keeps the weight versions that are still read.
 #include "exec/training/weight_versions.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The weights of one stage while a schedule trains it. Asynchronous schedules update within a step,
-// while older micro-batches still need the weights that they began with.
+// The weight versions of one stage during a step. Asynchronous schedules update within a step,
+// while older micro-batches still need the weights with which they began.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,37 @@
 
 namespace bubblescope {
 
-/// [stage][microbatch]: which version of the stage's weights the micro-batch uses, and which its
-/// backward makes. In a synchronous schedule all use version 0 and make none.
+/// [stage][microbatch]: the version of the stage's weights that the micro-batch reads, and the one
+/// that its backward makes. In a synchronous schedule all read version 0 and make none.
 std::vector<std::vector<WeightUse>> weight_uses(const Schedule& schedule);
 
-/// By how much a micro-batch's gradients count: 1 / (micro-batches of an update of stage 0).
+/// The weight of a micro-batch's gradients: 1 / (micro-batches per update of stage 0).
 float gradient_scale(const Schedule& schedule);
 
-/// [stage]: what gradients are multiplied with before an update; not 1 where replicas make another
-/// number of micro-batches count than on stage 0.
+/// [stage]: the factor for gradients before an update; it differs from 1 if the replicas of a stage
+/// update after another number of micro-batches than stage 0.
 std::vector<float> update_scales(const Schedule& schedule);
 
-/// Versions are counted from 0 in every step. One is kept for as long as it is read.
+/// Versions are numbered from 0 in every step. A version is kept while micro-batches still read it.
 class WeightVersions {
  public:
   WeightVersions() = default;
 
-  /// `uses` are those of the micro-batches that come here.
+  /// `uses` lists the micro-batches of this replica.
   WeightVersions(Stage initial, std::vector<WeightUse> uses);
 
   const Stage& newest() const { return versions_.rbegin()->second; }
 
-  /// Throws Error where there is no such version yet, or no more.
+  /// Throws Error if the version does not exist yet, or no longer.
   const Stage& read(std::int32_t version, const Op& reader) const;
 
-  /// A micro-batch, which read this version, needs it no more.
+  /// Tells that a micro-batch that read this version does not need it any more.
   void let_go(std::int32_t version);
 
   /// Makes the next version from the newest one.
   void update(const std::vector<Matrix>& gradients, const OptimizerOptions& options);
 
-  /// The newest version becomes version 0.
+  /// Renumbers the newest version as version 0.
   void begin_step();
 
  private:

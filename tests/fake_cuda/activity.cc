@@ -1,4 +1,4 @@
-// Noting when tasks ran.
+// Records when tasks ran.
 #include "tests/fake_cuda/activity.h"
 
 #include <mutex>
@@ -32,7 +32,7 @@ std::vector<std::uint64_t>& external_ids() {
   return pushed;
 }
 
-/// Events and the like leave no records.
+/// Events and other tasks without work leave no records.
 void observe(Task& task, const Stream& stream) {
   const std::lock_guard lock(notes().mutex);
   if (!notes().are_taken || (!task.work && !task.spin)) return;

@@ -1,4 +1,4 @@
-// What a profiler is told of the devices that are made of threads.
+// Activity records of the simulated devices.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bubblescope::fake_cuda {
 
-/// One task that did something, and under which ids of its thread it was put on a stream.
+/// One task with work, and the external ids of the thread that enqueued it.
 struct Activity {
   std::string name;
   Nanos begin = 0;
@@ -18,19 +18,19 @@ struct Activity {
   std::int32_t device = 0;
   std::int64_t stream = 0;
   std::uint32_t correlation = 0;
-  std::vector<std::uint64_t> external_ids;  ///< the last one that was pushed, or none
+  std::vector<std::uint64_t> external_ids;  ///< the innermost id, or none
 };
 
-/// From now on, whatever is not captured.
+/// Records all tasks from now on, except in captures.
 void begin_to_observe();
 
-/// Of this thread.
+/// The stack of ids of this thread.
 std::vector<std::uint64_t>& external_ids();
 
-/// Lets a task be noted when it ends, where devices are observed.
+/// Makes the task record its times when it ends, once recording has begun.
 void observe(Task& task, const Stream& stream);
 
-/// What has ended since the last call.
+/// The tasks that have ended since the last call.
 std::vector<Activity> take_activities();
 
 }  // namespace bubblescope::fake_cuda

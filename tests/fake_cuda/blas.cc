@@ -1,4 +1,4 @@
-// Choosing a way to multiply, and putting products on streams.
+// Chooses algorithms and puts GEMMs on streams.
 #include "tests/fake_cuda/blas.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace bubblescope::fake_cuda {
 namespace {
 
 constexpr std::size_t kWorkspaceAlignment = 256;
-/// What every way to multiply needs here: it is written while a product is made.
+/// Every algorithm needs this much workspace here, and overwrites it.
 constexpr std::size_t kWorkspaceBytes = std::size_t{1} << 20;
 
 struct Layouts {
@@ -24,7 +24,7 @@ struct Layouts {
   auto operator<=>(const Layouts&) const = default;
 };
 
-/// What cublasLtMatmulAlgo_t stands for.
+/// The content of a cublasLtMatmulAlgo_t.
 struct Algorithm {
   decltype(BlasProduct{}.kind()) kind;
   Layouts layouts;
@@ -52,7 +52,8 @@ bool is_known(const BlasProduct& product) {
          product.epilogue == CUBLASLT_EPILOGUE_GELU || has_aside(product);
 }
 
-/// The other matrix of an epilogue lies as the target does, but for its leading dimension.
+/// The auxiliary matrix of an epilogue has the layout of the target, except for its leading
+/// dimension.
 BlasLayout aside_layout(const BlasProduct& product, const BlasLayout& target) {
   BlasLayout layout = target;
   layout.leading = product.aside_leading;
@@ -70,7 +71,7 @@ cublasStatus_t check_aside(const BlasProduct& product, const BlasLayout& target)
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/// Do the sizes and types of a product fit together?
+/// Checks that the sizes and types of a GEMM fit together.
 cublasStatus_t check(const BlasProduct& product, const Layouts& of) {
   const bool turns_first = product.turns_first != CUBLAS_OP_N;
   const bool turns_second = product.turns_second != CUBLAS_OP_N;
@@ -91,7 +92,7 @@ cublasStatus_t check(const BlasProduct& product, const Layouts& of) {
   return check_aside(product, of.target);
 }
 
-/// A workspace belongs to the products of one stream.
+/// All GEMMs with one workspace must be on one stream.
 void expect_own(const void* workspace, const Stream& stream) {
   static auto& users = *new std::map<std::int64_t, std::int64_t>;
   const std::int64_t piece = expect_inside(workspace, kWorkspaceBytes, "cublasLtMatmul").number;
@@ -139,7 +140,7 @@ Layouts find_layouts(cublasLtMatrixLayout_t first, cublasLtMatrixLayout_t second
           blas_layouts().find(source, call), blas_layouts().find(target, call)};
 }
 
-/// Its first product may have to wait for the device, as any kernel's first launch.
+/// The first GEMM of an algorithm may have to wait for the device, as the first launch of a kernel.
 void load(std::uint64_t algorithm, std::int32_t device) {
   static auto& loaded = *new std::set<std::pair<std::uint64_t, std::int32_t>>;
   if (loaded.emplace(algorithm, device).second) await_device(device, "the first such product");

@@ -1,4 +1,4 @@
-// A cuBLASLt that computes on the host: what its descriptors say.
+// A cuBLASLt that computes on the host: its descriptors.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,14 +10,14 @@
 
 namespace bubblescope::fake_cuda {
 
-/// Of matrices that lie column by column.
+/// The layout of a column-major matrix.
 struct BlasLayout {
   cudaDataType type = CUDA_R_32F;
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
-  std::int64_t leading = 0;  ///< from one column to the next, in entries
+  std::int64_t leading = 0;  ///< between columns, in entries
   std::int32_t batch = 1;
-  std::int64_t step = 0;  ///< from one matrix of the batch to the next
+  std::int64_t step = 0;  ///< between the matrices of a batch
 
   auto operator<=>(const BlasLayout&) const = default;
 };
@@ -29,10 +29,10 @@ struct BlasProduct {
   std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int64_t aside_leading = 0;
   std::int64_t aside_step = 0;
-  std::int32_t aside_type = -1;  ///< that of the target
+  std::int32_t aside_type = -1;  ///< -1: that of the target
   void* aside = nullptr;         ///< of the epilogue
 
-  /// What a way to multiply is chosen for.
+  /// The properties for which an algorithm is chosen.
   auto kind() const {
     return std::tuple(turns_first, turns_second, multiprocessors, epilogue, aside_leading,
                       aside_step, aside_type);
@@ -44,7 +44,7 @@ struct BlasPreference {
   std::uint32_t alignments[4] = {256, 256, 256, 256};  ///< of A, B, C and D
 };
 
-/// The device that was current when it was made.
+/// The device that was current at its creation.
 struct BlasHandle {
   std::int32_t device = 0;
 };
@@ -54,7 +54,7 @@ Registry<BlasProduct>& blas_products();
 Registry<BlasPreference>& blas_preferences();
 Registry<BlasHandle>& blas_handles();
 
-/// As a call of the runtime, with cuBLAS's errors.
+/// Runs `body` as a runtime call that returns cuBLAS's errors.
 template <class Body>
 cublasStatus_t blas_call(const char* name, const Body& body) {
   cublasStatus_t answer = CUBLAS_STATUS_INTERNAL_ERROR;

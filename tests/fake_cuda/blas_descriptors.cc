@@ -1,4 +1,4 @@
-// Making cuBLASLt's descriptors, and setting their attributes.
+// Creates cuBLASLt's descriptors and sets their attributes.
 #include <cstring>
 
 #include "tests/fake_cuda/blas.h"
@@ -8,7 +8,7 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-/// Sizes must be those that the library keeps.
+/// The size must be that of the attribute.
 template <class Value>
 cublasStatus_t set(Value& to, const void* from, std::size_t bytes) {
   if (from == nullptr || bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Products, entry by entry, summed in float32.
+// Computes GEMMs entry by entry, with sums in float32.
 #include "tests/fake_cuda/blas_numbers.h"
 
 #include <bit>
@@ -35,7 +35,7 @@ float gelu_slope(float x) {
   return 0.5F * (1 + bent) + 0.5F * x * (1 - bent * bent) * kSlope * (1 + 3 * kCubic * x * x);
 }
 
-/// Row by row where `turns`, as rows of the product's left or columns of its right factor are read.
+/// Returns the entries row by row if `turns` is set, or else column by column.
 std::vector<float> read(const BlasMatrix& matrix, std::int32_t of_batch, bool turns) {
   const BlasLayout& layout = matrix.layout;
   std::vector<float> values;
@@ -60,7 +60,7 @@ float finish(const BlasOrder& order, std::int32_t of_batch, std::uint64_t row, s
 
 void multiply_one(const BlasOrder& order, std::int32_t of_batch) {
   const BlasLayout& target = order.target.layout;
-  // Both so that the sum runs over neighbours.
+  // In this order, the inner loop reads both operands contiguously.
   const std::vector<float> first =
       read(order.first, of_batch, order.product.turns_first == CUBLAS_OP_N);
   const std::vector<float> second =

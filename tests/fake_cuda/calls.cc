@@ -1,4 +1,4 @@
-// Counting calls, failing, and what is left at the end.
+// Counts calls, injects failures and reports leaks at exit.
 #include "tests/fake_cuda/calls.h"
 
 #include <unistd.h>
@@ -13,13 +13,13 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-/// The exit status of a process that leaves something behind.
+/// The exit status of a process with leaks.
 constexpr int kLeaks = 98;
 
 struct State {
   std::mutex mutex;
   std::map<std::string, long> calls;
-  std::string failing;  ///< the name of a call
+  std::string failing;  ///< the call that fails
   long failing_at = 0;
   std::vector<std::function<std::string()>> leaks;
 };
@@ -30,7 +30,7 @@ std::string setting(const char* name) {
 }
 
 State& start() {
-  auto& state = *new State;  // stays for what ends after everything else
+  auto& state = *new State;  // never destroyed: other code may use it at exit
   const std::string failing = setting("BUBBLESCOPE_FAKE_CUDA_FAIL");
   const std::size_t colon = failing.find(':');
   if (colon == std::string::npos) return state;
@@ -49,13 +49,13 @@ std::mutex& counting() {
   return mutex;
 }
 
-/// Runs after all that the program registered for its end.
+/// Runs after all exit handlers of the program.
 [[gnu::destructor]] void finish() {
   if (const std::string file = setting("BUBBLESCOPE_FAKE_CUDA_CALLS"); !file.empty()) {
     std::ofstream out(file);
     for (const auto& [name, count] : state().calls) out << name << ' ' << count << '\n';
   }
-  if (device_error() != cudaSuccess) return;  // nothing can be released then
+  if (device_error() != cudaSuccess) return;  // a broken device cannot release anything
   bool any = false;
   for (const auto& ask : state().leaks) {
     const std::string left = ask();

@@ -1,8 +1,8 @@
-// What every call of the CUDA runtime that is made of threads begins and ends with: is it told to
-// fail, has the device failed, what is its caller's last error.
+// The common part of all calls of the simulated CUDA runtime: injected failures, device errors and
+// the caller's last error.
 //
-// BUBBLESCOPE_FAKE_CUDA_FAIL=cudaMalloc:3 lets the third cudaMalloc of the process fail (0: none),
-// BUBBLESCOPE_FAKE_CUDA_CALLS=FILE has the number of all calls, by name, written at the end.
+// BUBBLESCOPE_FAKE_CUDA_FAIL=cudaMalloc:3 makes the third cudaMalloc of the process fail (0: none).
+// BUBBLESCOPE_FAKE_CUDA_CALLS=FILE writes the number of calls, by name, at exit.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,25 +15,26 @@
 
 namespace bubblescope::fake_cuda {
 
-/// Counts a call; true: it is told to fail.
+/// Counts a call and returns whether it is made to fail.
 bool counts_as_failure(const std::string& name);
 
-/// What a call that is told to fail answers.
+/// The error of a call that is made to fail.
 cudaError_t failure_of(const std::string& name);
 
-/// What ends something does so before it fails, or a leak would be no fault of who called it.
+/// Whether the call releases something. Such a call does so even if it is made to fail, because the
+/// caller could not prevent the leak.
 bool releases(const std::string& name);
 
-/// One at a time.
+/// Held during every call.
 std::mutex& runtime_mutex();
 
-/// Of this thread.
+/// The last error of this thread.
 cudaError_t& last_error();
 
-/// The error from which a device never recovers; cudaSuccess: none.
+/// An error from which the device does not recover; cudaSuccess if there is none.
 cudaError_t device_error();
 
-/// Answers for a call with what `body` returns, unless it is to fail.
+/// Runs `body` and returns its result, unless the call is made to fail.
 template <class Body>
 cudaError_t call(const std::string& name, const Body& body) {
   const std::lock_guard lock(runtime_mutex());
@@ -45,7 +46,8 @@ cudaError_t call(const std::string& name, const Body& body) {
   return status;
 }
 
-/// At the end of the process, asks what is left of something; an empty answer: nothing.
+/// Registers a function that runs at exit and describes leaks; an empty text means that there are
+/// none.
 void ask_for_leaks(std::function<std::string()> leaks);
 
 }  // namespace bubblescope::fake_cuda

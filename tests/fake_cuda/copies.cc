@@ -1,4 +1,4 @@
-// Copies, and memory that is cleared.
+// Copies and memory sets.
 #include <cstring>
 
 #include "tests/fake_cuda/memory.h"
@@ -8,14 +8,14 @@ using namespace bubblescope::fake_cuda;
 
 namespace {
 
-/// Pageable memory may only be on one side of a copy for which the host waits.
+/// Pageable memory may only be on one side of a copy, and the host has to wait for that copy.
 void expect_copyable(const void* memory, std::size_t bytes, const char* call) {
   if (find_piece(memory) != nullptr) expect_inside(memory, bytes, call);
 }
 
 }  // namespace
 
-/// On the default stream, for which ours do not wait.
+/// Runs on the default stream, with which our streams do not synchronize.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return call("cudaMemcpy", [&] {
     if (kind != cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;

@@ -1,6 +1,5 @@
-// CUPTI's activity records of the devices that are made of threads, in buffers of its caller, and
-// what CUPTI forbids refused. BUBBLESCOPE_FAKE_CUDA_CUPTI_DROPS=1 loses the last record of every
-// buffer.
+// CUPTI's activity records of the simulated devices, in buffers of the caller. Refuses what CUPTI
+// forbids. With BUBBLESCOPE_FAKE_CUDA_CUPTI_DROPS=1, every buffer loses its last record.
 #include <cupti.h>
 
 #include <cstdlib>
@@ -21,7 +20,7 @@ struct Profiler {
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
   std::set<CUpti_ActivityKind> enabled;
-  std::set<std::string> names;  ///< stay as long as the process
+  std::set<std::string> names;  ///< kept until the process exits
   std::size_t dropped = 0;
 };
 
@@ -30,7 +29,7 @@ Profiler& profiler() {
   return made;
 }
 
-/// Answers for a call, unless it is told to fail.
+/// Runs `body` as a CUPTI call, unless the call is made to fail.
 template <class Body>
 CUptiResult answer(const char* name, const Body& body) {
   if (counts_as_failure(name)) return CUPTI_ERROR_UNKNOWN;
@@ -47,7 +46,7 @@ std::size_t size_of(CUpti_ActivityKind kind) {
   refuse("a record of a kind that nobody wrote");
 }
 
-/// A buffer of the caller, as full as it may be.
+/// A buffer of the caller that is filled with records.
 class Buffer {
  public:
   Buffer() {
@@ -55,7 +54,7 @@ class Buffer {
     profiler().request(&bytes_, &size_, &most_records);
     if (bytes_ == nullptr || reinterpret_cast<std::uintptr_t>(bytes_) % 8 != 0)
       refuse("a buffer for records that is none, or not aligned");
-    std::memset(bytes_, 0xee, size_);  // what is not written is no number
+    std::memset(bytes_, 0xee, size_);  // NaN in all that is not written
   }
 
   template <class Record>
@@ -95,7 +94,7 @@ Record make_sized(CUpti_ActivityKind kind, const Activity& activity) {
 
 bool is_on(CUpti_ActivityKind kind) { return profiler().enabled.count(kind) != 0; }
 
-/// Correlations are told of records of calls, and only of those.
+/// CUPTI reports external correlation ids only for records of API calls.
 void add_correlation(Buffer& buffer, const Activity& activity) {
   if (!is_on(CUPTI_ACTIVITY_KIND_RUNTIME)) return;
   if (is_on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
@@ -189,7 +188,7 @@ CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind
   });
 }
 
-/// What fails is popped all the same, or what follows would be someone else's.
+/// Pops even if the call fails, or a later record would get the wrong id.
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind,
                                                   std::uint64_t* last) {
   if (external_ids().empty()) return CUPTI_ERROR_QUEUE_EMPTY;

@@ -22,7 +22,7 @@ std::int32_t& current() {
   return device;
 }
 
-/// From a device to one whose memory it may use.
+/// Pairs of devices of which the first may access the memory of the second.
 std::set<std::pair<std::int32_t, std::int32_t>>& links() {
   static auto& made = *new std::set<std::pair<std::int32_t, std::int32_t>>;
   return made;
@@ -120,7 +120,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   });
 }
 
-/// What breaks the device is told again and again.
+/// The error of a broken device is returned again and again.
 cudaError_t cudaGetLastError() {
   const bool fails = counts_as_failure("cudaGetLastError");
   const cudaError_t last = fails ? cudaErrorUnknown : std::exchange(last_error(), cudaSuccess);

@@ -1,4 +1,4 @@
-// The devices: as many H200s as BUBBLESCOPE_FAKE_CUDA_DEVICES says, one unless given.
+// The simulated devices: as many H200s as BUBBLESCOPE_FAKE_CUDA_DEVICES says, or one.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,11 @@
 namespace bubblescope::fake_cuda {
 
 inline constexpr unsigned int kMultiprocessors = 132;
-inline constexpr std::size_t kDeviceBytes = std::size_t{2}
-                                            << 30;  ///< less than one has: the host's
+inline constexpr std::size_t kDeviceBytes = std::size_t{2} << 30;  ///< of host memory
 
 std::int32_t device_count();
 
-/// Of this thread.
+/// The current device of this thread.
 std::int32_t current_device();
 
 }  // namespace bubblescope::fake_cuda

@@ -1,7 +1,7 @@
-// The thread that stands for all devices.
+// The thread that simulates all devices.
 //
-// BUBBLESCOPE_FAKE_CUDA_SEED chooses its order, BUBBLESCOPE_FAKE_CUDA_FAIL=task:N lets the N-th
-// task break the devices for good, as a kernel does that touches memory which is not its own.
+// BUBBLESCOPE_FAKE_CUDA_SEED selects its order of tasks. BUBBLESCOPE_FAKE_CUDA_FAIL=task:N lets
+// task N break the devices for good, like a kernel that accesses memory of others.
 #include "tests/fake_cuda/engine.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Engine {
   std::condition_variable changed;
   std::vector<Ticket> ready;
   std::vector<Ticket> spinning;
-  std::map<std::int32_t, std::int64_t> pending;  ///< of each device
+  std::map<std::int32_t, std::int64_t> pending;  ///< [device]
   std::mt19937 random;
   cudaError_t error = cudaSuccess;
 };
@@ -60,7 +60,7 @@ void end(Engine& engine, const Ticket& ticket, Nanos time) {
   engine.changed.notify_all();
 }
 
-/// Ends those whose time has come, or whom the host stops.
+/// Ends spinning tasks whose time is over or that the host stops.
 void look_at_spinning(Engine& engine) {
   for (std::size_t at = 0; at < engine.spinning.size();) {
     const Ticket ticket = engine.spinning[at];
@@ -124,7 +124,7 @@ void live(Engine& engine) {
   }
 }
 
-/// It stays for good: what is on a device outlives the process that put it there.
+/// Never destroyed: device work may outlive the code that enqueued it.
 Engine& open_engine() {
   auto& engine = *new Engine;
   const char* const seed = std::getenv("BUBBLESCOPE_FAKE_CUDA_SEED");

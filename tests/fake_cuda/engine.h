@@ -1,8 +1,8 @@
-// What devices do while the host goes on: a thread takes the tasks that nothing holds back, one at
-// a time and in any order, so that what only works by luck does not.
+// Executes device work asynchronously: a thread runs tasks that are ready, one at a time and in any
+// order, so that code that only works by luck fails.
 //
-// Each task has the times that a device with room for all would give it: it begins when all it
-// waits for has ended, and takes what its work took the thread, or what it was told to spin.
+// Task times are those of a device with room for all of them: a task begins when everything it
+// waits for has ended, and lasts as long as its work took the thread, or as long as it has to spin.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@ namespace bubblescope::fake_cuda {
 
 struct Spin {
   Nanos nanos = 0;
-  const volatile std::uint32_t* stop = nullptr;  ///< ends it where it is not 0; may be null
+  const volatile std::uint32_t* stop = nullptr;  ///< ends the spin when not 0; may be null
 };
 
 struct Task {
   std::string name;
   std::function<void()> work = {};  ///< may be empty
   std::optional<Spin> spin = {};
-  std::int64_t bytes = 0;                                  ///< of a copy, or that are cleared
-  std::function<void(Nanos begin, Nanos end)> ended = {};  ///< is told when it ran; may be empty
+  std::int64_t bytes = 0;                                  ///< copied or cleared
+  std::function<void(Nanos begin, Nanos end)> ended = {};  ///< gets its times; may be empty
 };
 
 struct PendingTask;
 using Ticket = std::shared_ptr<PendingTask>;
 
-/// Begins when all of `after` have ended; null ones count as ended.
+/// Starts a task when all of `after` have ended; null tickets count as ended.
 Ticket start(Task task, std::int32_t device, const std::vector<Ticket>& after);
 
-/// Null: yes.
+/// A null ticket counts as ended.
 bool has_ended(const Ticket& ticket);
 
-/// Of one that has ended, on the host's monotonic clock.
+/// When an ended task ended, on the host's monotonic clock.
 Nanos end_of(const Ticket& ticket);
 
-/// Blocks. A wait without end is refused, with the name of the call that waits.
+/// Blocks until all have ended. Refuses a wait that would never end, and names the call.
 void await(const std::vector<Ticket>& tickets, const std::string& call);
 void await_device(std::int32_t device, const std::string& call);
 

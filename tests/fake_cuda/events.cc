@@ -1,4 +1,4 @@
-// Events: recording, waiting, times.
+// Events: record, wait and measure times.
 #include <algorithm>
 
 #include "tests/fake_cuda/devices.h"
@@ -30,7 +30,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool is_external) {
   return cudaSuccess;
 }
 
-/// A stream that waits for an event of a capture is captured too.
+/// A stream that waits for an event of a capture joins the capture.
 cudaError_t join_capture(Stream& stream, const Event& event) {
   if (event.capture->is_over) return cudaErrorCapturedEvent;
   if (stream.capture == nullptr) {
@@ -43,7 +43,7 @@ cudaError_t join_capture(Stream& stream, const Event& event) {
   return cudaSuccess;
 }
 
-/// What hinders an event's times; cudaSuccess: nothing.
+/// The reason why an event has no time; cudaSuccess if it has one.
 cudaError_t check_time(const Event& event) {
   if (!event.is_timed || !event.was_recorded) return cudaErrorInvalidResourceHandle;
   if (event.capture != nullptr) return cudaErrorCapturedEvent;
@@ -84,7 +84,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   });
 }
 
-/// One that was never recorded holds nobody back.
+/// Waiting for an event that was never recorded does nothing.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   return call("cudaStreamWaitEvent", [&] {
     const Event& of = event_of(event, "cudaStreamWaitEvent");

@@ -1,4 +1,4 @@
-// Captures of streams, and graphs.
+// Stream captures and graphs.
 #include <algorithm>
 
 #include "tests/fake_cuda/streams.h"
@@ -9,7 +9,7 @@ namespace {
 
 struct Executable {
   Graph graph;
-  std::vector<Ticket> last;  ///< the ends of its last launch
+  std::vector<Ticket> last;  ///< end tasks of its last launch
 };
 
 Registry<Graph>& graphs() {
@@ -22,7 +22,7 @@ Registry<Executable>& executables() {
   return made;
 }
 
-/// Whether all nodes lead to one of the front's.
+/// Whether every node leads to a node of the front.
 bool is_joined(const Graph& graph, const Front& front) {
   std::vector<bool> leads(graph.size(), false);
   for (const std::size_t node : front) leads[node] = true;
@@ -40,7 +40,7 @@ void leave(Capture& capture) {
   }
 }
 
-/// Events are recorded from the moment of the launch on.
+/// Its events are recorded at the launch.
 void launch(Executable& made, Stream& stream) {
   const std::vector<Ticket> before = [&] {
     std::vector<Ticket> all = stream.after;
@@ -70,7 +70,7 @@ using namespace bubblescope::fake_cuda;
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return call("cudaStreamBeginCapture", [&] {
-    // Others would forbid what the first launch of a kernel does.
+    // Other modes would forbid what the first launch of a kernel does.
     if (mode != cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
     if (stream == nullptr || stream == cudaStreamLegacy) return cudaErrorStreamCaptureUnsupported;
     Stream& origin = stream_of(stream, "cudaStreamBeginCapture");
@@ -83,7 +83,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   });
 }
 
-/// The capture is over also where this is told to fail.
+/// Ends the capture even if the call is made to fail.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
   const cudaError_t status = call("cudaStreamEndCapture", [&] {

@@ -1,4 +1,4 @@
-// Green contexts, and how the runtime hands out the driver's functions.
+// Green contexts, and the runtime's lookup of driver functions.
 #include <cuda.h>
 
 #include <map>
@@ -11,17 +11,17 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-/// Of multiprocessors, for compute capability 9.0.
+/// In multiprocessors, for compute capability 9.0.
 constexpr unsigned int kGranularity = 8;
 
-/// Which multiprocessors a resource has, in the part of it that is the driver's.
+/// The multiprocessors of a resource; stored in the driver's part of it.
 struct Cut {
   std::int32_t device;
   unsigned int first;
   bool was_split;
 };
 
-/// By a number in the resource.
+/// [number in the resource].
 std::map<unsigned int, Cut>& cuts() {
   static auto& made = *new std::map<unsigned int, Cut>;
   return made;
@@ -49,7 +49,7 @@ Registry<GreenContext>& contexts() {
   return made;
 }
 
-/// As a call of the runtime: the driver numbers its errors in the same way.
+/// Runs `body` as a runtime call: driver and runtime have the same error numbers.
 template <class Body>
 CUresult driver_call(const char* name, const Body& body) {
   return static_cast<CUresult>(call(name, [&] { return static_cast<cudaError_t>(body()); }));
@@ -92,7 +92,7 @@ CUresult split(CUdevResource* result, unsigned int* groups, const CUdevResource*
   });
 }
 
-/// Descriptors are never given back to the driver: they live as long as the process.
+/// Descriptors are never freed by the driver: they live as long as the process.
 CUresult describe(CUdevResourceDesc* description, CUdevResource* resources, unsigned int count) {
   return driver_call("cuDevResourceGenerateDesc", [&] {
     if (count != 1 || cut_of(*resources) == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -115,7 +115,7 @@ CUresult create_context(CUgreenCtx* context, CUdevResourceDesc description, CUde
   });
 }
 
-/// Its streams have to go before.
+/// All streams of the context must have been destroyed.
 CUresult destroy_context(CUgreenCtx context) {
   return driver_call("cuGreenCtxDestroy", [&] {
     const GreenContext& gone = contexts().find(context, "cuGreenCtxDestroy");

@@ -1,5 +1,5 @@
-// The kernels' own source, run thread by thread. This file is hidden from other libraries: what the
-// module has under the same names launches.
+// Runs the source of the kernels thread by thread. The symbols of this file are hidden, because the
+// module has functions of the same names that launch kernels.
 #include "tests/fake_cuda/kernels.h"
 
 #include <cxxabi.h>
@@ -13,7 +13,7 @@
 #include "tests/fake_cuda/memory.h"
 #include "tests/fake_cuda/refuse.h"
 #include "tests/support/emulated_block.h"
-// The kernels come after what stands for CUDA.
+// The kernels need the CUDA emulation above.
 #include "exec/gpu/attention_kernel.cuh"
 #include "exec/gpu/entry_kernels.cuh"
 #include "exec/gpu/key_grad_kernel.cuh"
@@ -37,7 +37,7 @@ std::tuple<Arguments...> copy_arguments(void** arguments, std::index_sequence<at
   return {*static_cast<Arguments*>(arguments[at])...};
 }
 
-/// "(float*, int)" of a kernel of this type.
+/// Returns "(float*, int)" for a kernel of this type.
 template <class... Arguments>
 std::string types_of(void (*)(Arguments...)) {
   const std::unique_ptr<char, decltype(&std::free)> name(
@@ -79,7 +79,7 @@ void add_all_of(Kernels& kernels, const std::string& value) {
   add(kernels, "key_grad_kernel" + value, key_grad_kernel<Value>);
 }
 
-/// Its threads all wait for the same, so the engine does, without a thread for any.
+/// All threads of a spin wait for the same, so the engine waits instead of them.
 Task bind_spin(void** arguments, const LaunchShape& shape) {
   const auto nanos = *static_cast<const std::int64_t*>(arguments[0]);
   const auto* const stop = *static_cast<const volatile std::uint32_t* const*>(arguments[1]);

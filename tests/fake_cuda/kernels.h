@@ -1,4 +1,4 @@
-// Our kernels by the names and types under which their device code is registered, run on the host.
+// Runs our kernels on the host, by the names and types under which their device code is registered.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ struct LaunchShape {
   std::int32_t device = 0;
 };
 
-/// Takes a launch's arguments now, and makes what runs them later.
+/// Copies the arguments of a launch and returns the task that runs it.
 using BindKernel = std::function<Task(void** arguments, const LaunchShape& shape)>;
 
-/// By "norm_kernel<float>(float*, float const*, float const*, int)". Refuses what it does not know.
+/// Finds a kernel by "norm_kernel<float>(float*, float const*, float const*, int)"; refuses unknown
+/// ones.
 const BindKernel& find_kernel(const std::string& signature);
 
 }  // namespace bubblescope::fake_cuda

@@ -1,4 +1,4 @@
-// Registering kernels, as compiled CUDA code does when it is loaded, and launching them.
+// Registers kernels, as compiled CUDA code does when it is loaded, and launches them.
 #include <cuda_runtime_api.h>
 #include <cxxabi.h>
 
@@ -16,7 +16,7 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-constexpr unsigned int kMostThreads = 1024;  // of a block
+constexpr unsigned int kMostThreads = 1024;  // per block
 constexpr unsigned int kWarp = 32;
 
 struct Call {
@@ -30,13 +30,13 @@ std::vector<Call>& calls() {
   return pushed;
 }
 
-/// Signatures, by what stands for the kernel on the host.
+/// [host function of the kernel]: its signature.
 std::map<const void*, std::string>& kernels() {
   static auto& made = *new std::map<const void*, std::string>;
   return made;
 }
 
-/// "norm_kernel<float>(float*, int)" of "_ZN11bubblescope11norm_kernelIfEEvPT_i".
+/// Returns "norm_kernel<float>(float*, int)" for "_ZN11bubblescope11norm_kernelIfEEvPT_i".
 std::string signature_of(const char* mangled) {
   const std::unique_ptr<char, decltype(&std::free)> name(
       abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), &std::free);
@@ -46,8 +46,8 @@ std::string signature_of(const char* mangled) {
   return signature;
 }
 
-/// Code comes to a device when it is launched there for the first time, which may have to wait for
-/// all that the device does: so it does here.
+/// CUDA loads a kernel to a device at its first launch there, which may wait for all work of the
+/// device. Here it always waits.
 void load(const void* kernel, std::int32_t device) {
   static auto& loaded = *new std::set<std::pair<const void*, std::int32_t>>;
   if (loaded.emplace(kernel, device).second)

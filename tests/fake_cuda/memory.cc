@@ -1,4 +1,4 @@
-// Taking and giving back memory.
+// Allocates and frees memory.
 #include "tests/fake_cuda/memory.h"
 
 #include <sys/mman.h>
@@ -15,8 +15,8 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
-constexpr int kUnwritten = 0xff;         // no number
+constexpr std::size_t kAlignment = 256;  // guaranteed by cudaMalloc
+constexpr int kUnwritten = 0xff;         // NaN
 constexpr std::byte kUntouched{0xa5};
 
 std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
@@ -27,7 +27,7 @@ std::size_t room_of(const Piece& piece) {
   return round_up(round_up(piece.bytes, kAlignment), page());
 }
 
-/// The pages with a piece, which ends where they end but for its alignment.
+/// The first page of a block. The block ends at the end of its last page, up to alignment.
 std::byte* pages_of(const Piece& piece) {
   return piece.begin + round_up(piece.bytes, kAlignment) - room_of(piece);
 }
@@ -69,7 +69,7 @@ void* take(Piece piece) {
   return piece.begin;
 }
 
-/// What lies beside a piece in its pages must be as it was.
+/// The rest of the block's pages must be unchanged.
 void expect_untouched(const Piece& piece) {
   const auto is_touched = [](std::byte value) { return value != kUntouched; };
   const std::byte* const pages = pages_of(piece);
@@ -138,7 +138,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   });
 }
 
-/// Waits for all that the device still has to do, as the real one does.
+/// Waits for all work of the device, as the real cudaFree does.
 cudaError_t cudaFree(void* memory) {
   return call("cudaFree", [&] {
     if (memory == nullptr) return cudaSuccess;
@@ -152,7 +152,7 @@ cudaError_t cudaFree(void* memory) {
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags) {
   return call("cudaHostAlloc", [&] {
     if ((flags & ~(cudaHostAllocPortable | cudaHostAllocMapped)) != 0) return cudaErrorInvalidValue;
-    // With unified addresses devices reach all of it.
+    // With unified addressing, devices can access all of it.
     *memory = bytes == 0 ? nullptr : take({nullptr, bytes, {}});
     return cudaSuccess;
   });

@@ -1,5 +1,5 @@
-// The handles of one kind that are in use: who takes one that is not is refused, and those that are
-// left at the end are leaks.
+// The live handles of one kind. Using a handle that is not live is refused, and handles that are
+// live at exit are leaks.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace bubblescope::fake_cuda {
 template <class Value>
 class Registry {
  public:
-  /// `kind` as in "3 streams were never released".
+  /// `kind` is the plural noun of leak messages: "3 streams were never released".
   explicit Registry(const char* kind) : kind_(kind) {
     ask_for_leaks(
         [this] { return values_.empty() ? "" : std::to_string(values_.size()) + " " + kind_; });

@@ -1,4 +1,4 @@
-// What the CUDA runtime made of threads promises: the rules of the real one, and no mercy.
+// The simulated CUDA runtime follows the rules of the real one, and enforces them.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ void* allocate() {
   return memory;
 }
 
-/// A kernel that the host lets go.
+/// Launches a kernel that runs until the host opens its gate.
 void stand(cudaStream_t stream, const volatile std::uint32_t* gate) {
   put(stream_of(stream, "a test"), {"a gate", {}, Spin{Nanos{1} << 60, gate}});
 }
@@ -79,7 +79,7 @@ TEST_F(FakeCuda, AWaitMeansTheLastRecordBeforeIt) {
 }
 
 TEST_F(FakeCuda, TimesAreThoseOfADeviceWithRoomForAll) {
-  // Two kernels of 3 ms beside each other, the second's end awaited by a third of 2 ms: 5 ms.
+  // Two kernels of 3 ms run side by side; a third of 2 ms waits for the second: 5 ms.
   cudaEvent_t begin = create_event();
   stand(first_, &gate_);
   cudaEventRecord(begin, first_);
@@ -113,7 +113,7 @@ TEST_F(FakeCuda, AGraphHasTheStreamsThatWereForkedAndJoined) {
   EXPECT_EQ(cudaGraphInstantiate(&made, graph, 0), cudaSuccess);
   std::vector<char> got(kBytes, 0);
   cudaMemcpy(got.data(), memory, kBytes, cudaMemcpyDefault);
-  EXPECT_NE(got[0], 7);  // nothing has run
+  EXPECT_NE(got[0], 7);  // nothing has run yet
   cudaGraphLaunch(made, first_);
   cudaStreamSynchronize(first_);
   cudaMemcpy(got.data(), memory, kBytes, cudaMemcpyDefault);

@@ -1,4 +1,4 @@
-// Streams: what is put on them runs in order, and behind the events they wait for.
+// Streams run their tasks in order, and after the events for which they wait.
 #include "tests/fake_cuda/streams.h"
 
 #include <map>
@@ -10,10 +10,10 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-/// So much stands on a stream before its host has to wait.
+/// Enqueueing blocks when a stream holds this many tasks.
 constexpr std::size_t kMostStanding = 1024;
 
-/// The stream that needs no creation; per device.
+/// The default stream of each device.
 Stream& default_stream() {
   static auto& made = *new std::map<std::int32_t, Stream>;
   Stream& stream = made[current_device()];
@@ -73,14 +73,14 @@ using namespace bubblescope::fake_cuda;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   return call("cudaStreamCreateWithFlags", [&] {
-    // One that waits for the default stream is not made here.
+    // Streams that synchronize with the default stream are not simulated.
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
     *stream = reinterpret_cast<cudaStream_t>(streams().add({current_device()}));
     return cudaSuccess;
   });
 }
 
-/// What is still on it comes to its end.
+/// Work that is still on the stream completes.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", [&] {
     if (streams().find(stream, "cudaStreamDestroy").capture != nullptr)

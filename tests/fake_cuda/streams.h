@@ -1,4 +1,4 @@
-// Streams, events and captures, as the calls of the runtime share them.
+// Streams, events and captures, shared by the runtime calls.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,16 +16,16 @@ namespace bubblescope::fake_cuda {
 
 struct Event;
 
-/// One node of a graph; the others are meant by their place in it.
+/// A node of a graph; nodes refer to each other by index.
 struct GraphNode {
   Task task;
   std::int32_t device = 0;
   std::vector<std::size_t> after;
-  Event* records = nullptr;  ///< at every launch
+  Event* records = nullptr;  ///< recorded at every launch
 };
 using Graph = std::vector<GraphNode>;
 
-/// The nodes behind which what comes next stands.
+/// The nodes on which the next node of a stream depends.
 using Front = std::set<std::size_t>;
 
 struct Stream;
@@ -42,13 +42,13 @@ struct GreenContext {
   unsigned int multiprocessors = 0;
 };
 
-/// No two streams have the same.
+/// Returns a unique stream number.
 std::int64_t next_stream_number();
 
 struct Stream {
   std::int32_t device = 0;
-  const GreenContext* context = nullptr;  ///< null: the device's own
-  std::vector<Ticket> after = {};         ///< what the next task waits for
+  const GreenContext* context = nullptr;  ///< null: the whole device
+  std::vector<Ticket> after = {};         ///< tickets that the next task waits for
   std::deque<Ticket> standing = {};
   std::shared_ptr<Capture> capture = {};
   Front front = {};
@@ -60,23 +60,24 @@ struct Event {
   bool is_timed = false;
   bool was_recorded = false;
   Ticket ticket = {};
-  std::shared_ptr<Capture> capture = {};  ///< in which it was recorded last, but as external
+  std::shared_ptr<Capture> capture = {};  ///< of its last record, unless that was external
   Front front = {};
 };
 
 Registry<Stream>& streams();
 Registry<Event>& events();
 
-/// Also the default one of the current device. Refuses one of a green context that is gone.
+/// Finds a stream; null means the default stream of the current device. Refuses a stream whose
+/// green context was destroyed.
 Stream& stream_of(cudaStream_t stream, const char* call);
 
-/// Puts a task on a stream, or into the graph that is captured from it.
+/// Puts a task on a stream, or into the graph if the stream is captured.
 void put(Stream& stream, Task task, Event* records = nullptr);
 
-/// Blocks until a stream has ended.
+/// Blocks until the stream is empty.
 void await_stream(Stream& stream, const char* call);
 
-/// After an error in it, a capture gives no graph.
+/// Invalidates the capture, so that it gives no graph.
 cudaError_t spoil(Stream& stream, cudaError_t error);
 
 }  // namespace bubblescope::fake_cuda

@@ -1,4 +1,4 @@
-// Every kernel and the matrix products on a GPU, against the host.
+// Compares every kernel and GEMM on a GPU with the host.
 #include "exec/gpu/kernels.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,12 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int32_t kRows = 96;
-constexpr std::int32_t kColumns = 416;  // more than a block has threads
+constexpr std::int32_t kColumns = 416;  // more columns than a block has threads
 constexpr std::int32_t kPeriod = 32;
 
-/// Which arrays a kernel takes: n numbers and f floats of rows x columns; g and v a row of numbers
-/// or floats; e an embedding; p positions; r a float per row; t tokens; s Adam's steps; - nothing.
+/// The arrays of a kernel, one letter each: n values in its dtype and f floats of rows x columns; g
+/// and v a row of values or floats; e an embedding; p positions; r a float per row; t tokens; s
+/// Adam's step; - nothing.
 struct KernelCase {
   Kernel kernel;
   char target;
@@ -46,7 +47,7 @@ const KernelCase kCases[] = {
     {Kernel::kAdamStep, '-', "----", "s--"},
 };
 
-/// The same array on both sides.
+/// The same array on host and device.
 struct Twin {
   std::vector<float> host;
   DeviceArray device;
@@ -68,7 +69,7 @@ Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_
   const bool is_number = kind == 'n' || kind == 'g' || kind == 'e';
   const BubblescopeNumber as = is_number ? number : kBubblescopeFloat32;
   twin.host = stored(draw_values(count_of(kind), seed), as);
-  if (kind == 'p')  // also Adam's state, where squares are not negative
+  if (kind == 'p')  // also Adam's state, whose squares must not be negative
     for (float& value : twin.host) value = std::abs(value);
   if (kind == 's') twin.host = {1, 0.1F, 0.01F};
   if (kind == 't')
@@ -78,7 +79,7 @@ Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_
   return twin;
 }
 
-/// Runs a kernel on both sides and gives the largest difference of what they wrote.
+/// Runs a kernel on both sides and returns the largest difference of the results.
 double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeNumber number) {
   const GpuHandle stream = gpu.create_stream(0, nullptr);
   BubblescopeLaunch on_host{};
@@ -189,7 +190,7 @@ struct ProductCase {
 };
 
 double multiply_both(const Gpu& gpu, const ProductCase& tested) {
-  constexpr std::int32_t kSize[3] = {64, 48, 40};  // rows, inner, columns
+  constexpr std::int32_t kSize[3] = {64, 48, 40};  // rows, K, columns
   const GpuHandle stream = gpu.create_stream(0, nullptr);
   const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
   const auto batch = static_cast<std::size_t>(tested.batch);
@@ -242,10 +243,10 @@ TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
         }
 }
 
-/// How far the GELU within a product, and its gradient, are from the host's.
+/// The difference of a fused GELU, or its gradient, from the host's.
 double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeNumber number,
                    bool keeps_sums = true) {
-  constexpr std::int32_t kSize = 64;  // rows, inner and columns
+  constexpr std::int32_t kSize = 64;  // rows, K and columns
   const GpuHandle stream = gpu.create_stream(0, nullptr);
   const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
   std::vector<float> values[4];  // left, right, aux, target
@@ -265,7 +266,7 @@ double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeNumb
   product.number = product.target_number = number;
   product.epilogue = epilogue;
   product.aux = keeps_sums ? arrays[2].memory.get() : nullptr;
-  if (!gpu.can_multiply(multiplier, product)) return 0;  // training does without
+  if (!gpu.can_multiply(multiplier, product)) return 0;  // training then does not fuse it
   gpu.multiply(multiplier, product, stream.get());
   gpu.await_device(0);
   product.left.data = values[0].data();

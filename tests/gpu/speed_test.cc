@@ -1,4 +1,4 @@
-// How fast stages are on a GPU, next to its libraries alone. Each figure is printed, for reports.
+// Measures stages on a GPU against its libraries alone. Prints each figure, for reports.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 namespace bubblescope {
 namespace {
 
-/// Large enough to fill a partition, small enough for a minute; rehearsals ask for less.
+/// Large enough to fill a partition and small enough to take a minute; rehearsals use less.
 TransformerShape measured_model() {
   const char* const asked = std::getenv("BUBBLESCOPE_SPEED_WIDTH");
   TransformerShape model;

@@ -1,4 +1,5 @@
-// Whole steps on a GPU: times that were asked for, and gradients of a single rank.
+// Runs whole steps on a GPU: the times are as requested, and the gradients match the serial
+// reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ TEST(GpuDevice, SpinningStepsTakeTheTimeThatIsSimulated) {
           durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
         const Nanos predicted = makespan(simulate(program, durations));
         const Nanos measured = makespan(median_step(execution.steps));
-        // An event and a launch cost some microseconds each.
+        // Events and launches take some microseconds each.
         EXPECT_GE(measured, predicted * 99 / 100);
         EXPECT_LE(measured, predicted * 104 / 100);
       }
@@ -97,14 +98,14 @@ Proof train(const std::string& name, const DeviceOptions& device, const Transfor
   return train(build(name, 4, 8), device, model);
 }
 
-/// Every schedule that trains on four ranks, with its gradients proven.
+/// Trains with every schedule on four ranks and verifies the gradients.
 void train_with_every_schedule(const DeviceOptions& device, const TransformerShape& model) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     SCOPED_TRACE(def.name);
     try {
       build(def.name, 4, 8);
     } catch (const Error&) {
-      continue;  // it wants another shape
+      continue;  // it needs another shape
     }
     const Proof proof = train(def.name, device, model);
     EXPECT_TRUE(proof.matches) << to_string(proof);

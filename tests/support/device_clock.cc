@@ -1,4 +1,4 @@
-// From one end of a kernel to the next.
+// Advances from the end of one kernel to the next.
 #include "tests/support/device_clock.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kDone = 1e-6;  // of a nanosecond: what rounding may leave
+constexpr double kDone = 1e-6;  // in nanoseconds: tolerance for rounding
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void DeviceClock::advance() {
   }
 }
 
-/// Takes away what has ended by now. Returns whether anything had.
+/// Removes what has ended by now. Returns whether anything had.
 bool DeviceClock::settle() {
   bool any = false;
   for (Stream& stream : streams_)
@@ -96,7 +96,7 @@ std::int64_t DeviceClock::count_busy(std::int32_t device) const {
   });
 }
 
-/// What the stream's kernel does of itself in a nanosecond; 0: it has none.
+/// The progress of the stream's kernel per nanosecond; 0 if it has no kernel.
 double DeviceClock::pace_of(const Stream& stream) const {
   if (stream.commands.empty() || stream.commands.front().kind != Command::Kind::kRun) return 0;
   const Command& command = stream.commands.front();

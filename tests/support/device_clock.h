@@ -1,5 +1,5 @@
-// Time on a simulated device: streams run their commands in order, as early as they can, and
-// kernels on several streams of a device slow each other. One clock for all devices.
+// The time of simulated devices: streams run their commands in order and as early as possible, and
+// kernels on several streams of a device slow each other. All devices share one clock.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,34 @@
 
 namespace bubblescope {
 
-/// How many times longer a kernel takes with 2, 3, ... streams of its device busy; with more, as
-/// with the last. Empty: others do not slow it.
+/// How many times longer a kernel takes while 2, 3, ... streams of its device are busy; the last
+/// entry also holds for more. Empty: no contention.
 using SlowdownLaw = std::vector<double>;
 
 class DeviceClock {
  public:
   /// Returns the stream's number.
   std::size_t add_stream(std::int32_t device);
-  /// What is still on it never happens.
+  /// Drops all that is still on the stream.
   void remove_stream(std::size_t stream);
 
-  /// A kernel that takes so long alone. With a law it is busy, and slowed by others that are.
+  /// Adds a kernel that takes this long without contention. With a law, it counts as busy and is
+  /// slowed by others.
   void run(std::size_t stream, double nanos, const SlowdownLaw* law = nullptr);
-  /// A copy that takes so long alone. It is not busy, and slowed with 1, 2, ... streams that are.
+  /// Adds a copy that takes this long without contention. It does not count as busy, and is slowed
+  /// by 1, 2, ... busy streams.
   void run_beside(std::size_t stream, double nanos, const SlowdownLaw& law);
-  /// Nothing more happens on the stream until the word is not 0.
+  /// Blocks the stream until the word is not 0.
   void block(std::size_t stream, const volatile std::uint32_t* word);
-  /// The stream's time will be known under the mark that is returned.
+  /// Returns a mark, at which the stream's time will be recorded.
   std::int64_t record(std::size_t stream);
-  /// Nothing more happens on the stream until the mark's time has come.
+  /// Blocks the stream until the mark is passed.
   void wait(std::size_t stream, std::int64_t mark);
 
-  /// Lets everything go on as far as it can.
+  /// Advances all streams as far as possible.
   void advance();
 
-  /// When a mark was passed, as far as anything can go on now; empty: not yet.
+  /// When a mark was passed, after advancing as far as possible; empty if it was not.
   std::optional<double> time_of(std::int64_t mark);
 
  private:

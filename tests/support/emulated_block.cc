@@ -1,5 +1,6 @@
-// Fibers. They begin by a context of their own, and then take turns by jumps, which ask nothing of
-// the kernel; who jumps to another stack is no fault that a fortified longjmp should find.
+// Fibers. Each starts on a context of its own; after that they switch by longjmp, which needs no
+// system call. A fortified longjmp would take the jump to another stack for an error, so
+// fortification is off.
 #undef _FORTIFY_SOURCE
 #include "tests/support/emulated_block.h"
 
@@ -20,7 +21,7 @@ constexpr unsigned int kWarpSize = 32;
 
 enum class Wait : std::uint8_t { kNone, kBlock, kWarp, kNobody, kDone };
 
-/// A thread, of one block after the other.
+/// The fiber of one thread; it is reused for block after block.
 struct Fiber {
   ucontext_t begin{};
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
@@ -28,12 +29,12 @@ struct Fiber {
   bool has_begun = false;
   Wait wait = Wait::kNone;
   float given[2] = {};
-  int turn = 0;  ///< which of them is given next
+  int turn = 0;  ///< the next value that is exchanged
 };
 
 struct Block {
   EmulatedIndex thread, block, block_size, grid_size;
-  std::deque<Fiber> fibers;  ///< of the largest block so far
+  std::deque<Fiber> fibers;  ///< as many as the largest block so far
   unsigned int threads = 0;
   jmp_buf host{};
   const std::function<void()>* kernel = nullptr;
@@ -66,14 +67,14 @@ void begin(Fiber& fiber) {
   setcontext(&fiber.begin);
 }
 
-/// Until it pauses.
+/// Runs the fiber until it pauses.
 void go_on(Fiber& fiber) {
   if (_setjmp(running().host) != 0) return;
   if (fiber.has_begun) _longjmp(fiber.place, 1);
   begin(fiber);
 }
 
-/// Lets go those of first..last-1 who all wait for each other.
+/// Releases threads first to last - 1 if all of them wait at the same point.
 bool release(unsigned int first, unsigned int last, Wait wait) {
   for (unsigned int thread = first; thread < last; ++thread)
     if (running().fibers[thread].wait != wait) return false;
@@ -112,8 +113,8 @@ EmulatedIndex& emulated_grid_size() { return running().grid_size; }
 
 void emulated_barrier() { pause(Wait::kBlock); }
 
-/// Everyone gives before anyone takes. Who gives the next value, to the other place, has taken this
-/// one when all come to the one after that.
+/// Every thread writes its value before any reads. Values alternate between two places: a thread
+/// writes the next value only after all have read this one.
 float emulated_shuffle(float value, int bits) {
   Block& block = running();
   const unsigned int self = block.thread.x;
@@ -140,7 +141,7 @@ void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
     }
     while (!run_all(order))
       if (!release_waiting()) {
-        block.fibers.clear();  // they stand within a kernel
+        block.fibers.clear();  // they are suspended within a kernel
         throw std::logic_error("threads of a block wait at different places");
       }
   }

@@ -19,23 +19,23 @@ struct EmulatedIndex {
 
 enum class FiberOrder : std::uint8_t { kUp, kDown };
 
-/// Runs `kernel` for every thread of every block. Throws std::logic_error where some threads of a
-/// block leave, or wait elsewhere, while others wait for them.
+/// Runs `kernel` for every thread of every block. Throws std::logic_error if some threads of a
+/// block exit, or wait elsewhere, while others wait for them.
 void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
              const std::function<void()>& kernel);
 
-/// Of the thread that runs.
+/// The thread that is running.
 EmulatedIndex& emulated_thread();
 EmulatedIndex& emulated_block();
 EmulatedIndex& emulated_block_size();
 EmulatedIndex& emulated_grid_size();
 void emulated_barrier();
-/// What the thread of the same warp whose number differs in these bits gives.
+/// The value of the thread of the same warp whose index differs in these bits.
 float emulated_shuffle(float value, int bits);
 
 }  // namespace bubblescope
 
-// The words of CUDA C++ that the kernels use.
+// The CUDA C++ keywords that the kernels use.
 #define __global__
 #define __device__
 #define __shared__ static

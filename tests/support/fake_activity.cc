@@ -1,4 +1,4 @@
-// Seeing what is enqueued, and telling when it ran.
+// Records what is enqueued, and when it ran.
 #include "tests/support/fake_activity.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The records of a profiler of the fake GPU.
+// Activity records of the simulated GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-/// What is put on a stream, as the profiler will tell it.
+/// Work on a stream, as the profiler reports it.
 struct SeenWork {
   std::int32_t kind = kBubblescopeKernel;
   std::string name;
@@ -24,14 +24,14 @@ class FakeActivity {
   void start() { is_on_ = true; }
   void tag(std::uint64_t tag) { tag_ = tag; }
 
-  /// Something is enqueued now. Returns its number; empty: nobody looks.
+  /// Records that something is enqueued. Returns its index; empty if recording is off.
   std::optional<std::size_t> see(const SeenWork& work);
 
-  /// Does it, between two marks of its stream's time.
+  /// Runs it between two marks of the stream's time.
   void run(std::optional<std::size_t> seen, std::size_t stream, DeviceClock& clock,
            const std::function<void()>& action);
 
-  /// Tells all that has ended, on a clock that is 1 ms ahead of that of events, and forgets it.
+  /// Passes on all ended work, on a clock that is 1 ms ahead of that of events, and drops it.
   void read(DeviceClock& clock, BubblescopeTakeActivity take, void* to);
 
  private:

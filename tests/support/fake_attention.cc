@@ -1,4 +1,4 @@
-// Whole matrices, of which every launch writes its part.
+// Computes whole matrices; every launch writes its part.
 #include "tests/support/fake_attention.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Matrix read(const void* data, std::int32_t rows, std::int32_t columns) {
   return matrix;
 }
 
-/// A row's weight of its own position is exp(score - log).
+/// The weight of a row's own position is exp(score - log).
 float log_of_row(const BubblescopeAttention& grid, const Matrix& qkv, const Matrix& weights,
                  std::int32_t row) {
   const std::int32_t query = row % grid.count;
@@ -48,7 +48,7 @@ void write_forward(const BubblescopeLaunch& launch, const Matrix& qkv, const Mat
   }
 }
 
-/// Queries' thirds of the gradient, or the other two.
+/// Adds the queries' third of the gradient, or the other two.
 void add_gradient(const BubblescopeLaunch& launch, const Matrix& grad, bool of_queries) {
   auto* const target = static_cast<float*>(launch.target);
   const std::int32_t third = grad.columns / 3;

@@ -1,4 +1,4 @@
-// What attention's kernels do, by the means of exec/training: float32 only.
+// The attention kernels, computed by exec/training in float32.
 #pragma once
 
 #include "exec/gpu/orders.h"

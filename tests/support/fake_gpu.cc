@@ -1,4 +1,4 @@
-// Handles, and what is put on streams.
+// Handles, and the work on streams.
 #include "tests/support/fake_gpu.h"
 
 #include <cmath>
@@ -17,14 +17,14 @@ namespace bubblescope {
 namespace {
 
 struct Stream {
-  std::size_t at = 0;  ///< of the clock
+  std::size_t at = 0;  ///< index in the device clock
   double multiprocessors = 1;
   bool in_capture = false;
 };
 
 struct Event {
   bool timed = false;
-  std::optional<std::int64_t> mark = {};  ///< of the clock; empty: not recorded yet
+  std::optional<std::int64_t> mark = {};  ///< in the device clock; empty: not recorded yet
   bool of_capture = false;
   const Stream* on = nullptr;
 };
@@ -38,7 +38,7 @@ struct State {
   std::map<void*, std::int64_t> memory;
   bool captures = false;
   Graph graph;
-  std::set<const Stream*> unjoined;  ///< with work that nobody waits for yet
+  std::set<const Stream*> unjoined;  ///< with work that the capture has not joined yet
 };
 
 State& state() {
@@ -50,7 +50,7 @@ const char* answer(const char* call) {
   return state().gpu.fails_at == call ? "the fake device fails as it was told" : nullptr;
 }
 
-/// Now, or when the graph that is being captured is launched.
+/// Runs the action now, or whenever the graph that is being captured is launched.
 void perform(std::function<void()> action) {
   if (state().captures)
     state().graph.push_back(std::move(action));
@@ -63,7 +63,8 @@ const char* join_capture(const Stream& stream) {
   return "a stream that is not captured is used during a capture";
 }
 
-/// Puts something on a stream: during a capture, another one has to wait for it before the end.
+/// Notes that something is put on the stream. A capture is valid only if another stream waits for
+/// it before the end.
 const char* use(void* stream) {
   auto* const on = static_cast<Stream*>(stream);
   if (state().captures) state().unjoined.insert(on);
@@ -101,7 +102,7 @@ void add_devices(BubblescopeGpu& calls) {
   calls.abandon = [] { state().gpu.was_abandoned = true; };
 }
 
-/// Fresh memory is no number: what is read before it is written shows.
+/// Fresh memory is filled with NaN, so that reads of unwritten memory show.
 void add_memory(BubblescopeGpu& calls) {
   calls.allocate = [](std::int32_t, std::size_t bytes, void** memory) {
     if (const char* const error = answer("allocate")) return error;
@@ -251,7 +252,7 @@ void add_graphs(BubblescopeGpu& calls) {
   calls.release_graph = release<Graph>;
 }
 
-/// Something on a stream, which a profiler sees.
+/// Puts work on a stream, visible to the profiler.
 void perform_work(void* stream, const SeenWork& work, std::function<void()> action) {
   perform([stream, seen = state().activity.see(work), action = std::move(action)] {
     const std::size_t at = static_cast<Stream*>(stream)->at;
@@ -275,7 +276,7 @@ void take_time(void* stream, double nanos, const SlowdownLaw* law) {
   if (nanos > 0) state().clock.run(static_cast<Stream*>(stream)->at, nanos, law);
 }
 
-/// Work of one multiprocessor, by those that the stream has.
+/// Divides the work of one multiprocessor by the number that the stream has.
 double share_out(void* stream, double nanos) {
   return nanos / static_cast<Stream*>(stream)->multiprocessors;
 }

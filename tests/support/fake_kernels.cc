@@ -1,4 +1,4 @@
-// Kernels and products on the host.
+// Kernels and GEMMs on the host.
 #include "tests/support/fake_kernels.h"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ void scale(const BubblescopeLaunch& launch, const HostLaunch& host) {
     host.extra(0)[at] *= launch.scalars[0];
 }
 
-/// On the sums that lie in the target.
+/// Applies the epilogue to the sums in the target.
 void apply_epilogue(const BubblescopeProduct& p) {
   for (std::int32_t row = 0; row < p.rows; ++row) {
     float* const target = static_cast<float*>(p.target) + row * p.target_stride;

@@ -1,4 +1,4 @@
-// What the kernels do, by the means of exec/training: float32 only.
+// The kernels, computed by exec/training in float32.
 #pragma once
 
 #include "exec/gpu/calls.h"

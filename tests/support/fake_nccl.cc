@@ -25,7 +25,7 @@ struct FakeCommunicator {
   std::uint64_t id = 0;
   std::vector<std::int32_t> members;  ///< of all processes
   std::uint64_t splits = 0;
-  /// What is under way, in order: each returns whether it is done.
+  /// Operations in progress, in order; each returns whether it is done.
   std::deque<std::function<bool()>> pending;
 };
 
@@ -34,7 +34,7 @@ struct Head {
   std::uint64_t size = 0;
 };
 
-/// Another process.
+/// A connection to another process.
 struct Neighbour {
   int socket = -1;
   bool is_gone = false;
@@ -86,7 +86,7 @@ void receive_all() {
     if (from.socket >= 0 && !from.is_gone) receive_from(from);
 }
 
-/// All of it: the others take in what comes whenever they wait.
+/// Sends all of it; the other processes receive whenever they wait.
 void post(std::int32_t to, std::uint64_t communicator, const void* data, std::size_t size) {
   const Head head{communicator, size};
   Blob bytes(sizeof head + size);
@@ -117,7 +117,8 @@ std::optional<Blob> take(std::int32_t from, std::uint64_t communicator) {
 
 FakeCommunicator& of(void* handle) { return *static_cast<FakeCommunicator*>(handle); }
 
-/// One message of every other member, then an action with all of them, by member.
+/// Waits for one message of every other member, and then calls an action with all messages, by
+/// member.
 std::function<bool()> await_all(FakeCommunicator& at,
                                 const std::function<void(const std::vector<Blob>&)>& then) {
   auto got = std::make_shared<std::map<std::int32_t, Blob>>();
@@ -196,7 +197,7 @@ const char* receive(void* communicator, void* to, std::size_t bytes, std::int32_
   return nullptr;
 }
 
-/// What follows on the device is done at once, so nobody goes on before it is made.
+/// Later work on the device runs at once, so this waits until the sum is complete.
 const char* sum(void* communicator, void* values, std::size_t count, void*) {
   if (const char* const error = answer("sum")) return error;
   FakeCommunicator& at = of(communicator);
@@ -219,7 +220,7 @@ const char* sum(void* communicator, void* values, std::size_t count, void*) {
   return nullptr;
 }
 
-/// As a message: nobody goes on before it is there.
+/// Like a message, this waits until the data has arrived.
 const char* spread(void* communicator, void* data, std::size_t bytes, std::int32_t member, void*) {
   if (const char* const error = answer("spread")) return error;
   ++state().nccl.spreads;
@@ -239,7 +240,7 @@ const char* sum_at(void* communicator, void* values, std::size_t count, std::int
   auto* const to = static_cast<float*>(values);
   if (owner != state().rank) {
     post(owner, at.id, values, count * sizeof(float));
-    std::fill(to, to + count, std::numeric_limits<float>::quiet_NaN());  // is lost
+    std::fill(to, to + count, std::numeric_limits<float>::quiet_NaN());  // undefined
     return nullptr;
   }
   at.pending.push_back(await_all(at, [&at, to, count](const std::vector<Blob>& told) {

@@ -1,5 +1,6 @@
-// NCCL for tests: processes that were forked from one, connected by sockets. The fake device does
-// at once what it is told, so a transfer or a sum is under way until its bytes are there.
+// A simulated NCCL for tests: the processes are forked from one and connected by sockets. The
+// simulated device works synchronously, so a transfer or a sum is in progress until its bytes have
+// arrived.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +13,25 @@
 namespace bubblescope {
 
 struct FakeNccl {
-  std::string fails_at;            ///< the name of a call that fails; empty: none does
-  std::int64_t communicators = 0;  ///< that were made and not released
-  std::int64_t groups = 0;         ///< that were ended
-  std::int64_t spreads = 0;        ///< calls of it
+  std::string fails_at;            ///< name of the call that fails; empty: none
+  std::int64_t communicators = 0;  ///< created and not released
+  std::int64_t groups = 0;         ///< ended
+  std::int64_t spreads = 0;        ///< number of calls
   bool was_aborted = false;
-  bool was_released_under_way = false;  ///< a communicator went that nobody had aborted
-  std::function<void()> at_abort;       ///< called at the first one; may be empty
+  bool was_released_under_way = false;  ///< a communicator was released before it was aborted
+  std::function<void()> at_abort;       ///< called at the first abort; may be empty
 };
 
-/// Before the fork: sockets between all pairs of so many processes.
+/// Connects so many processes pairwise by sockets; call before the fork.
 void open_fake_nccl(std::int32_t processes);
 
-/// In each process: which of them it is; any other number closes all sockets.
+/// Sets the rank of a forked process; any other number closes all sockets.
 void enter_fake_nccl(std::int32_t rank);
 
-/// Of this process.
+/// The state of this process.
 FakeNccl& fake_nccl();
 
-/// Its calls.
+/// The calls of the simulated NCCL.
 const BubblescopeNccl& fake_nccl_calls();
 
 }  // namespace bubblescope

@@ -1,8 +1,7 @@
-// NVML for tests, as a library to be opened: one device, whose clock falls while it is looked at.
-//
-// It knows "0000:01:00.0". A look reads its SM clock first; the clock is 1980 MHz at the first look
-// and 30 MHz less at every later one. It draws 650 W of 700 W, and is slowed by its power cap from
-// the second look on. It does not tell its memory's clock.
+// A simulated NVML for tests, as a library to load. It knows one device, "0000:01:00.0". Each
+// sample reads its SM clock first: the clock is 1980 MHz at the first sample and 30 MHz less at
+// every later one. The device draws 650 W of 700 W, and from the second sample on it is slowed by
+// its power cap. It does not report its memory clock.
 #include <atomic>
 #include <cstring>
 

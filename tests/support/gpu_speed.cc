@@ -1,4 +1,4 @@
-// Stop watches on streams.
+// Times work on streams.
 #include "tests/support/gpu_speed.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Nanos median(std::vector<Nanos> times) {
   return times[times.size() / 2];
 }
 
-/// Times what is put on a stream: it starts when all of it is there.
+/// Times work on a stream; a gate holds it back until it is enqueued completely.
 class StopWatch {
  public:
   StopWatch(const GpuMachine& machine, const GpuHandle& stream)
@@ -44,7 +44,8 @@ class StopWatch {
   Nanos time(const std::function<void()>& enqueue) {
     std::vector<Nanos> times;
     for (int at = 0; at < kWarmups + kTimes; ++at) {
-      // What is loaded and allocated in the first round must not wait for the gate.
+      // In the first round the gate is open, because loading kernels and allocating memory must not
+      // wait for it.
       gate_.set(at == 0 ? 1 : 0);
       gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
       gpu_.record(begin_, stream_);
@@ -66,7 +67,7 @@ class StopWatch {
   GpuHandle end_;
 };
 
-/// rows x inner times inner x columns.
+/// The shape of a GEMM: (rows x inner) * (inner x columns).
 struct ProductSize {
   std::string name;
   std::int32_t rows;
@@ -74,10 +75,10 @@ struct ProductSize {
   std::int32_t columns;
   bool left_turned = false;
   bool right_turned = false;
-  bool adds_up = false;  ///< to a float32 target
+  bool adds_up = false;  ///< accumulates into a float32 target
 };
 
-/// The products of gpu_stage.h.
+/// The GEMMs of gpu_stage.h.
 std::vector<ProductSize> sizes_of(const TransformerShape& model) {
   const std::int32_t rows = model.rows();
   const auto [width, inner] = std::pair(model.width, static_cast<std::int32_t>(model.inner()));
@@ -99,7 +100,7 @@ Nanos time_product(GpuLayers& layers, StopWatch& watch, const ProductSize& size)
       size.left_turned ? layers.make(size.inner, size.rows) : layers.make(size.rows, size.inner);
   const GpuMatrix right = size.right_turned ? layers.make(size.columns, size.inner)
                                             : layers.make(size.inner, size.columns);
-  GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // room for float32
+  GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // large enough for float32
   target.columns = size.columns;
   if (size.adds_up) target.number = kBubblescopeFloat32;
   const Nanos time = watch.time([&] {

@@ -1,4 +1,4 @@
-// How fast a GPU does what stages ask of it, and what the executor adds to that.
+// Measures the speed of a GPU for the work of stages, and the overhead of the executor.
 #pragma once
 
 #include <string>
@@ -10,38 +10,38 @@
 
 namespace bubblescope {
 
-/// One product of a stage: as the stage asks for it, and as a plain one of the same size.
+/// The time of one GEMM of a stage as the stage runs it, and as a plain GEMM of the same size.
 struct ProductSpeed {
   std::string name;
   Nanos in_stage = 0;
-  Nanos plain = 0;             ///< not told the number of multiprocessors, nothing turned or added
-  double multiplications = 0;  ///< and additions, as many
+  Nanos plain = 0;             ///< without the number of multiprocessors, transposes or additions
+  double multiplications = 0;  ///< and as many additions
 };
 
-/// Everything that a block multiplies forward and backward, on the multiprocessors that a rank gets
-/// when a device is shared by so many. Throws Error.
+/// Times all GEMMs of a block's forward and backward, on the multiprocessors that a rank gets if
+/// this many share a device. Throws Error.
 std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
                                         const TransformerShape& model, Precision precision);
 
-/// A block's GELU and its gradient, each with the product before it: within that product and behind
-/// it.
+/// The times of a block's GELU and its gradient, each with the GEMM before it: fused and separate.
 struct EpilogueSpeed {
   Nanos fused = 0;
   Nanos separate = 0;
-  int unknown = 0;  ///< of the two, that the library does not know within a product
+  int unknown = 0;  ///< how many of the two the library cannot fuse
 };
 
-/// In bfloat16, on the multiprocessors that a rank gets when a device is shared by so many.
+/// Measures in bfloat16, on the multiprocessors that a rank gets if this many share a device.
 EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
                              const TransformerShape& model);
 
-/// A step of one rank: by the executor, and its kernels on one stream, with no event between them.
+/// The time of one rank's step by the executor, and of its kernels back to back on one stream
+/// without events.
 struct ExecutorSpeed {
   Nanos step = 0;
   Nanos back_to_back = 0;
 };
 
-/// Medians. Throws Error.
+/// Returns medians. Throws Error.
 ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& options,
                             const DeviceOptions& device);
 

@@ -1,4 +1,4 @@
-// A job as the backend cuda starts it.
+// Starts a job as the backend cuda does.
 #include "tests/support/gpu_trained.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Training on the fake device, and its proof.
+// Trains on the simulated device and verifies the result.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,19 @@ namespace bubblescope {
 
 struct Trained {
   Execution execution;
-  std::optional<Proof> proof;  ///< empty where the execution broke down
+  std::optional<Proof> proof;  ///< empty if the execution broke down
   std::vector<Bytes> peaks;
 };
 
-/// Three steps, of which one warms up. Throws Error for what cannot be trained.
+/// Trains three steps, one of them warm-up. Throws Error for what cannot be trained.
 Trained train_on_gpu(const Schedule& schedule, const TrainingOptions& options,
                      const DeviceOptions& device = {}, const LowerOptions& lowering = {});
 
-/// Trains, and expects the serial reference's results. Returns the last step.
+/// Trains and expects the results of the serial reference. Returns the last step.
 Timeline expect_trained(const Schedule& schedule, const TrainingOptions& options,
                         const DeviceOptions& device = {}, const LowerOptions& lowering = {});
 
-/// One update per stage or version, in the Program, behind nothing but its gradients.
+/// Options with one update per stage or version in the Program, which waits only for its gradients.
 LowerOptions with_local_optimizer();
 
 }  // namespace bubblescope

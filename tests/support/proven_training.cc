@@ -1,4 +1,4 @@
-// Two steps, without warm-up.
+// Trains two steps without warm-up.
 #include "tests/support/proven_training.h"
 
 #include <gtest/gtest.h>

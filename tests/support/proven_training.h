@@ -1,4 +1,4 @@
-// Training with a schedule on the cpu backend, and its proof.
+// Trains with a schedule on the cpu backend and verifies the result.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,18 @@
 
 namespace bubblescope {
 
-/// How many steps are trained.
+/// The number of steps that are trained.
 inline constexpr std::int32_t kProvenSteps = 2;
 
-/// Blocks of width 8 on every stage, sequences of four tokens, SGD.
+/// A model with blocks of width 8 on every stage, sequences of four tokens, and SGD.
 TrainingOptions small_model(std::int32_t blocks = 1);
 
-/// Empty for shapes that the schedule refuses.
+/// Empty if the schedule refuses the shape.
 std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shape);
 
 Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
 
-/// The proof of what was trained; a breakdown fails the test.
+/// Returns the verification of the training; a breakdown fails the test.
 Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
             const Injections& injections = {});
 

@@ -1,4 +1,4 @@
-// Finding the GPU, and filling its memory.
+// Finds the GPU and fills its memory.
 #include "tests/support/real_gpu.h"
 
 #include <bit>
@@ -24,7 +24,7 @@ float from_half(std::uint16_t half) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
 }
 
-/// The program's module, which stands in the folder above that of the tests.
+/// The program's module, in the folder above that of the tests.
 std::string module_of_program() {
   const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   return tests.parent_path() / "bubblescope_cuda.so";

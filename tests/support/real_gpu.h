@@ -1,4 +1,4 @@
-// The GPU of this machine, for the tests that need one.
+// The GPU of this machine, for tests that need one.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace bubblescope {
 
-/// Null where there is none; the reason is then printed.
+/// Null if there is no GPU; prints the reason.
 const BubblescopeGpu* find_real_gpu();
 
-/// Skips the test that asks for a GPU where there is none.
+/// Skips the test if there is no GPU.
 #define REQUIRE_GPU() \
   if (::bubblescope::find_real_gpu() == nullptr) GTEST_SKIP() << "no GPU on this machine"
 
-/// Memory of device 0 with these values. Numbers of a bfloat16 memory are rounded.
+/// Memory of device 0 with these values; bfloat16 memory holds them rounded.
 struct DeviceArray {
   GpuHandle memory;
   std::size_t count = 0;
@@ -26,13 +26,13 @@ struct DeviceArray {
 DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, BubblescopeNumber number);
 std::vector<float> download(const Gpu& gpu, const DeviceArray& array);
 
-/// The values as they are after storage.
+/// The values after storing them.
 std::vector<float> stored(std::vector<float> values, BubblescopeNumber number);
 
-/// Different from -2 to 2, the same for the same seed.
+/// Values from -2 to 2, the same for the same seed.
 std::vector<float> draw_values(std::size_t count, std::uint64_t seed);
 
-/// |made - expected| / |expected| over all entries (Euclidean); infinite where one is no number.
+/// |made - expected| / |expected| over all entries (Euclidean); infinite if an entry is NaN.
 double relative_difference(const std::vector<float>& made, const std::vector<float>& expected);
 
 }  // namespace bubblescope

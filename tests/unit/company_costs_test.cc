@@ -1,5 +1,5 @@
-// Costs in company: a device whose ranks slow each other by a known law is measured, and what the
-// measured costs predict is what the device then does.
+// Costs under contention: a device whose ranks slow each other by a known law is measured, and the
+// measured costs predict what the device then does.
 #include "exec/company_costs.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Schedule build(const std::string& name, std::int32_t chunks, std::int32_t microb
   return build_schedule(find_schedule(name), {{4, chunks, microbatches, 1, {}}, {}, {}});
 }
 
-/// Every stage and kind takes another time.
+/// Every stage and kind of op has another duration.
 std::vector<Nanos> durations_of(const Program& program) {
   std::vector<Nanos> durations;
   for (const Instruction& instruction : program.instructions) {
@@ -81,12 +81,13 @@ TEST(CompanyCosts, FindTheLawOfTheDevice) {
           fill_company(costs[static_cast<std::size_t>(stage)][static_cast<std::size_t>(kind)]);
       ASSERT_EQ(times.size(), 4u);
       const Nanos alone = (100'000 + 7'000 * stage) * (1 + static_cast<Nanos>(kind));
-      // Somebody may come for a moment of an op that counts as alone.
+      // Another rank may become busy for a moment of an op that counts as uncontended.
       EXPECT_NEAR(static_cast<double>(times[0]), static_cast<double>(alone),
                   0.005 * static_cast<double>(alone));
       for (std::size_t busy = 2; busy <= 4; ++busy) {
         const double expected = kLaw[busy - 2] * static_cast<double>(alone);
-        // What comes and goes within an op moves its mean company by up to a quarter of a rank.
+        // Ranks that become busy or idle within an op change its mean number of busy ranks by up to
+        // a quarter.
         EXPECT_NEAR(static_cast<double>(times[busy - 1]), expected, 0.03 * expected)
             << "stage " << stage << ", " << busy << " busy";
       }
@@ -111,7 +112,7 @@ TEST(CompanyCosts, PredictOtherSchedulesOnThatDevice) {
     }
 }
 
-// Of a stage that makes nothing again, there is no R; of one that does, R follows every forward.
+// A stage without recomputation has no R; with recomputation, an R follows every forward.
 TEST(CompanyCosts, TurnsMakeForwardsAgainOnlyWhereTheScheduleDoes) {
   const auto count = [](const Schedule& schedule, OpKind kind) {
     const Program program = company_program(schedule, 4);
@@ -122,12 +123,12 @@ TEST(CompanyCosts, TurnsMakeForwardsAgainOnlyWhereTheScheduleDoes) {
   EXPECT_EQ(count(plain, OpKind::kRecompute), 0);
   const Schedule again = with_recompute(plain, {Recompute::kFull});
   EXPECT_EQ(count(again, OpKind::kRecompute), count(again, OpKind::kForward));
-  // 1, 2, 3 and 4 busy: 4, 2, 2 and 1 turns of 1, 2, 3 and 4 ranks, so 18 in all; each has three
+  // There are 4, 2, 2 and 1 turns of 1, 2, 3 and 4 busy ranks, with 18 ranks in all; each has three
   // rounds of two forwards.
   EXPECT_EQ(count(plain, OpKind::kForward), 18 * 3 * 2);
 }
 
-// Two devices of two ranks: nobody sees more than two busy.
+// With two devices of two ranks, at most two are busy.
 TEST(CompanyCosts, DevicesAreMeasuredSideBySide) {
   reset_fake_gpu(2).times.products = kLaw;
   const CompanyCosts costs = measure(build("1f1b", 1, 8), 2);
@@ -155,7 +156,8 @@ TEST(DeviceClock, KernelsOfBusyStreamsSlowEachOther) {
   clock.run(second, 50, &law);
   const std::int64_t first_end = clock.record(first);
   const std::int64_t second_end = clock.record(second);
-  // Together until the second has done 50 after 75; the first has then done 50 and goes on alone.
+  // They run together until the second has done 50 after 75; the first has then done 50 and
+  // continues alone.
   EXPECT_DOUBLE_EQ(*clock.time_of(second_end), 75);
   EXPECT_DOUBLE_EQ(*clock.time_of(first_end), 125);
 }

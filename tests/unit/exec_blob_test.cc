@@ -1,4 +1,4 @@
-// Bytes for other processes: what goes in comes out, and what is too short is refused.
+// Values as bytes: they are read as they were written, and bytes that are too few are refused.
 #include <gtest/gtest.h>
 
 #include "exec/blob.h"

@@ -1,4 +1,4 @@
-// Costs from measured steps: what was put in comes out.
+// Costs from measured steps: the estimates are the costs that the steps were made from.
 #include <gtest/gtest.h>
 
 #include <variant>
@@ -51,7 +51,8 @@ TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
   EXPECT_EQ(calibration.between_ops->mean, 0);
 }
 
-// Of 70 and ops of 90 to 110: many a message is on its way when its reader's rank is done.
+// Messages take 70 and ops 90 to 110, so many a message is still in flight when its reader's rank
+// is free.
 TEST(Calibrate, AMessageOnItsWayIsNoGapBetweenOps) {
   const Schedule schedule =
       build_schedule(find_schedule("zb-h1"), {{3, 1, 6, 1, {}}, Profile::kNone, {}});
@@ -71,7 +72,7 @@ TEST(Calibrate, AMessageOnItsWayIsNoGapBetweenOps) {
 }
 
 TEST(Calibrate, FindsWhatUpdatesCost) {
-  // Chimera's two replicas of a stage add up their gradients before they update.
+  // Chimera's two replicas of a stage sum their gradients before they update.
   const Schedule schedule =
       build_schedule(find_schedule("chimera"), {{2, 1, 4, 1, {}}, Profile::kNone, {}});
   LowerOptions options;

@@ -1,4 +1,4 @@
-// run, compare --backend and calibrate, as the command line calls them.
+// Tests run, compare --backend and calibrate as the command line calls them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ Arguments small_transformer(Arguments arguments) {
   return arguments;
 }
 
-/// A file that goes when the test ends.
+/// A file that is deleted when the test ends.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name)
@@ -55,8 +55,9 @@ class TemporaryFile {
 };
 
 TEST(RunCommand, ManyStepsOfEitherOptimizerStayWithWhatOneRankTrains) {
-  // Chimera adds gradients in another order than one rank does. What rounds differently grows with
-  // the steps, by a factor that the rate decides; a rate of 0.1 makes Adam's 4e-2 in ten steps.
+  // Chimera adds gradients in another order than the serial reference. Rounding differences grow
+  // with the steps, by a factor that depends on the learning rate: a rate of 0.1 makes Adam's 4e-2
+  // in ten steps.
   for (const char* optimizer : {"sgd", "adam"}) {
     Arguments arguments = small_transformer(
         {"chimera", "--pp", "2", "-m", "4", "--format", "json", "--training-optimizer", optimizer});

@@ -33,7 +33,7 @@ Case lowered(const std::string& name, std::int32_t ranks, std::int32_t microbatc
   return made;
 }
 
-/// Some schedules must have their sequences cut.
+/// Some schedules require sliced sequences.
 Schedule build_whole_or_sliced(const ScheduleDef& def) {
   try {
     return build_schedule(def, {{4, 1, 8, 1, {}}, {}, {}});
@@ -112,7 +112,8 @@ TEST(Execute, IsAnalyzedLikeAPrediction) {
   const BubbleReport report = analyze(made.schedule, made.program, execution.steps[0]);
   EXPECT_EQ(report.source, "cpu");
   const Timeline predicted = simulate(made.program, durations);
-  // Counted from the step's zero: on a busy machine the first op may begin, and be noted, late.
+  // Times count from the step's zero: on a busy machine the first op may begin, and be recorded,
+  // late.
   const auto last_end = [](const Timeline& step) {
     return *std::max_element(step.end.begin(), step.end.end());
   };
@@ -126,7 +127,8 @@ TEST(Execute, MessagesAreDelaysOutsideOfLanes) {
   for (InstructionId id = 0; id < made.program.size(); ++id)
     if (is_message(made.program.instructions[id])) durations[id] = 20 * kMillisecond;
   const Execution execution = run(made.program, {play(made.program, durations, Pass::kSleep), {}});
-  // All four forwards are sent at once and arrive together: two delays in all, not eight.
+  // All four forwards are sent at once and arrive together, so there are two delays in all, not
+  // eight.
   const auto& end = execution.steps[0].end;
   EXPECT_LT(*std::max_element(end.begin(), end.end()), 5 * 20 * kMillisecond);
 }
@@ -143,13 +145,13 @@ TEST(Execute, WhatWorkThrowsStopsEveryRankAndComesHome) {
   EXPECT_EQ(execution.breakdown->message.find("no memory for 2F3; every rank was stopped: rank 2"),
             0u)
       << execution.breakdown->message;
-  // On a busy machine it may not have come to 3F3 yet, where it would wait for 2F3.
+  // On a busy machine the rank may not have reached 3F3 yet, where it would wait for 2F3.
   EXPECT_NE(execution.breakdown->message.find("rank 3 at 3"), std::string::npos)
       << execution.breakdown->message;
   ASSERT_EQ(execution.steps.size(), 1u);
 }
 
-/// One whose rank 1 is gone when all others are done.
+/// A backend whose rank 1 is gone when all others are done.
 class LonelyBackend : public Backend {
  public:
   std::unique_ptr<RankWorker> open(std::int32_t rank, const Program&) override {

@@ -1,4 +1,4 @@
-// Injected faults: their text, and what they do to a prediction.
+// Injected faults: their syntax, and their effect on a prediction.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -58,13 +58,14 @@ TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
   };
   EXPECT_EQ(table("rank=0,op=1F0,die"), "--inject rank=0,op=1F0,die: rank 0 runs no such op");
   EXPECT_EQ(table("rank=2,die"), "--inject rank=2,die: ranks are 0..1");
-  // The last stage's forward makes nothing that is sent.
+  // The last stage's forward sends no message.
   EXPECT_EQ(table("rank=1,op=1F0,garbage"),
             "--inject rank=1,op=1F0,garbage: rank 1 sends nothing that such an op makes");
 }
 
 TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
-  // gpipe, 2 ranks, 2 micro-batches, unit ops: 6 in all. 0F1 comes 5 later, and all that follows.
+  // gpipe with 2 ranks, 2 micro-batches and unit ops takes 6. If 0F1 is 5 later, so is everything
+  // after it.
   const Program program = lowered("gpipe");
   std::vector<Nanos> durations;
   for (const Instruction& instruction : program.instructions)
@@ -74,8 +75,8 @@ TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
   };
   EXPECT_EQ(makespan({}), 6);
   EXPECT_EQ(makespan({parse_injection("rank=0,op=0F1,delay=5ns")}), 11);
-  // All ops of rank 0: F0 and F1 end at 6 and 12; 1F1 1B0 1B1 end at 15, 0B1 at 14+... the lane of
-  // rank 0 is free at 12, 0B0 starts at 14 and ends at 20, 0B1 at 26.
+  // All ops of rank 0 are delayed. F0 and F1 end at 6 and 12; 1F1 1B0 1B1 end at 15. Rank 0 is free
+  // at 12; 0B0 starts at 14 and ends at 20, 0B1 at 26.
   EXPECT_EQ(makespan({parse_injection("rank=0,delay=5ns")}), 26);
 }
 

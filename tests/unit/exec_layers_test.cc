@@ -1,4 +1,4 @@
-// The gradients of every layer against differences of the function itself.
+// Compares the gradients of every layer with finite differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ void expect_near(const Matrix& left, const Matrix& right) {
     EXPECT_NEAR(left.values[at], right.values[at], 1e-5) << at;
 }
 
-/// d/dt f(x + t along) by a central difference, against gradient . along.
+/// Compares d/dt f(x + t along), by a central difference, with gradient . along.
 void expect_gradient(const std::function<double(const Matrix&)>& function, const Matrix& at,
                      const Matrix& gradient) {
   constexpr float kStep = 2e-3F;
@@ -57,7 +57,7 @@ void expect_gradient(const std::function<double(const Matrix&)>& function, const
 TEST(Matrix, ProductsOfTurnedPartsAreThoseOfTheDefinition) {
   const Matrix left = random_matrix(7, 9, 1);
   const Matrix right = random_matrix(8, 7, 2);
-  // 2 * left[1..4, 2..6]^T (5x4) * right[3..6, 0..3]^T, 4x4 turned: (5x4)(4x4)
+  // 2 * left[1..4, 2..6]^T (5x4) * right[3..6, 0..3]^T, 4x4 transposed: (5x4)(4x4)
   const Factor a = transposed(part(left, {1, 4, 2, 5}));
   const Factor b = transposed(part(right, {3, 4, 0, 4}));
   Matrix target = random_matrix(6, 6, 3);
@@ -99,7 +99,7 @@ TEST(Layers, AttentionGradient) {
   expect_gradient(mix, qkv, attention_grad(qkv, attention_weights(qkv, shape), weight, shape));
 }
 
-/// Of two slices: the sum of what both add, as each mixes the rows of its own positions.
+/// The sum over two slices, each of which mixes the rows of its own positions, is the whole.
 TEST(Layers, AttentionOfSlicesAddsUpToTheWhole) {
   const AttentionShape whole{2, 5, 2, 3};
   const Matrix qkv = random_matrix(10, 18, 1);

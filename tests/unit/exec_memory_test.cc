@@ -1,4 +1,4 @@
-// What the heap keeps between the steps of a training.
+// Tests that the heap keeps memory between the steps of a training.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -8,7 +8,7 @@
 #include "exec/keep_memory.h"
 #include "exec/training/matrix.h"
 
-// Sanitizers bring a heap of their own.
+// Sanitizers replace the heap.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BUBBLESCOPE_OTHER_HEAP
 #elif defined(__has_feature)
@@ -20,7 +20,7 @@
 namespace bubblescope {
 namespace {
 
-/// Pages that this thread had to wait for.
+/// Page faults of this thread.
 long page_faults() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);

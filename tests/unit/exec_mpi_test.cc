@@ -33,7 +33,7 @@ TEST(ClockOffset, TrustsTheQuickestAnswer) {
   EXPECT_EQ(find_clock_offset({{10, 5'000'010, 10}}), -5'000'000);
 }
 
-/// What a second child of this process sees of a first one.
+/// What a second child of this process sees of the first.
 bool sees_stopped(pid_t first) {
   const pid_t second = fork();
   if (second == 0) {

@@ -1,4 +1,4 @@
-// Numbers of 16 bits: how they are rounded, and what a training may differ by that stores them.
+// bfloat16: its rounding, and the tolerance of a training that stores it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace bubblescope {
 namespace {
 
 TEST(Precision, Bfloat16IsTheNearestWithTiesToEven) {
-  // 8 bits of mantissa with the leading one: numbers from 1 to 2 lie 1/128 apart.
+  // There are 8 bits of mantissa including the leading one, so numbers from 1 to 2 are 1/128 apart.
   const float apart = 1.0F / 128;
   EXPECT_EQ(stored(1 + 0.4F * apart, Precision::kBfloat16), 1);
   EXPECT_EQ(stored(1 + 0.6F * apart, Precision::kBfloat16), 1 + apart);
@@ -49,14 +49,14 @@ TEST(Precision, TrainingInBfloat16DiffersFromFloat32ByItsRounding) {
   const TrainingResult exact = train_serially(four_microbatches(), small_model(), 1);
   const Proof proof = prove(rounded, exact);  // within the tolerance of float32
   EXPECT_FALSE(proof.matches);
-  EXPECT_LT(proof.worst, 0.1);  // some roundings of one part in 256
+  EXPECT_LT(proof.worst, 0.1);  // several roundings of one part in 256
 }
 
 TEST(Precision, ALostGradientIsNoRounding) {
   const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
   EXPECT_TRUE(prove(whole, whole).exact);
-  // The gains have few entries, which count little among a stage's: they are looked at by
-  // themselves.
+  // The gains have few entries, which weigh little among all entries of a stage, so they are
+  // checked separately.
   for (std::size_t at = 0; at < whole.gradients[0].size(); ++at) {
     TrainingResult lost = whole;
     for (float& value : lost.gradients[0][at].values) value *= 0.75F;  // one of four micro-batches
@@ -69,7 +69,7 @@ TEST(Precision, ALostGradientIsNoRounding) {
 TEST(Precision, AnUpdateThatIsLostOrHalvedIsNoRounding) {
   const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 3);
   const TrainingResult before = train_serially(four_microbatches(), small_bfloat16(), 2);
-  // Updates of a stage make a third of what three changed, by and large: 0.33 and 0.17, over 0.1.
+  // Each update makes roughly a third of the change by three: 0.33 and 0.17 are over 0.1.
   for (const float share : {0.0F, 0.5F}) {
     TrainingResult lost = whole;
     for (std::size_t at = 0; at < lost.stages[0].weights.size(); ++at) {
@@ -101,7 +101,7 @@ TEST(Precision, ASmallNoiseEverywhereIsARounding) {
     float sign = noise;
     for (Matrix& gradient : noisy.gradients[1])
       for (float& value : gradient.values) value *= 1 + (sign = -sign);
-    // Relative to a stage's, the root mean square is the noise.
+    // Relative to a stage's gradients, the root mean square is the noise.
     const Proof proof = prove(noisy, whole);
     EXPECT_EQ(proof.matches, noise < 0.02F);
     EXPECT_NEAR(proof.worst, noise, 1e-6);

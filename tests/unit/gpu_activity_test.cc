@@ -1,5 +1,4 @@
-// What devices really did: records under the ops that launched them, gaps, and steps on a device
-// that keeps its own time.
+// Activity records: their assignment to ops, launch gaps, and steps on a simulated device.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -35,7 +34,7 @@ ActivityRecord ran(std::uint32_t correlation, const std::string& name, Nanos sta
   return record;
 }
 
-/// Two instructions, from 100 to 200 and from 200 to 260.
+/// Two instructions: from 100 to 200, and from 200 to 260.
 Timeline two_ops() {
   Timeline timeline;
   timeline.start = {100, 200};
@@ -146,7 +145,7 @@ Ran run_1f1b() {
   return made;
 }
 
-// An op is one kernel that lasts as long as the op: 16 ops, and 8 messages.
+// Every op is one kernel that lasts as long as the op: 16 ops, and 8 messages.
 TEST(GpuActivity, OfAStepIsOneKernelForEveryOpThatPassesTime) {
   reset_fake_gpu(1);
   const Ran ran = run_1f1b();

@@ -1,5 +1,5 @@
-// Attention tile by tile: the kernels' source, thread by thread on the host, against the products
-// and softmax of exec/training.
+// Compares tiled attention, whose kernels run thread by thread on the host, with the GEMMs and
+// softmax of exec/training.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "exec/training/layers.h"
 #include "tests/support/emulated_block.h"
 #include "tests/support/test_matrix.h"
-// The kernels come after what stands for CUDA.
+// The kernels need the CUDA emulation above.
 #include "exec/gpu/attention_kernel.cuh"
 #include "exec/gpu/key_grad_kernel.cuh"
 #include "exec/gpu/query_grad_kernel.cuh"
@@ -47,7 +47,7 @@ struct Made {
   Matrix grad;
 };
 
-/// Both ways, in one precision; the gradient is added to what is there.
+/// Tests forward and backward in one precision; the gradient is accumulated.
 template <class Value>
 struct OnDevice {
   std::vector<Value> qkv, mixed, mixed_grad, grad;
@@ -106,7 +106,8 @@ void expect_equal_to_the_host(const AttentionShape& shape, float tolerance) {
   }
 }
 
-// More positions than a tile has rows, and than a block has warps; widths that are no warp's.
+// There are more positions than rows of a tile and than warps of a block, and widths that are not
+// those of a warp.
 const AttentionShape kShapes[] = {{1, 1, 1, 8, {}},           {2, 37, 3, 20, {}},
                                   {1, 70, 2, 64, {}},         {2, 45, 2, 40, {{13, 20}}},
                                   {1, 66, 1, 128, {{64, 2}}}, {1, 40, 2, 33, {{0, 9}}}};
@@ -118,8 +119,8 @@ TEST(GpuAttention, EqualsTheHostsInFloat32) {
   }
 }
 
-// Queries, keys and values are rounded to 8 bits, and so is what is made; a score of 20 columns
-// sums such errors up, and its exponential grows by as much.
+// Queries, keys and values are rounded to 8 bits, and so are the results. A score of 20 columns
+// sums up such errors, and its exponential amplifies them.
 TEST(GpuAttention, StaysWithinTheToleranceOfBfloat16) {
   expect_equal_to_the_host<Bfloat16>({2, 37, 3, 20, {}}, 5e-2F);
 }

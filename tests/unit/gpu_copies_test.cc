@@ -1,4 +1,4 @@
-// Memory that ops and copies share: nobody is given a piece that another stream may still use.
+// Memory that ops and copies share: no block is reused while another stream may still use it.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +23,7 @@ struct OneRank {
   std::map<std::string, InstructionId> id;
 };
 
-/// Ops beside copies, each of which has a stream of its own.
+/// Ops beside copies, which have streams of their own.
 OneRank make_one_rank() {
   OneRank made;
   made.program = std::get<Program>(
@@ -41,9 +41,9 @@ TEST(CertainOrder, IsThatOfLanesAndOfWaits) {
   };
   EXPECT_TRUE(comes_before("0F0", "0F1"));
   EXPECT_TRUE(comes_before("0F0", "0EVICT0"));
-  EXPECT_FALSE(comes_before("0EVICT0", "0F1"));  // beside each other
-  EXPECT_TRUE(comes_before("0EVICT0", "0F2"));   // which needs the memory
-  EXPECT_TRUE(comes_before("0EVICT0", "0B0"));   // behind 0F2
+  EXPECT_FALSE(comes_before("0EVICT0", "0F1"));  // side by side
+  EXPECT_TRUE(comes_before("0EVICT0", "0F2"));   // because 0F2 needs the memory
+  EXPECT_TRUE(comes_before("0EVICT0", "0B0"));   // because it follows 0F2
   EXPECT_TRUE(comes_before("0B2", "0LOAD0"));
   EXPECT_FALSE(comes_before("0LOAD0", "0B1"));
   EXPECT_TRUE(comes_before("0LOAD0", "0B0"));
@@ -78,7 +78,7 @@ TEST(ActivationPool, GivesNobodyWhatACopyMayStillRead) {
   void* const kept = pool.take(100);
   pool.set_user(on.id.at("0EVICT0"));
   pool.give(kept, 100);
-  pool.set_user(on.id.at("0F1"));  // is enqueued later, and may run while the copy reads
+  pool.set_user(on.id.at("0F1"));  // is enqueued later, but may run while the copy reads
   void* const other = pool.take(100);
   EXPECT_NE(other, kept);
   pool.set_user(on.id.at("0F2"));
@@ -101,7 +101,7 @@ TEST(ActivationPool, ForgetsItsUsersBetweenSteps) {
   EXPECT_EQ(pool.take(100), piece);
 }
 
-// A takes 3 from 0 on, and gives 2 back at 10. B takes 4 from 9 on: 3 + 4. In the order of the
+// A takes 3 at 0 and gives 2 back at 10. B takes 4 at 9, so the peak is 3 + 4. In the order of the
 // program it would be 3 - 2 + 4.
 TEST(HeldMemory, IsSummedInTheOrderOfTime) {
   HeldMemory held(3, 1);

@@ -1,5 +1,5 @@
-// The GELU within the product before it: the same training with fewer launches, and by kernels of
-// its own where the library has no such product.
+// Fused GELUs: the same training with fewer launches, and separate kernels where the library cannot
+// fuse.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,8 +54,9 @@ Trained train(const Schedule& schedule, const DeviceOptions& device,
   return trained;
 }
 
-// A micro-batch of the small model is 2 sequences of 4 tokens, 8 wide, 32 within: forward 8 x 8 by
-// 8 x 32 before the GELU, and back, as wide, by the turned 32 x 8 behind it.
+// A micro-batch of the small model is 2 sequences of 4 tokens, with width 8 and MLP width 32. The
+// GELU follows 8 x 8 by 8 x 32; its gradient follows the GEMM of the same size with the transposed
+// 32 x 8.
 const EpilogueUse kForward{8, 8, 32, false, true};
 const EpilogueUse kBack{8, 8, 32, true, true};
 
@@ -81,7 +82,7 @@ TEST(GpuEpilogues, AreMadeAgainWithForwards) {
   EXPECT_EQ(trained.pools, trained.predicted_pools);
 }
 
-// What the first forward does not write, the second one does: memory that nobody wrote is no number
+// The first forward does not write the input of the GELU, the second does. Unwritten memory is NaN
 // on this device.
 TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
   reset_fake_gpu(1);
@@ -96,13 +97,13 @@ TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
   const auto first = [](const GpuMatrix& matrix) { return *static_cast<float*>(matrix.data); };
   const Activated dropped = layers.product_gelu({one}, {one}, false);
   EXPECT_TRUE(std::isnan(first(dropped.before)));
-  EXPECT_NEAR(first(dropped.after), 8, 1e-6);  // gelu(8 * 1 * 1) is 8 to that
+  EXPECT_NEAR(first(dropped.after), 8, 1e-6);  // gelu(8 * 1 * 1) is 8 to that precision
   const Activated kept = layers.product_gelu({one}, {one});
   EXPECT_EQ(first(kept.before), 8);
   EXPECT_EQ(first(kept.after), first(dropped.after));
 }
 
-// One launch less forward and one less back, for 4 micro-batches on 2 stages of a block in 3
+// There is one launch less in each direction, for 4 micro-batches on 2 stages of a block in 3
 // steps: 2 * 4 * 2 * 3.
 TEST(GpuEpilogues, SpareALaunchEachWay) {
   std::int64_t launches[2];
@@ -123,7 +124,8 @@ TEST(GpuEpilogues, AreKernelsBehindTheProductWhereTheLibraryHasNone) {
             "GELU's gradient after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue");
 }
 
-// 3 wide, 12 within: cuBLASLt wants rows of the GELU's input that are a multiple of 8 long.
+// The width is 3 and the MLP width 12, but cuBLASLt needs rows of the GELU's input whose length is
+// a multiple of 8.
 TEST(GpuEpilogues, AreNotAskedForWhereRowsAreNotAMultipleOfEight) {
   reset_fake_gpu(1);
   TrainingOptions options = small_model(2);
@@ -135,7 +137,7 @@ TEST(GpuEpilogues, AreNotAskedForWhereRowsAreNotAMultipleOfEight) {
             (std::vector<EpilogueUse>{{8, 3, 12, false, false}, {8, 3, 12, true, false}}));
 }
 
-// Float32 is what proves gradients to 1e-4.
+// Float32 is for verification to 1e-4.
 TEST(GpuEpilogues, AreFusedInBfloat16AloneUnlessTold) {
   reset_fake_gpu(1);
   EXPECT_TRUE(train(build("1f1b"), {}).epilogues.empty());

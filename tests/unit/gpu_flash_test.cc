@@ -1,4 +1,4 @@
-// Training with attention made tile by tile: the same gradients, in less memory.
+// Training with flash attention: the same gradients in less memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -70,8 +70,8 @@ TEST(GpuFlash, TrainsAsTheSerialReferenceAndAsLargeAsPredicted) {
     }
 }
 
-// 2 sequences of 4 tokens and 2 heads: of the 4 weights in each of 16 rows one number is left, of
-// float32 in bfloat16, too.
+// There are 2 sequences of 4 tokens and 2 heads. Instead of the 4 weights in each of 16 rows, one
+// float32 is kept, also in bfloat16.
 TEST(GpuFlash, KeepsANumberInPlaceOfEveryRowOfWeights) {
   const Schedule schedule = build("1f1b");
   const auto kept_of = [&](Precision precision, Attention attention) {

@@ -1,4 +1,4 @@
-// The kernels, thread by thread on the host, against the layers of exec/training.
+// Compares the kernels, run thread by thread on the host, with the layers of exec/training.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "exec/training/optimizer.h"
 #include "tests/support/emulated_block.h"
 #include "tests/support/test_matrix.h"
-// The kernels come after what stands for CUDA.
+// The kernels need the CUDA emulation above.
 #include "exec/gpu/entry_kernels.cuh"
 #include "exec/gpu/row_kernels.cuh"
 #include "exec/gpu/update_kernels.cuh"
@@ -39,7 +39,7 @@ std::vector<Bfloat16> to_halves(const Matrix& matrix) {
 const std::vector<std::int32_t> kTokens{3, 0, 82, 3, 41, 7};
 
 TEST(Bfloat16, RoundsToTheNearestAndTiesToEven) {
-  // Seven bits follow the leading one: the next number after 1 is 1 + 2^-7.
+  // Seven bits follow the leading one, so the next number after 1 is 1 + 2^-7.
   EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F)), 1.0F);
   EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F + 0x1p-8F)), 1.0F);
   EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F + 0x1.8p-8F)), 1.0F + 0x1p-7F);
@@ -228,7 +228,7 @@ TEST(GpuKernels, StoreHalvesWithFloatSums) {
           [&] { norm_kernel(target.data(), input_halves.data(), gain_halves.data(), kColumns); });
   Matrix made(kRows, kColumns);
   for (std::size_t at = 0; at < target.size(); ++at) made.values[at] = to_float(target[at]);
-  // Three roundings to 8 bits: input, gain and result.
+  // There are three roundings to 8 bits: input, gain and result.
   expect_near(made, apply_gain(normalize(input), gain), 3 * 0x1p-8F);
 }
 

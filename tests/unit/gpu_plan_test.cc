@@ -1,4 +1,4 @@
-// Ranks on devices, lanes on streams.
+// The assignment of ranks to devices and of lanes to streams.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -28,7 +28,7 @@ std::int32_t size_of_each(std::int32_t multiprocessors, std::int32_t ranks) {
 }
 
 TEST(PlaceRanks, PartitionsAreMultiplesOfEight) {
-  // The largest multiple of 8 of which as many as there are ranks fit into 132.
+  // The largest multiple of 8 that fits into 132 as many times as there are ranks.
   EXPECT_EQ(size_of_each(132, 2), 64);
   EXPECT_EQ(size_of_each(132, 3), 40);
   EXPECT_EQ(size_of_each(132, 4), 32);
@@ -52,7 +52,7 @@ TEST(PlaceRanks, NeighboursShareADeviceWhereThereAreFewer) {
   const auto places = place_ranks({{132, 90}, {132, 90}}, 4, Share::kGreen);
   EXPECT_EQ(places, (std::vector<RankPlace>{
                         {0, 64, 0, true}, {0, 64, 1, true}, {1, 64, 0, true}, {1, 64, 1, true}}));
-  // Three ranks on two devices: two share the first, the third has the second whole.
+  // Of three ranks on two devices, two share the first and the third has the second to itself.
   const auto three = place_ranks({{132, 90}, {132, 90}}, 3, Share::kGreen);
   EXPECT_EQ(three,
             (std::vector<RankPlace>{{0, 64, 0, true}, {0, 64, 1, true}, {1, 132, 0, false}}));
@@ -72,7 +72,7 @@ Program lowered(const std::string& name, std::int32_t ranks, std::int32_t microb
 }
 
 TEST(PlanStreams, ThereIsOnePerLaneAndOnePerDirectedLink) {
-  // 1F1B on four ranks: four compute lanes, three links down and three up.
+  // 1F1B on four ranks has four compute lanes, three links down and three up.
   const StreamPlan plan = plan_streams(lowered("1f1b", 4, 8));
   std::set<std::string> links;
   for (const PlannedStream& stream : plan.streams)

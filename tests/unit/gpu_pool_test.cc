@@ -1,5 +1,5 @@
-// Pools of activations: what trials of single ops and the analysis' walk predict is what they come
-// to in training, op for op.
+// Activation pools: their use in training is what dry runs of single ops and the analysis predict,
+// op for op.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,7 +26,7 @@ struct Pools {
   std::vector<Bytes> predicted;
 };
 
-/// Trains two steps on a device with a time of its own.
+/// Trains two steps on a device with a clock of its own.
 Pools train_with_pools(const Schedule& schedule, const TrainingOptions& options) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_entry = 3;
@@ -94,7 +94,7 @@ TEST(GpuPools, TrialsSeeWhatOpsKeep) {
   EXPECT_EQ(pool.kept, pool.forward.added);
   EXPECT_EQ(pool.weight_grad.during, 0);
   EXPECT_EQ(pool.forward.added + pool.input_grad.added + pool.weight_grad.added, 0);
-  EXPECT_GT(pool.input_grad.during, 0);  // attention's gradient stands beside what was kept
+  EXPECT_GT(pool.input_grad.during, 0);  // attention's gradient exists beside the saved activations
 }
 
 }  // namespace

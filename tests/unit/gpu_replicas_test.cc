@@ -1,5 +1,5 @@
-// Stages that several ranks hold, on the fake device: their gradients are added up there, in an
-// order that makes all of them the same.
+// Stages that several ranks hold, on the simulated device: their gradients are summed in an order
+// that gives all of them the same sum.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microba
   return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
 }
 
-/// So many ranks per stage.
+/// The number of ranks per stage.
 Schedule build_shared(const std::string& name, const std::vector<std::int32_t>& replicas,
                       std::int32_t microbatches = 6) {
   ScheduleRequest request{{0, 1, microbatches, 1, {}}, {}, {}};
@@ -41,7 +41,7 @@ TEST(GpuReplicas, TrainAsTheSerialReference) {
         const bool graph = devices == 2;
         SCOPED_TRACE(testing::PrintToString(replicas) + (graph ? ", two devices, graph" : ""));
         const FakeGpu& gpu = reset_fake_gpu(devices);
-        // Larger steps of Adam blow differences of rounding up.
+        // Larger steps of Adam amplify rounding differences.
         options.optimizer = {kind, kind == OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
         DeviceOptions device;
         device.graph = graph;
@@ -58,7 +58,7 @@ TEST(GpuReplicas, OfTwoBufferedWeightsTrainToo) {
                  with_local_optimizer());
 }
 
-/// Whatever the schedule: without updates in the Program, with them, with them and reductions.
+/// Tests every schedule without updates in the Program, with them, and with updates and reductions.
 TEST(GpuReplicas, OfBidirectionalSchedulesAreSummedWithinTheStepOrBehindIt) {
   for (const char* name : {"chimera", "dualpipe", "gems"})
     for (const auto optimizer :
@@ -77,7 +77,7 @@ TEST(GpuReplicas, OfBidirectionalSchedulesAreSummedWithinTheStepOrBehindIt) {
         }
 }
 
-// Copies take a nanosecond per byte: who hands on and who takes a sum needs some.
+// Copies take a nanosecond per byte, so posts and sums take time.
 TEST(GpuReplicas, ReductionsTakeTheirTimeInTheStep) {
   reset_fake_gpu(1).times.nanos_per_byte = 1;
   const Schedule schedule = build("chimera", 4, 8);
@@ -89,7 +89,7 @@ TEST(GpuReplicas, ReductionsTakeTheirTimeInTheStep) {
       EXPECT_GT(step.end[id], step.start[id]);
       ++reductions;
     }
-  EXPECT_EQ(reductions, 16u);  // a post and a sum for each of four stages, twice
+  EXPECT_EQ(reductions, 16u);  // a post and a sum for each of four stages, in two replicas
 }
 
 using Weights = std::vector<std::vector<float>>;
@@ -103,7 +103,7 @@ Weights weights_of(const GpuWeights& weights, Home home) {
   return all;
 }
 
-/// Enqueues some steps in the Program's order and expects all that share weights to have the same.
+/// Enqueues some steps in the Program's order and expects equal weights on all replicas.
 void expect_equal_replicas(const Schedule& schedule, const LowerOptions& lowering) {
   const Program program = std::get<Program>(lower(schedule, lowering));
   const TrainingOptions options = small_model();
@@ -148,7 +148,7 @@ TEST(GpuReplicas, WithoutFlushesNeedReductionsInTheProgram) {
             "with --optimizer local");
 }
 
-/// [instruction][other]: whether the other has certainly ended when the instruction begins.
+/// [instruction][other]: whether the other has always ended when the instruction begins.
 std::vector<std::vector<bool>> find_before(const Program& program) {
   std::vector<std::vector<bool>> before(program.size(), std::vector<bool>(program.size(), false));
   std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
@@ -179,8 +179,7 @@ std::vector<std::vector<InstructionId>> find_reductions(const Program& program, 
   return found;
 }
 
-/// How many times a rank hands gradients on for which others may not have taken those of so many
-/// rounds before.
+/// The number of posts for which some rank may not have read the post of so many rounds before.
 int count_overwrites(const Program& program, std::size_t rounds) {
   const std::vector<std::vector<bool>> before = find_before(program);
   const auto posts = find_reductions(program, 0, Role::kPost);
@@ -194,7 +193,7 @@ int count_overwrites(const Program& program, std::size_t rounds) {
   return overwrites;
 }
 
-// So two buffers in turn are enough, and one is not.
+// It follows that two buffers are enough and one is not.
 TEST(GpuReplicas, HandOnAgainOnlyBehindAllWhoTookTheRoundBeforeTheLast) {
   for (const std::vector<std::int32_t>& replicas :
        {std::vector<std::int32_t>{2, 1}, {3, 1}, {3, 2}}) {
@@ -205,7 +204,7 @@ TEST(GpuReplicas, HandOnAgainOnlyBehindAllWhoTookTheRoundBeforeTheLast) {
   }
 }
 
-// Stage 0 of (2, 1) has 6 micro-batches on two ranks, three on each; stage 1 all six on one.
+// Stage 0 of (2, 1) has 6 micro-batches on two ranks, three on each; stage 1 has all six on one.
 TEST(GpuReplicas, PlanTheVersionsOfTheirOwnMicrobatches) {
   const std::vector<VersionPlan> plans = plan_versions(build_shared("pipedream", {2, 1}));
   ASSERT_EQ(plans.size(), 3u);

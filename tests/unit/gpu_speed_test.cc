@@ -1,4 +1,4 @@
-// The stop watches of the tests on GPUs, with a device whose times are known.
+// The timing helpers of the GPU tests, on a device whose times are known.
 #include "tests/support/gpu_speed.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 namespace bubblescope {
 namespace {
 
-// Four ranks have 32 multiprocessors each: a forward through the 32 x 96 matrix of queries, keys
-// and values takes 8 rows x 32 x 96 multiplications of 16 ns by 32.
+// Four ranks have 32 multiprocessors each. A forward through the 32 x 96 matrix of queries, keys
+// and values takes 8 rows x 32 x 96 multiplications of 16 ns, divided by 32.
 TEST(GpuSpeed, TimesEveryProductOfABlock) {
   reset_fake_gpu(1).times.nanos_per_product = 16;
   const auto speeds = time_products(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1}, Precision::kFloat32);
@@ -19,8 +19,8 @@ TEST(GpuSpeed, TimesEveryProductOfABlock) {
   for (const ProductSpeed& speed : speeds) EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
 }
 
-// 4 ranks have 32 multiprocessors each. The GELU of 8 rows, 128 wide, takes 8 x 128 x 16 ns by 32,
-// and its gradient as much.
+// Four ranks have 32 multiprocessors each. The GELU of 8 rows with width 128 takes 8 x 128 x 16 ns,
+// divided by 32, and its gradient the same.
 TEST(GpuSpeed, SeesWhatTheGeluTakesBehindItsProduct) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_product = 16;
@@ -35,7 +35,8 @@ TEST(GpuSpeed, SeesWhatTheGeluTakesBehindItsProduct) {
   EXPECT_EQ(without.unknown, 2);
 }
 
-// The fake device takes no time for events: a step of one rank is its kernels, back to back.
+// On the simulated device events take no time, so a step of one rank takes as long as its kernels
+// back to back.
 TEST(GpuSpeed, AnExecutorThatAddsNothingIsSeenToAddNothing) {
   for (const bool graph : {false, true}) {
     FakeGpu& gpu = reset_fake_gpu(1);

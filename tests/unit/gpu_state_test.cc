@@ -1,4 +1,4 @@
-// The state of devices beside a run: a library of the tests in place of NVML.
+// The state of devices during a run, with a library of the tests in place of NVML.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,7 +26,8 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
   watch.begin();
   const WatchedDevices seen = watch.finish();
   ASSERT_EQ(seen.devices.size(), 1u);
-  // The first look, the second, since nobody looked meanwhile, and the third.
+  // The first sample, the second, which is taken at the end because there was none before, and the
+  // third.
   const auto sm = [](const DeviceState& state) { return *state.sm_mhz; };
   EXPECT_EQ(sm(seen.devices[0].before), (StateRange{1980, 1980}));
   EXPECT_EQ(sm(seen.devices[0].during), (StateRange{1950, 1950}));
@@ -55,12 +56,12 @@ TEST(DeviceState, IsLookedAtWhileStepsRun) {
   const Nvml nvml = open_fake();
   DeviceWatch watch(nvml, {kBus}, std::chrono::milliseconds(1));
   watch.begin();
-  watch.begin();  // as after every step
+  watch.begin();  // called after every step
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const WatchedDevices seen = watch.finish();
   const DeviceState& during = seen.devices[0].during;
   ASSERT_GE(during.looks, 2);
-  // 30 MHz less at every look, from the second on.
+  // Every sample from the second on is 30 MHz lower.
   EXPECT_EQ(during.sm_mhz, (StateRange{1950 - 30 * (during.looks - 1), 1950}));
   EXPECT_EQ(during.celsius, (StateRange{42, 42 + during.looks - 1}));
 }
@@ -89,7 +90,7 @@ TEST(DeviceState, OfADeviceThatIsNotKnownIsNotMadeUp) {
             "0000:02:00.0 (status 6)");
 }
 
-// A library that is no NVML.
+// This library is not NVML.
 TEST(DeviceState, ALibraryWithoutItsCallsIsNotCalled) {
   EXPECT_EQ(open_nvml("libdl.so.2").obstacle, "libdl.so.2 lacks a call that is needed");
 }
@@ -101,7 +102,7 @@ TEST(DeviceState, IsSilentWhereNoDeviceHasAnAddress) {
   EXPECT_EQ(to_string(watch.finish()), "");
 }
 
-// Two ranks on the first of two devices and two on the second, which alone has an address.
+// Two ranks are on the first of two devices and two on the second, which alone has an address.
 TEST(DeviceState, IsAskedAtTheAddressesThatDevicesHave) {
   FakeGpu& gpu = reset_fake_gpu(2);
   const std::string_view bus = kBus;
@@ -110,7 +111,7 @@ TEST(DeviceState, IsAskedAtTheAddressesThatDevicesHave) {
   EXPECT_EQ(machine.buses(), std::vector<std::string>{kBus});
 }
 
-// The bits of nvml.h: idle and set clocks are no slowdown.
+// These are bits of nvml.h; idle devices and set clocks are not throttled.
 TEST(DeviceState, NamesWhatSlowsADevice) {
   EXPECT_EQ(describe_slowdown(0x1 | 0x2), "");
   EXPECT_EQ(describe_slowdown(0x4 | 0x20 | 0x80), "power cap, heat, power brake");

@@ -1,5 +1,5 @@
-// Steps on GPUs, with a device that keeps its own time: what is enqueued runs as the simulator
-// says.
+// Steps on a simulated GPU with a clock of its own: what is enqueued runs as the simulator
+// predicts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Case {
   std::vector<Nanos> durations;
 };
 
-/// Every instruction takes another time, messages too.
+/// Every instruction has another duration, and so has every message.
 Case make_case(const Schedule& schedule, const LowerOptions& options = {}) {
   Case made{schedule, std::get<Program>(lower(schedule, options)), {}};
   for (InstructionId id = 0; id < made.program.size(); ++id) {
@@ -65,7 +65,7 @@ TEST(GpuStep, EveryScheduleRunsAsItIsSimulated) {
       } catch (const Error&) {
         continue;
       }
-      if (schedule.joint_forwards > 1) continue;  // two messages leave at once, and share a stream
+      if (schedule.joint_forwards > 1) continue;  // two messages share a stream
       const Case made = make_case(schedule);
       const Execution execution = run(made);
       ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;

@@ -1,5 +1,5 @@
-// Training on GPUs, with a device that computes on the host: what is launched, on which memory and
-// in which order, makes what a single rank makes.
+// Training on a simulated GPU that computes on the host: the launches, their memory and their order
+// give the results of the serial reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,8 +85,8 @@ TEST(GpuTraining, OnlyAttentionCanBeMadeAgain) {
   }
 }
 
-// Its optimizer steps are launches within the step, and the weights are those of updates after it.
-// Three steps: the two of the graph are Adam's second and third.
+// Optimizer steps are launches within the step, and the weights equal those of updates after it.
+// There are three steps: the two of the graph are Adam's second and third.
 TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
   TrainingOptions options = small_model(2);
   for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
@@ -106,8 +106,9 @@ TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
     }
 }
 
-// Sequences of 7 tokens: slices of 4 and 3, of 3, 2 and 2, of 2, 2, 2 and 1. Attention looks back
-// over all of them, and two sequences of a micro-batch lie apart in what slices share.
+// Sequences of 7 tokens give slices of 4 and 3, of 3, 2 and 2, and of 2, 2, 2 and 1. Attention
+// looks back over all of them, and the two sequences of a micro-batch are apart in the slices'
+// context.
 TEST(GpuTraining, SlicesOfSequencesTrainAsWholeOnes) {
   for (const std::int32_t slices : {2, 3, 4})
     for (const char* name : {"seq1f1b", "terapipe"})
@@ -126,7 +127,7 @@ TEST(GpuTraining, SlicesOfSequencesTrainAsWholeOnes) {
       }
 }
 
-// Four ranks: pipedream's first stage keeps four versions of its weights, 2BW's two.
+// With four ranks, pipedream's first stage keeps four versions of its weights, 2BW's two.
 TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
   for (const char* name : {"pipedream", "pipedream-2bw", "pipedream-vertical"})
     for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
@@ -134,7 +135,7 @@ TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
         SCOPED_TRACE(std::string(name) + (graph ? ", graph" : ""));
         reset_fake_gpu(1);
         TrainingOptions options = small_model(2);
-        // Larger steps of Adam blow differences of rounding up: 36 of them follow each other.
+        // Larger steps of Adam amplify rounding differences, and there are 36 of them.
         options.optimizer = {kind, kind == OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
         DeviceOptions device;
         device.graph = graph;
@@ -143,15 +144,15 @@ TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
 }
 
 TEST(GpuTraining, KeepsAsManyVersionsAsAreReadAtOnce) {
-  // In 1F1B's steady state rank r of p has p - r micro-batches on their way, and each backward
-  // makes a version.
+  // In 1F1B's steady state rank r of p has p - r micro-batches in flight, and each backward makes a
+  // version.
   const std::vector<VersionPlan> one_each = plan_versions(build("pipedream", 4, 1, 12));
   for (std::size_t stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(one_each[stage].at_once, 4 - static_cast<std::int32_t>(stage));
     EXPECT_EQ(one_each[stage].updates, 12);
   }
   for (const VersionPlan& plan : plan_versions(build("pipedream-2bw", 4, 1, 12))) {
-    EXPECT_EQ(plan.at_once, 2);  // the paper's name
+    EXPECT_EQ(plan.at_once, 2);  // hence the paper's name
     EXPECT_EQ(plan.updates, 3);  // of four micro-batches each
   }
   for (const VersionPlan& plan : plan_versions(build("1f1b", 4, 1, 12))) {
@@ -181,7 +182,7 @@ TEST(GpuTraining, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
   }
 }
 
-/// Evicting schedules: to another rank, and to the host, alone and beside what is made again.
+/// Schedules that offload to another rank and to the host, alone and with recomputation.
 std::vector<Schedule> evicting_schedules() {
   return {build("bpipe", 4, 1, 8),
           with_offload(build("1f1b", 4, 1, 8), {}),
@@ -209,8 +210,8 @@ TEST(GpuTraining, ActivationsLeaveAndComeBack) {
       }
 }
 
-// What a rank holds at a time is what the analysis says of the step that was measured, whether its
-// keeper is another rank or the host.
+// The memory that a rank holds is what the analysis says of the measured step, whether it offloads
+// to another rank or to the host.
 TEST(GpuTraining, WhatIsEvictedCountsAsItsKeepers) {
   for (const char* name : {"bpipe", "1f1b"}) {
     FakeGpu& gpu = reset_fake_gpu(1);
@@ -261,7 +262,7 @@ TEST(GpuTraining, EveryCallThatFailsIsTold) {
   }
 }
 
-/// What the ops of a rank hold, one after the other.
+/// The peak of a rank's ops, summed up one after the other.
 Bytes walk_peak(const RankOrder& ops, const std::vector<MemoryDelta>& memory) {
   Bytes held = 0;
   Bytes peak = 0;
@@ -334,7 +335,7 @@ TEST(ActivationPool, TakesFromTheDeviceOnlyWhatItHasNot) {
   EXPECT_EQ(gpu.bytes, 200);
   pool.give(first, 100);
   EXPECT_EQ(pool.take(100), first);
-  pool.take(50);  // no piece of this size is free
+  pool.take(50);  // no block of this size is free
   EXPECT_EQ(gpu.bytes, 250);
   EXPECT_EQ(pool.held(), 250);
   pool.give(second, 100);

@@ -1,5 +1,5 @@
-// What each process of the backend nccl enqueues: that together it is the Program, that both ends
-// of every link agree on its order, and that transfers that wait for their other end get through.
+// The plan that each process of the backend nccl enqueues: together the plans are the Program, both
+// ends of every link have the same order, and transfers that wait for their peer do not deadlock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ Plans plan_all(const Program& program) {
   return plans;
 }
 
-/// NCCL as it is: a stream is a queue, and a transfer is through when both of its ends have come to
-/// the head of theirs.
+/// Simulates NCCL: a stream is a queue, and a transfer completes when both of its ends are at the
+/// head of theirs.
 class Wire {
  public:
   explicit Wire(const Plans& plans) : plans_(plans) {
@@ -44,7 +44,7 @@ class Wire {
     }
   }
 
-  /// Whether everything ends.
+  /// Returns whether everything completes.
   bool runs() {
     for (bool moves = true; moves;) {
       moves = false;
@@ -95,11 +95,11 @@ class Wire {
   std::vector<std::vector<bool>> started_;
 };
 
-/// By sender, receiver and kind.
+/// [sender, receiver and kind].
 using Sequences =
     std::map<std::tuple<std::int32_t, std::int32_t, Freight>, std::vector<InstructionId>>;
 
-/// What goes over each directed link, in the order of one end.
+/// The transfers of each directed link, in the order of one end.
 Sequences sequences_of(const Plans& plans, bool sends) {
   Sequences all;
   for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(plans.size()); ++rank)
@@ -111,7 +111,7 @@ Sequences sequences_of(const Plans& plans, bool sends) {
   return all;
 }
 
-/// Messages, and copies to other ranks and back.
+/// Whether it is a message, or a copy to another rank or back.
 bool crosses(const Instruction& instruction) {
   return is_message(instruction) ||
          (is_copy(instruction.op.kind) && instruction.peer != instruction.rank);
@@ -137,7 +137,7 @@ void expect_sound(const Program& program) {
 TEST(NcclPlan, OfTwoRanksHasALanePerDirectedLink) {
   const Program program = std::get<Program>(lower(build("1f1b", 2, 1)));
   const Plans plans = plan_all(program);
-  // Rank 0: 0F0, its output out, its gradient in, 0B0.
+  // Rank 0 has 0F0, its output out, its gradient in, 0B0.
   ASSERT_EQ(plans[0].program.size(), 4u);
   EXPECT_EQ(plans[0].program.lanes[0].name, "compute");
   EXPECT_EQ(plans[0].program.lanes[1].name, "0>1");
@@ -146,7 +146,7 @@ TEST(NcclPlan, OfTwoRanksHasALanePerDirectedLink) {
   EXPECT_EQ(plans[0].transfers[2][0].peer, 1);
   EXPECT_EQ(plans[0].links, (std::vector<Link>{{0, 1}, {1, 0}}));
   EXPECT_EQ(plans[0].links, plans[1].links);
-  // 0B0 waits for what comes, and what goes waits for 0F0.
+  // 0B0 waits for the receive, and the send waits for 0F0.
   EXPECT_EQ(plans[0].program.dependencies_of(3).back(), 2u);
   EXPECT_EQ(plans[0].program.dependencies_of(1)[0], 0u);
 }
@@ -163,13 +163,13 @@ TEST(NcclPlan, IsTheProgramAndGetsThroughInEveryScheduleAndMode) {
         if (std::holds_alternative<Deadlock>(lowered)) continue;
         expect_sound(std::get<Program>(lowered));
         ++sound;
-      } catch (const Error&) {  // not of this shape
+      } catch (const Error&) {  // refuses this shape
       }
     }
   EXPECT_GE(sound, 80);
 }
 
-// Rank 0 of two evicts to rank 1: its copies stay in their lanes, and the keeper has lanes for them
+// Rank 0 of two offloads to rank 1. Its copies stay in their lanes, and rank 1 has lanes for them
 // beside those of messages.
 TEST(NcclPlan, KeepersHaveLanesForWhatTheyKeep) {
   const Schedule schedule = build("bpipe", 4, 8);
@@ -190,7 +190,7 @@ TEST(NcclPlan, KeepersHaveLanesForWhatTheyKeep) {
   EXPECT_EQ(copies.size(), 4u);
 }
 
-// What is sent back has been received before, and the sender's end of a LOAD waits for it.
+// Whatever is sent back was received before, and the sender's end of a LOAD waits for it.
 TEST(NcclPlan, WhatIsLoadedWasKept) {
   const Program program = std::get<Program>(lower(build("bpipe", 4, 8)));
   const RankPlan keeper = plan_rank(program, 3);
@@ -242,7 +242,7 @@ TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
   options.update = {OptimizerMode::kBarrier, GradReduction::kNone};
   const Program program = std::get<Program>(lower(build("1f1b", 3, 6), options));
   expect_sound(program);
-  // The norm is summed when all 3 ranks have posted: 2 tell rank 0, which tells 2.
+  // The norm is summed when all 3 ranks have posted: 2 notify rank 0, which notifies 2.
   std::size_t tokens = 0;
   for (const auto& [link, ids] : sequences_of(plan_all(program), true))
     for (const InstructionId id : ids)
@@ -252,7 +252,7 @@ TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
 
 TEST(NcclPlan, SplitsHoldEveryGroupOnceAndNoRankTwice) {
   const std::vector<Members> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
-  // {0,1} goes with {2,3}, {0,1} again alone with nothing before {0,3} and {1,2} take a third.
+  // {0,1} goes together with {2,3}; the other {0,1} is alone; {0,3} and {1,2} take a third split.
   const auto splits = plan_splits(groups);
   std::vector<int> seen(groups.size(), 0);
   for (const auto& split : splits) {

@@ -1,4 +1,4 @@
-// How copies share out matrices.
+// How copies of a pipeline shard matrices.
 #include <gtest/gtest.h>
 
 #include "exec/nccl/shards.h"
@@ -22,7 +22,7 @@ TEST(NcclShards, CoverAllEntriesOnceAndDifferByOneAtMost) {
       }
       EXPECT_EQ(begin, entries);
     }
-  // 7 among 3: 3, 2, 2.
+  // 7 entries among 3 owners: 3, 2, 2.
   EXPECT_EQ(shard_of(7, 0, 3).count, 3u);
   EXPECT_EQ(shard_of(7, 2, 3).begin, 5u);
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "schedules/search/mixed_backward.h"
 #include "schedules/search/search_effort.h"
 #include "schedules/search/search_problem.h"
 
@@ -11,7 +12,7 @@ namespace bubblescope {
 
 /// What an exact search found out.
 struct ExactAnswer {
-  std::optional<TokenOrder> order;  ///< of a value that is at most the one asked for
+  std::optional<MixedOrder> order;  ///< one that takes at most the value asked for
   std::int64_t ops = 0;             ///< the effort it took
   bool complete = false;  ///< whether all orders were looked at: then no order means there is none
 };
@@ -19,6 +20,9 @@ struct ExactAnswer {
 /// True where the search can be complete: where each rank starts its first op at a time that no
 /// order changes, or only the step's length counts.
 bool can_be_exact(const SearchProblem& problem);
+
+/// The same for mixes, where moreover no W takes longer than its full backward.
+bool can_be_exact(const MixedProblem& problem);
 
 /// Looks for an order whose longest span (or step) is at most `value`.
 ///
@@ -30,5 +34,12 @@ bool can_be_exact(const SearchProblem& problem);
 /// were all there no later. `ops` bounds the effort, in ops looked at.
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,
                               const StopRequest& stop = {});
+
+/// The same where every backward may be full or split. A full backward counts as its I and the
+/// oldest W that is left: these are alike, so that counts still say everything about a prefix. Of
+/// the two choices for a gradient, one could be put in front for free in place of the other. The
+/// DeadlineTest is that of MixedProblem::relaxed().
+ExactAnswer find_mixed_order_within(const MixedProblem& problem, Nanos value, std::int64_t ops,
+                                    const StopRequest& stop = {});
 
 }  // namespace bubblescope

@@ -2,6 +2,8 @@
 // inputs (Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3 and appendix).
 #pragma once
 
+#include <array>
+
 #include "schedules/search/greedy_order.h"
 
 namespace bubblescope {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "schedules/search/block_packing.h"
@@ -25,11 +26,12 @@ namespace {
 // Efforts in timed ops; one takes about ten nanoseconds.
 constexpr std::int64_t kBlockOps = 600'000;
 constexpr std::int64_t kFollowOps = 250'000;
-constexpr std::int64_t kReorderedOps = 10'000'000;
+constexpr std::int64_t kReorderedOps = 1'500'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
 constexpr std::size_t kMostFollowed = 16;
 constexpr std::int64_t kMostClimbedOps = 1'000;  ///< longer steps are not improved by local search
 constexpr std::int64_t kClimbPerLevel = 2'000'000;
+constexpr int kAllRules = std::numeric_limits<int>::max();
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
 
 /// Offers the paper's own V-shaped blocks, packed as its authors do it: the same under all caps.
@@ -45,17 +47,73 @@ void offer_published_orders(OrderPool& pool) {
     pool.offer(twice_packed_order(problem, v_block(shape)));
 }
 
-/// Offers the reordered blocks that the authors' automatic schedule tries: the same under all caps.
-/// If they are too many, only a selection.
+/// Enough micro-batches to reach a V's steady state and to leave it.
+std::int32_t brief_microbatches(const SearchProblem& problem) {
+  return std::min(problem.microbatches, 2 * problem.ranks + 2);
+}
+
+/// The most chunks that a rank of a V holds.
+std::int64_t peak_of(const SearchProblem& problem, const TokenOrder& order) {
+  std::int64_t peak = 0;
+  for (std::size_t at = 0, held = 0; at < order.size(); ++at) {
+    if (at % static_cast<std::size_t>(problem.ops_per_rank()) == 0) held = 0;
+    if (step_of(order[at]) == Step::kForward) peak = std::max<std::int64_t>(peak, ++held);
+    if (step_of(order[at]) == Step::kWeightGrad) --held;
+  }
+  return peak;
+}
+
+/// False if a rank holds more than its cap while the block repeats.
+bool steady_state_fits(const SearchProblem& problem, const BlockRows& block) {
+  const std::vector<std::int32_t> peaks = peaks_of(repeated_cells(block, problem.ranks + 2));
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
+    if (peaks[static_cast<std::size_t>(rank)] * room_for_rest(problem, rank, 1) > problem.cap[rank])
+      return false;
+  return true;
+}
+
+/// The blocks that give the shortest brief steps, a few for every peak, so that they are the same
+/// under all caps.
+std::vector<const BlockRows*> shortest_blocks(const SearchProblem& problem,
+                                              const std::vector<const BlockRows*>& blocks) {
+  constexpr std::size_t kPerPeak = 3;
+  SearchProblem brief = problem;
+  brief.microbatches = brief_microbatches(problem);
+  AsapClock clock(brief);
+  std::map<std::int64_t, std::vector<std::pair<Score, const BlockRows*>>> by_peak;
+  for (const BlockRows* block : blocks)
+    for (const TokenOrder& order : reordered_orders(*block, brief.microbatches))
+      if (const std::optional<Score> score = clock.time(order))
+        by_peak[peak_of(brief, order)].push_back({*score, block});
+  std::vector<const BlockRows*> shortest;
+  for (auto& [peak, rated] : by_peak) {
+    std::stable_sort(rated.begin(), rated.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t at = 0; at < std::min(kPerPeak, rated.size()); ++at)
+      shortest.push_back(rated[at].second);
+  }
+  return shortest;
+}
+
+/// The blocks that the authors' automatic schedule tries, reordered: the same under all caps. Of
+/// more than can be afforded, a selection; of a long step, those that are best in a brief one.
 void offer_reordered_blocks(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
   if (!lies_in_v(problem) || problem.fused || problem.ranks == 1) return;
   const std::vector<BlockRows> blocks = paced_block_rows(problem.ranks);
-  const auto affordable = static_cast<std::size_t>(1 + kReorderedOps / problem.ops());
+  const std::int32_t brief = brief_microbatches(problem);
+  const std::int64_t ops = problem.ops() / problem.microbatches * brief;
+  const auto affordable = static_cast<std::size_t>(1 + kReorderedOps / ops);
   const std::size_t tried = std::min(affordable, blocks.size());
-  for (std::size_t at = 0; at < tried; ++at)
-    for (const TokenOrder& order :
-         reordered_orders(blocks[at * blocks.size() / tried], problem.microbatches))
+  const bool is_long = brief < problem.microbatches;
+  std::vector<const BlockRows*> chosen;
+  for (std::size_t at = 0; at < tried; ++at) {
+    const BlockRows& block = blocks[at * blocks.size() / tried];
+    if (!is_long || steady_state_fits(problem, block)) chosen.push_back(&block);
+  }
+  if (is_long) chosen = shortest_blocks(problem, chosen);
+  for (const BlockRows* block : chosen)
+    for (const TokenOrder& order : reordered_orders(*block, problem.microbatches))
       pool.offer(order);
 }
 
@@ -72,7 +130,8 @@ class OrderSearch {
         plan_(plan),
         pool_(problem),
         bound_(least_span(problem)),
-        goal_(std::max(bound_, plan.bound)) {
+        goal_(std::max(bound_, plan.bound)),
+        is_long_(lies_in_v(problem) && problem.microbatches > brief_microbatches(problem)) {
     least_work_ = work_of(problem, 0);
     for (std::int32_t rank = 1; rank < problem.ranks; ++rank)
       least_work_ = std::min(least_work_, work_of(problem, rank));
@@ -81,43 +140,79 @@ class OrderSearch {
   /// Long V's repeat what short ones do, for which everything can be tried.
   OrderPool run() && {
     const bool v = lies_in_v(problem_);
-    const bool long_v = v && problem_.microbatches > brief_microbatches();
-    dispatch_freely();
+    dispatch_freely(is_light() ? 1 : kAllRules);
+    const Nanos dispatched = pool_.best().score.span;
     for (const TokenOrder& order : plan_.known) pool_.offer(order);
-    offer_greedy_orders(pool_);
-    offer_published_orders(pool_);
+    if (!done()) offer_greedy_orders(pool_);
+    if (!plan_.is_level) offer_published_orders(pool_);
     if (problem_.chunks == 1) fill(linear_skeletons(problem_));
     if (v && !problem_.fused) pack_published_blocks();
-    if (long_v) stretch_brief_orders();
-    if (v && !long_v) {
+    if (is_long_) stretch_brief_orders();
+    // Where one rule comes close to what blocks give, others may be better.
+    if (is_light() && dispatched - best_idle() / 4 <= pool_.best().score.span)
+      dispatch_freely(kAllRules);
+    if (v && !is_long_) {
       if (!problem_.fused) fill(v_skeletons(problem_));
       follow_building_blocks();
     }
     const auto climbs = static_cast<std::int64_t>(orders_for(plan_.effort.climb_ops));
-    pool_.improve_all({goal_, long_v ? climbs / 8 : climbs, plan_.effort.seed, plan_.effort.stop});
+    pool_.improve_all(
+        {goal_, is_long_ ? climbs / 8 : climbs, plan_.effort.seed, plan_.effort.stop});
     return std::move(pool_);
   }
 
  private:
-  /// Enough micro-batches to reach the steady state and to leave it.
-  std::int32_t brief_microbatches() const { return 2 * problem_.ranks + 2; }
+  /// An order of the brief step, and the moment around which it is repeated.
+  struct Stretched {
+    Nanos span = 0;  ///< with a few micro-batches more
+    const TimedOrder* order = nullptr;
+    Nanos moment = 0;
+  };
 
+  /// Repeats every order around many moments for a few micro-batches more, and those that are
+  /// shortest then for all of them.
   void stretch_brief_orders() {
-    constexpr int kMoments = 16;
+    constexpr std::size_t kStretched = 8;
     SearchProblem brief = problem_;
-    brief.microbatches = brief_microbatches();
+    brief.microbatches = brief_microbatches(problem_);
     SearchPlan plan;
     plan.effort = plan_.effort;
     plan.effort.climb_ops /= 2;
-    AsapClock clock(brief);
+    plan.is_level = plan_.is_level;
     const OrderPool pool = OrderSearch(brief, plan).run();
-    for (const TimedOrder& kept : pool.kept()) {
-      clock.time(kept.order);
-      for (int moment = 1; moment < kMoments; ++moment)
-        pool_.offer(
-            stretch(problem_, {brief, kept.order, clock}, kept.score.span / kMoments * moment));
+    std::vector<Stretched> stretched = stretch_a_little(pool);
+    std::stable_sort(stretched.begin(), stretched.end(),
+                     [](const Stretched& a, const Stretched& b) { return a.span < b.span; });
+    if (is_light() && stretched.size() > kStretched) stretched.resize(kStretched);
+    AsapClock clock(brief);
+    for (const Stretched& best : stretched) {
+      clock.time(best.order->order);
+      pool_.offer(stretch(problem_, {brief, best.order->order, clock}, best.moment));
     }
   }
+
+  std::vector<Stretched> stretch_a_little(const OrderPool& pool) const {
+    constexpr int kMoments = 16;
+    constexpr std::int32_t kMore = 6;
+    const SearchProblem& brief = pool.problem();
+    SearchProblem longer = problem_;
+    longer.microbatches = std::min(problem_.microbatches, brief.microbatches + kMore);
+    AsapClock clock(brief);
+    OrderPool longer_pool(longer);
+    std::vector<Stretched> found;
+    for (const TimedOrder& kept : pool.kept()) {
+      clock.time(kept.order);
+      for (int part = 1; part < kMoments; ++part) {
+        const Nanos moment = kept.score.span / kMoments * part;
+        const auto score = longer_pool.offer(stretch(longer, {brief, kept.order, clock}, moment));
+        if (score) found.push_back({score->span, &kept, moment});
+      }
+    }
+    return found;
+  }
+
+  /// Whether this is one of many searches of a long step.
+  bool is_light() const { return is_long_ && plan_.is_level; }
 
   bool done() const {
     if (pool_.empty()) return false;
@@ -135,13 +230,14 @@ class OrderSearch {
     return tokens;
   }
 
-  void dispatch_freely() {
+  /// By so many rules at most.
+  void dispatch_freely(int most) {
     DispatchRule rule;
     rule.most_in_flight = problem_.microbatches;
     for (const bool forward_first : {false, true})
       for (const bool patient : {false, true})
         for (const Nanos budget : {Nanos{0}, bound_ - least_work_, kAnyIdle}) {
-          if (done()) return;
+          if (most-- == 0 || done()) return;
           rule.preference = preference(forward_first);
           rule.wait_for_wanted = patient;
           rule.idle_budget = budget;
@@ -151,9 +247,9 @@ class OrderSearch {
 
   /// Idle budgets from zero, over the bound's, to the best order's, and without limit.
   std::vector<Nanos> idle_budgets() const {
-    constexpr int kParts = 8;
+    const int parts = is_light() ? 3 : 8;
     std::vector<Nanos> budgets{0, bound_ - least_work_, kAnyIdle};
-    for (int part = 1; part < kParts; ++part) budgets.push_back(best_idle() / kParts * part);
+    for (int part = 1; part < parts; ++part) budgets.push_back(best_idle() / parts * part);
     return budgets;
   }
 
@@ -218,6 +314,7 @@ class OrderSearch {
   OrderPool pool_;
   Nanos bound_;
   Nanos goal_;
+  bool is_long_;  ///< a V that is searched by way of a brief step
   Nanos least_work_ = 0;
 };
 
@@ -248,7 +345,8 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
 TokenOrder best_order(const SearchProblem& problem) {
   OrderPool pool(problem);
   CapLadder ladder(problem);
-  const SearchPlan plan = quick_plan(problem, ladder.levels_per_forward());
+  SearchPlan plan = quick_plan(problem, ladder.levels_per_forward());
+  plan.is_level = true;
   const Nanos bound = least_span(problem);
   while (const std::optional<SearchProblem> level = ladder.next()) {
     if (!pool.empty() &&

@@ -14,6 +14,7 @@ struct SearchPlan {
   SearchEffort effort = {};
   Nanos bound = 0;                     ///< a span this short is good enough
   std::vector<TokenOrder> known = {};  ///< orders to start from, besides the heuristics' own
+  bool is_level = false;               ///< one of many caps: what is the same under all is left out
 };
 
 /// The best orders found, the best first. Tries families of orders (list scheduling for any

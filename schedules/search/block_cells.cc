@@ -5,6 +5,8 @@
 #include <array>
 #include <set>
 
+#include "schedules/search/microbatch_way.h"
+
 namespace bubblescope {
 
 namespace {
@@ -130,14 +132,10 @@ class Placed {
 
   /// The slot of a rank's next op with this token; empty if its input has not been placed.
   std::optional<std::int32_t> next_slot(std::size_t rank, Token token) const {
+    const std::optional<VOp> input = input_of(VOp{rank, token}, slots_.size());
+    if (!input) return free_[rank];
     const std::size_t next = at(rank, token).size();
-    const std::size_t last = slots_.size() - 1;
-    if (step_of(token) == Step::kWeightGrad) return own_input(rank, Token(token - 1), next);
-    if (token == 0 && rank == 0) return free_[rank];
-    if (token == 3 && rank == last) return own_input(rank, 0, next);
-    if (token == 4 && rank == 0) return own_input(rank, 3, next);
-    if (token == 1 && rank == last) return own_input(rank, 4, next);
-    const std::vector<std::int32_t>& inputs = at(goes_away(token) ? rank - 1 : rank + 1, token);
+    const std::vector<std::int32_t>& inputs = at(input->rank, input->token);
     if (inputs.size() <= next) return std::nullopt;
     return std::max(free_[rank], inputs[next] + 1);
   }
@@ -153,10 +151,6 @@ class Placed {
   std::int32_t end() const { return *std::max_element(free_.begin(), free_.end()); }
 
  private:
-  std::optional<std::int32_t> own_input(std::size_t rank, Token input, std::size_t next) const {
-    return at(rank, input).size() > next ? std::optional(free_[rank]) : std::nullopt;
-  }
-
   std::vector<std::array<std::vector<std::int32_t>, kTokens>> slots_;
   std::vector<std::int32_t> free_;
 };

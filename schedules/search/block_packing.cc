@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "schedules/search/microbatch_way.h"
+
 namespace bubblescope {
 
 namespace {
@@ -84,12 +86,8 @@ class BlockPacking {
     const std::int32_t stage = problem_.stage(rank, token);
     const std::size_t next = placed(stage, step).size();
     std::int32_t last = next > 0 ? placed(stage, step)[next - 1] : -1;
-    const auto after = [&](std::int32_t input, Step made) {
-      last = std::max(last, placed(input, made)[next]);
-    };
-    if (step == Step::kInputGrad) after(stage, Step::kForward);
-    if (step == Step::kForward && stage > 0) after(stage - 1, step);
-    if (step == Step::kInputGrad && stage + 1 < problem_.stages()) after(stage + 1, step);
+    if (const auto input = input_of(StageOp{stage, step}, problem_.stages()))
+      last = std::max(last, placed(input->stage, input->step)[next]);
     return last + 1;
   }
 

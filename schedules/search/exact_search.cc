@@ -2,6 +2,7 @@
 #include "schedules/search/exact_search.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "schedules/search/deadline_test.h"
@@ -11,32 +12,54 @@ namespace bubblescope {
 
 namespace {
 
+/// The value that an order must keep to, and how long to look for one.
+struct Question {
+  Nanos value;
+  std::int64_t ops;
+  const StopRequest& stop;
+};
+
 class BranchAndBound {
  public:
-  BranchAndBound(const SearchProblem& problem, Nanos value, std::int64_t ops,
-                 const StopRequest& stop)
-      : problem_(problem),
-        stop_(stop),
-        effort_left_(ops),
-        test_(problem),
-        progress_(problem),
-        held_(static_cast<std::size_t>(problem.ranks), 0),
-        refused_(static_cast<std::size_t>(problem.ranks), 0),
-        chosen_(static_cast<std::size_t>(problem.ranks)),
-        ops_left_(problem.ops()) {
-    test_.set_value(value);
+  BranchAndBound(const SearchProblem& problem, const Question& question)
+      : BranchAndBound(problem, problem, question) {}
+
+  BranchAndBound(const MixedProblem& problem, const SearchProblem& relaxed,
+                 const Question& question)
+      : BranchAndBound(problem.split, relaxed, question) {
+    mixed_ = &problem;
+    for (std::int32_t chunk = 0; chunk < problem.split.chunks; ++chunk)
+      tokens_.push_back(static_cast<Token>(token_of(chunk, Step::kInputGrad) + kWholeBackward));
   }
 
   ExactAnswer run() {
     ExactAnswer answer;
     const std::int64_t effort = effort_left_;
-    if (descend()) answer.order = order();
+    if (descend()) answer.order = chosen_;
     answer.ops = effort - effort_left_;
     answer.complete = !gave_up_;
     return answer;
   }
 
  private:
+  /// `bounding`: a problem that no order of `problem` solves in less time than its best.
+  BranchAndBound(const SearchProblem& problem, const SearchProblem& bounding,
+                 const Question& question)
+      : problem_(problem),
+        stop_(question.stop),
+        effort_left_(question.ops),
+        test_(bounding),
+        progress_(problem),
+        held_(static_cast<std::size_t>(problem.ranks), 0),
+        refused_(static_cast<std::size_t>(problem.ranks), 0),
+        chosen_(static_cast<std::size_t>(problem.ranks)),
+        ops_left_(problem.ops()) {
+    test_.set_value(question.value);
+    for (std::int32_t number = 0; number < problem.tokens(); ++number)
+      if (!problem.fused || step_of(static_cast<Token>(number)) != Step::kWeightGrad)
+        tokens_.push_back(static_cast<Token>(number));
+  }
+
   /// An op that could run next on its rank.
   struct Candidate {
     std::int32_t rank = 0;
@@ -51,8 +74,23 @@ class BranchAndBound {
     unsigned long long refused;
   };
 
+  /// The row of a token's op; that of its I for a full backward.
   std::size_t row(std::int32_t rank, Token token) const {
-    return static_cast<std::size_t>(problem_.stage(rank, token)) * kSteps + token % kSteps;
+    const Token half = without_whole(token);
+    return static_cast<std::size_t>(problem_.stage(rank, half)) * kSteps + half % kSteps;
+  }
+  const SearchProblem& problem_of(Token token) const {
+    return is_whole(token) ? mixed_->full : problem_;
+  }
+  Nanos duration_of(std::int32_t rank, Token token) const {
+    return problem_of(token).duration_of(rank, without_whole(token));
+  }
+  std::int64_t memory_of(std::int32_t rank, Token token) const {
+    return problem_of(token).memory_of(rank, without_whole(token));
+  }
+  /// The place of a token's bit in a mask.
+  int bit_of(Token token) const {
+    return is_whole(token) ? problem_.tokens() + chunk_of(without_whole(token)) : token;
   }
   Nanos end_of(std::size_t row, std::int32_t microbatch) const {
     return progress_.end[row * static_cast<std::size_t>(problem_.microbatches) +
@@ -65,10 +103,11 @@ class BranchAndBound {
     const std::size_t own = row(rank, token);
     const std::int32_t next = progress_.count[own];
     if (next == problem_.microbatches) return std::nullopt;
-    if (held_[rank] + problem_.memory_of(rank, token) > problem_.cap[rank]) return std::nullopt;
-    const Step step = step_of(token);
+    if (held_[rank] + memory_of(rank, token) > problem_.cap[rank]) return std::nullopt;
+    const Step step = step_of(without_whole(token));
     if (step != Step::kForward && progress_.count[own - 1] <= next) return std::nullopt;
-    const std::int32_t stage = problem_.stage(rank, token);
+    const auto stage = static_cast<std::int32_t>(own / kSteps);
+    if (is_whole(token) && !full_can_pay(*mixed_, stage)) return std::nullopt;
     const bool is_first = stage == (step == Step::kForward ? 0 : problem_.stages() - 1);
     if (step == Step::kWeightGrad || is_first) return 0;
     const bool forward = step == Step::kForward;
@@ -81,14 +120,12 @@ class BranchAndBound {
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> found;
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
-      for (std::int32_t number = 0; number < problem_.tokens(); ++number) {
-        const auto token = static_cast<Token>(number);
-        if (problem_.fused && step_of(token) == Step::kWeightGrad) continue;
-        if (refused_[rank] >> number & 1) continue;
+      for (const Token token : tokens_) {
+        if (refused_[rank] >> bit_of(token) & 1) continue;
         const std::optional<Nanos> ready = arrival(rank, token);
         if (!ready) continue;
         const Nanos start = std::max(*ready, progress_.free[rank]);
-        found.push_back({rank, token, start, start + problem_.duration_of(rank, token)});
+        found.push_back({rank, token, start, start + duration_of(rank, token)});
       }
     return found;
   }
@@ -105,7 +142,8 @@ class BranchAndBound {
     });
     const auto priority = [](const Candidate& candidate) {
       constexpr int kOrder[kSteps] = {1, 0, 2};
-      return std::pair(kOrder[candidate.token % kSteps], -candidate.token);
+      const Token half = without_whole(candidate.token);
+      return std::tuple(kOrder[half % kSteps], is_whole(candidate.token), -half);
     };
     std::sort(all.begin(), all.end(),
               [&](const Candidate& a, const Candidate& b) { return priority(a) < priority(b); });
@@ -121,31 +159,42 @@ class BranchAndBound {
       if (progress_.count[row(rank, static_cast<Token>(token))] < problem_.microbatches)
         growth += std::max<std::int64_t>(0, problem_.memory_of(rank, static_cast<Token>(token)));
     return std::any_of(set.begin(), set.end(), [&](const Candidate& candidate) {
-      const std::int64_t own = problem_.memory_of(rank, candidate.token);
+      const std::int64_t own = memory_of(rank, candidate.token);
       return own > 0 && growth > own;
     });
   }
 
-  Before put(const Candidate& candidate) {
-    const std::size_t own = row(candidate.rank, candidate.token);
-    const Before before{progress_.free[candidate.rank], refused_[candidate.rank]};
-    progress_.end[own * static_cast<std::size_t>(problem_.microbatches) +
-                  static_cast<std::size_t>(progress_.count[own]++)] = candidate.end;
-    progress_.free[candidate.rank] = candidate.end;
-    held_[candidate.rank] += problem_.memory_of(candidate.rank, candidate.token);
-    refused_[candidate.rank] = 0;
-    chosen_[candidate.rank].push_back(candidate.token);
+  void note_end(std::size_t row, Nanos end) {
+    progress_.end[row * static_cast<std::size_t>(problem_.microbatches) +
+                  static_cast<std::size_t>(progress_.count[row]++)] = end;
     --ops_left_;
+  }
+
+  void forget_end(std::size_t row) {
+    --progress_.count[row];
+    ++ops_left_;
+  }
+
+  Before put(const Candidate& candidate) {
+    const auto [rank, token, start, end] = candidate;
+    const Before before{progress_.free[rank], refused_[rank]};
+    note_end(row(rank, token), end);
+    if (is_whole(token)) note_end(row(rank, token) + 1, end);
+    progress_.free[rank] = end;
+    held_[rank] += memory_of(rank, token);
+    refused_[rank] = 0;
+    chosen_[rank].push_back(token);
     return before;
   }
 
   void take_back(const Candidate& candidate, const Before& before) {
-    --progress_.count[row(candidate.rank, candidate.token)];
-    progress_.free[candidate.rank] = before.free;
-    held_[candidate.rank] -= problem_.memory_of(candidate.rank, candidate.token);
-    refused_[candidate.rank] = before.refused;
-    chosen_[candidate.rank].pop_back();
-    ++ops_left_;
+    const auto [rank, token, start, end] = candidate;
+    forget_end(row(rank, token));
+    if (is_whole(token)) forget_end(row(rank, token) + 1);
+    progress_.free[rank] = before.free;
+    held_[rank] -= memory_of(rank, token);
+    refused_[rank] = before.refused;
+    chosen_[rank].pop_back();
   }
 
   /// True if an order was found; it is then in chosen_.
@@ -178,28 +227,22 @@ class BranchAndBound {
   bool wait_for_other(const std::vector<Candidate>& set) {
     unsigned long long& refused = refused_[set.front().rank];
     const unsigned long long before = refused;
-    for (const Candidate& candidate : set) refused |= 1ull << candidate.token;
+    for (const Candidate& candidate : set) refused |= 1ull << bit_of(candidate.token);
     if (descend()) return true;
     refused = before;
     return false;
   }
 
-  TokenOrder order() const {
-    TokenOrder order;
-    for (const std::vector<Token>& tokens : chosen_)
-      order.insert(order.end(), tokens.begin(), tokens.end());
-    return order;
-  }
-
   const SearchProblem& problem_;
+  const MixedProblem* mixed_ = nullptr;  ///< where backwards may be full too
+  std::vector<Token> tokens_;            ///< every op that a rank can choose
   const StopRequest& stop_;
   std::int64_t effort_left_;
   DeadlineTest test_;
   Progress progress_;
-  std::vector<std::int64_t> held_;  ///< [rank]
-  /// [rank]: a bit for every token that must not come next.
-  std::vector<unsigned long long> refused_;
-  std::vector<std::vector<Token>> chosen_;  ///< [rank]
+  std::vector<std::int64_t> held_;           ///< [rank]
+  std::vector<unsigned long long> refused_;  ///< [rank]: a bit per token that must not come next
+  MixedOrder chosen_;
   std::int64_t ops_left_;
   bool gave_up_ = false;
   FailedPrefixes failed_;
@@ -211,9 +254,20 @@ bool can_be_exact(const SearchProblem& problem) {
   return problem.from_step_start || first_starts(problem).has_value();
 }
 
+bool can_be_exact(const MixedProblem& problem) {
+  for (std::size_t stage = 0; stage < problem.split.duration.size(); ++stage)
+    if (problem.split.duration[stage][2] > problem.full.duration[stage][1]) return false;
+  return can_be_exact(problem.split);
+}
+
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,
                               const StopRequest& stop) {
-  return BranchAndBound(problem, value, ops, stop).run();
+  return BranchAndBound(problem, {value, ops, stop}).run();
+}
+
+ExactAnswer find_mixed_order_within(const MixedProblem& problem, Nanos value, std::int64_t ops,
+                                    const StopRequest& stop) {
+  return BranchAndBound(problem, problem.relaxed(), {value, ops, stop}).run();
 }
 
 }  // namespace bubblescope

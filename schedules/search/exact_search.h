@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "schedules/search/mixed_backward.h"
 #include "schedules/search/search_effort.h"
 #include "schedules/search/search_problem.h"
 
@@ -11,16 +12,19 @@ namespace bubblescope {
 
 /// The result of an exact search.
 struct ExactAnswer {
-  std::optional<TokenOrder> order;  ///< an order whose value is at most the requested one
-  std::int64_t ops = 0;             ///< the effort spent
-  bool complete = false;  ///< whether all orders were covered: then no order means that none exists
+  std::optional<MixedOrder> order;  ///< one that takes at most the value asked for
+  std::int64_t ops = 0;             ///< the effort it took
+  bool complete = false;  ///< whether all orders were looked at: then no order means there is none
 };
 
 /// True if the search can be complete: each rank's first op starts at a time that no order changes,
 /// or only the step's length counts.
 bool can_be_exact(const SearchProblem& problem);
 
-/// Finds an order whose longest span (or step) is at most `value`.
+/// The same for mixes, where moreover no W takes longer than its full backward.
+bool can_be_exact(const MixedProblem& problem);
+
+/// Looks for an order whose longest span (or step) is at most `value`.
 ///
 /// Consider all ops that could run next; let the one that could end first be on rank r and end at
 /// C. In some best order the next op of r starts before C: otherwise that one could be moved in
@@ -30,5 +34,12 @@ bool can_be_exact(const SearchProblem& problem);
 /// all its results no later. `ops` bounds the effort, in ops visited.
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,
                               const StopRequest& stop = {});
+
+/// The same where every backward may be full or split. A full backward counts as its I and the
+/// oldest W that is left: these are alike, so that counts still say everything about a prefix. Of
+/// the two choices for a gradient, one could be put in front for free in place of the other. The
+/// DeadlineTest is that of MixedProblem::relaxed().
+ExactAnswer find_mixed_order_within(const MixedProblem& problem, Nanos value, std::int64_t ops,
+                                    const StopRequest& stop = {});
 
 }  // namespace bubblescope

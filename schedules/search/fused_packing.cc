@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "schedules/search/microbatch_way.h"
+
 namespace bubblescope {
 
 namespace {
@@ -85,12 +87,8 @@ class FusedPacking {
     const Step step = step_of(token);
     const std::size_t next = ends(stage, step).size();
     std::int32_t first = next > 0 ? ends(stage, step)[next - 1] : 0;
-    const auto after = [&](std::int32_t input, Step made) {
-      first = std::max(first, ends(input, made)[next]);
-    };
-    if (step == Step::kInputGrad) after(stage, Step::kForward);
-    if (step == Step::kForward && stage > 0) after(stage - 1, step);
-    if (step == Step::kInputGrad && stage + 1 < problem_.stages()) after(stage + 1, step);
+    if (const auto input = input_of(StageOp{stage, step}, problem_.stages()))
+      first = std::max(first, ends(input->stage, input->step)[next]);
     return first;
   }
 

@@ -1,9 +1,10 @@
-// The result of a greedy heuristic under memory caps.
+// The result of a greedy heuristic under memory caps, and what such a heuristic keeps of an order
+// while it writes it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "schedules/search/search_problem.h"
 
@@ -14,6 +15,78 @@ struct GreedyOrder {
   /// The largest amount of memory on a rank that passed a cap test: any cap between this and the
   /// problem's own gives the same order.
   std::int64_t most_fitted = 0;
+};
+
+/// The beginning of an order with split backwards, timed. Every rank runs its W in the order of
+/// their I.
+class GreedyPrefix {
+ public:
+  struct Rank {
+    Nanos free = 0;  ///< when its last op ended
+    Nanos idle = 0;  ///< since its first op's end
+    std::int64_t held = 0;
+  };
+
+  /// `problem` must outlive the prefix.
+  explicit GreedyPrefix(const SearchProblem& problem);
+
+  const Rank& at(std::int32_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  Nanos most_idle() const { return most_idle_; }  ///< of any rank
+  std::int32_t count(std::int32_t rank, Token token) const { return count_[row(rank, token)]; }
+  bool has_left(std::int32_t rank, Token token) const {
+    return count(rank, token) < problem_.microbatches;
+  }
+  /// W's that could run.
+  std::size_t pending(std::int32_t rank) const {
+    const Weights& own = weights_[static_cast<std::size_t>(rank)];
+    return own.due.size() - own.run;
+  }
+
+  /// When the next op's input from another rank is there; empty: it has not been made. 0 where the
+  /// op needs none from another rank.
+  std::optional<Nanos> arrival(std::int32_t rank, Token token) const;
+
+  /// Whether a rank may hold so much.
+  bool fits(std::int32_t rank, std::int64_t held);
+
+  /// Runs an op as soon as it can; false where no micro-batch is left, no input or no room.
+  bool put(std::int32_t rank, Token token);
+
+  /// Runs W's until an op fits; false if there are too few.
+  bool make_room(std::int32_t rank, Token token);
+
+  /// Runs the W's that end before `ready`; true if the rank still waits then and one is left.
+  bool fill_wait(std::int32_t rank, Nanos ready);
+
+  void run_weight(std::int32_t rank);
+  void run_all_weights(std::int32_t rank);
+
+  /// The order if it is complete.
+  GreedyOrder finish(bool complete) &&;
+
+ private:
+  struct Weights {
+    std::vector<Token> due;  ///< the W of every I that has run
+    std::size_t run = 0;
+  };
+
+  std::size_t row(std::int32_t rank, Token token) const {
+    return static_cast<std::size_t>(problem_.stage(rank, token)) * kSteps + token % kSteps;
+  }
+  std::size_t made(std::size_t row, std::int32_t microbatch) const {
+    return row * static_cast<std::size_t>(problem_.microbatches) +
+           static_cast<std::size_t>(microbatch);
+  }
+
+  const SearchProblem& problem_;
+  std::vector<Rank> ranks_;
+  std::vector<Weights> weights_;      ///< [rank]
+  std::vector<std::int32_t> count_;   ///< [stage * kSteps + step]
+  std::vector<Nanos> end_;            ///< [made()]: of ops that have run
+  std::vector<std::size_t> written_;  ///< [rank]
+  TokenOrder order_;
+  Nanos most_idle_ = 0;
+  std::int64_t most_fitted_ = 0;
 };
 
 }  // namespace bubblescope

@@ -28,6 +28,13 @@ Nanos granularity(const SearchProblem& problem) {
   return std::max<Nanos>(common, 1);
 }
 
+TokenOrder in_one_row(const MixedOrder& order) {
+  TokenOrder row;
+  for (const std::vector<Token>& tokens : order)
+    row.insert(row.end(), tokens.begin(), tokens.end());
+  return row;
+}
+
 }  // namespace
 
 OrderRefinement::OrderRefinement(SearchProblem problem, const ScheduleRequest& request,
@@ -58,7 +65,7 @@ std::int64_t OrderRefinement::look_at_all(std::int64_t effort) {
         find_order_within(problem_, value() - granularity_, left, goal_.stop);
     left -= answer.ops;
     if (answer.order)
-      take(*answer.order);
+      take(in_one_row(*answer.order));
     else if (answer.complete)
       bound_ = value();
   }
@@ -110,7 +117,8 @@ Nanos LevelSearch::value() const {
 }
 
 Nanos LevelSearch::bound() const {
-  return relaxed_ ? std::min(relaxed_->bound(), value()) : kinds_.front().bound();
+  if (!relaxed_) return kinds_.front().bound();
+  return std::min(std::max(relaxed_->bound(), mixed_bound_), value());
 }
 
 Schedule LevelSearch::schedule() const {
@@ -120,14 +128,32 @@ Schedule LevelSearch::schedule() const {
 }
 
 void LevelSearch::refine(std::int64_t effort) {
-  const std::int64_t share = effort / static_cast<std::int64_t>(kinds_.size() + (relaxed_ ? 2 : 0));
-  if (relaxed_) relaxed_->refine(share);
+  std::int64_t left = effort;
+  if (mixed_) left -= look_at_all_mixes(effort / 2);
+  const std::int64_t share = left / static_cast<std::int64_t>(kinds_.size() + (relaxed_ ? 2 : 0));
+  if (relaxed_ && bound() < value()) relaxed_->refine(share);
   for (OrderRefinement& kind : kinds_)
     if (bound() < value()) kind.refine(share);
   if (mixed_ && bound() < value()) mix(share);
 }
 
-/// Improves the best order of either kind, and the relaxed one with all backwards split.
+/// The effort that it took.
+std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
+  if (!can_be_exact(*mixed_) || mixed_->split.ops() > kMostExactOps) return 0;
+  const Nanos step = std::gcd(granularity(mixed_->split), granularity(mixed_->full));
+  std::int64_t left = effort;
+  while (left > 0 && bound() < value() && !stopped(goal_.stop)) {
+    ExactAnswer answer = find_mixed_order_within(*mixed_, value() - step, left, goal_.stop);
+    left -= answer.ops;
+    if (answer.order)
+      take(std::move(*answer.order));
+    else if (answer.complete)
+      mixed_bound_ = value();
+  }
+  return effort - left;
+}
+
+/// Climbs from the best order of either kind, and from the relaxed one with all backwards split.
 void LevelSearch::mix(std::int64_t effort) {
   std::vector<MixedOrder> starts;
   for (const OrderRefinement& kind : kinds_)
@@ -138,11 +164,15 @@ void LevelSearch::mix(std::int64_t effort) {
     MixedOrder order =
         improve_mixed(*mixed_, std::move(start),
                       {effort / static_cast<std::int64_t>(starts.size()), goal_.seed, goal_.stop});
-    const std::optional<Nanos> value = time_mixed(*mixed_, order);
-    if (!value || (!mixed_order_.empty() && *value >= mixed_value_)) continue;
-    mixed_value_ = *value;
-    mixed_order_ = std::move(order);
+    take(std::move(order));
   }
+}
+
+void LevelSearch::take(MixedOrder order) {
+  const std::optional<Nanos> value = time_mixed(*mixed_, order);
+  if (!value || (!mixed_order_.empty() && *value >= mixed_value_)) return;
+  mixed_value_ = *value;
+  mixed_order_ = std::move(order);
 }
 
 }  // namespace bubblescope

@@ -62,7 +62,9 @@ class LevelSearch {
   void refine(std::int64_t effort);
 
  private:
+  std::int64_t look_at_all_mixes(std::int64_t effort);
   void mix(std::int64_t effort);
+  void take(MixedOrder order);
 
   const SearchGoal& goal_;
   std::vector<OrderRefinement> kinds_;      ///< split, full: those that are searched
@@ -70,6 +72,7 @@ class LevelSearch {
   std::optional<OrderRefinement> relaxed_;  ///< bounds the mixed orders
   MixedOrder mixed_order_;
   Nanos mixed_value_ = 0;
+  Nanos mixed_bound_ = 0;  ///< no mix is shorter, as far as mixes were looked at themselves
 };
 
 }  // namespace bubblescope

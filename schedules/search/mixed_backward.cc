@@ -11,10 +11,7 @@ namespace bubblescope {
 
 namespace {
 
-bool is_whole(Token token) { return token >= kWholeBackward; }
-Token plain(Token token) { return static_cast<Token>(token % kWholeBackward); }
-
-/// The duration of one op of a mixed order, and the memory that it adds.
+/// The time that one op of a mixed order takes, and the memory that it adds.
 struct Effect {
   Nanos duration;
   std::int64_t memory;
@@ -22,7 +19,7 @@ struct Effect {
 
 Effect effect_of(const MixedProblem& problem, std::int32_t rank, Token token) {
   const SearchProblem& of = is_whole(token) ? problem.full : problem.split;
-  return {of.duration_of(rank, plain(token)), of.memory_of(rank, plain(token))};
+  return {of.duration_of(rank, without_whole(token)), of.memory_of(rank, without_whole(token))};
 }
 
 /// Whether a rank keeps its cap and runs no W before its I.
@@ -32,9 +29,9 @@ bool is_sound(const MixedProblem& problem, std::int32_t rank, const std::vector<
   for (const Token token : tokens) {
     held += effect_of(problem, rank, token).memory;
     if (held > problem.split.cap[rank]) return false;
-    std::int32_t& waiting = pending[static_cast<std::size_t>(chunk_of(plain(token)))];
-    if (step_of(plain(token)) == Step::kInputGrad && !is_whole(token)) ++waiting;
-    if (step_of(plain(token)) == Step::kWeightGrad && --waiting < 0) return false;
+    std::int32_t& waiting = pending[static_cast<std::size_t>(chunk_of(without_whole(token)))];
+    if (step_of(without_whole(token)) == Step::kInputGrad && !is_whole(token)) ++waiting;
+    if (step_of(without_whole(token)) == Step::kWeightGrad && --waiting < 0) return false;
   }
   return true;
 }
@@ -88,8 +85,8 @@ class MixedClock {
     const std::size_t before = position_[rank];
     for (; position_[rank] < order_[rank].size(); ++position_[rank]) {
       const Token token = order_[rank][position_[rank]];
-      const std::int32_t stage = split_.stage(at, plain(token));
-      const Step step = step_of(plain(token));
+      const std::int32_t stage = split_.stage(at, without_whole(token));
+      const Step step = step_of(without_whole(token));
       const std::optional<Nanos> ready = arrival(stage, step);
       if (!ready) break;
       const Nanos start = std::max(free_[rank], *ready);
@@ -123,7 +120,7 @@ class Changer {
   /// Empty if nothing changed.
   std::optional<std::vector<Token>> change(std::vector<Token> tokens) {
     const std::size_t at = dice_.below(tokens.size());
-    const bool is_gradient = step_of(plain(tokens[at])) == Step::kInputGrad;
+    const bool is_gradient = step_of(without_whole(tokens[at])) == Step::kInputGrad;
     if (is_gradient && dice_.below(2) == 0)
       return is_whole(tokens[at]) ? split(std::move(tokens), at) : join(std::move(tokens), at);
     return move(std::move(tokens), at);
@@ -144,7 +141,7 @@ class Changer {
   }
 
   std::optional<std::vector<Token>> split(std::vector<Token> tokens, std::size_t at) {
-    tokens[at] = plain(tokens[at]);
+    tokens[at] = without_whole(tokens[at]);
     const std::size_t behind = at + 1 + dice_.below(tokens.size() - at);
     tokens.insert(place(tokens, behind), Token(tokens[at] + 1));
     return tokens;
@@ -181,12 +178,15 @@ SearchProblem MixedProblem::relaxed() const {
   return relaxed;
 }
 
+bool full_can_pay(const MixedProblem& problem, std::int32_t stage) {
+  const auto& halves = problem.split.duration[stage];
+  return problem.full.duration[stage][1] < halves[1] + halves[2] ||
+         problem.split.memory[stage][1] > 0;
+}
+
 bool can_mix(const MixedProblem& problem) {
-  for (std::size_t stage = 0; stage < problem.split.duration.size(); ++stage) {
-    const auto& halves = problem.split.duration[stage];
-    if (problem.full.duration[stage][1] < halves[1] + halves[2]) return true;
-    if (problem.split.memory[stage][1] > 0) return true;
-  }
+  for (std::int32_t stage = 0; stage < problem.split.stages(); ++stage)
+    if (full_can_pay(problem, stage)) return true;
   return false;
 }
 
@@ -248,8 +248,8 @@ Schedule to_schedule(const MixedProblem& problem, const MixedOrder& order) {
     std::vector<std::int32_t> gradients(chunks, 0);
     std::vector<std::vector<std::int32_t>> split(chunks);  // micro-batches whose W has not run
     for (const Token token : order[static_cast<std::size_t>(rank)]) {
-      const std::int32_t stage = problem.split.stage(rank, plain(token));
-      const auto chunk = static_cast<std::size_t>(chunk_of(plain(token)));
+      const std::int32_t stage = problem.split.stage(rank, without_whole(token));
+      const auto chunk = static_cast<std::size_t>(chunk_of(without_whole(token)));
       if (is_whole(token)) {
         ops.push_back(backward(stage, gradients[chunk]++));
       } else if (step_of(token) == Step::kForward) {

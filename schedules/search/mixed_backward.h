@@ -26,9 +26,16 @@ struct MixedProblem {
 /// half alone takes memory.
 bool can_mix(const MixedProblem& problem);
 
-/// [rank]: tokens of the split problem; an input gradient plus kWholeBackward is a full backward.
+/// [rank]: tokens of the split problem; an input gradient with kWholeBackward added is a full
+/// backward.
 using MixedOrder = std::vector<std::vector<Token>>;
 inline constexpr Token kWholeBackward = 128;
+inline bool is_whole(Token token) { return token >= kWholeBackward; }
+inline Token without_whole(Token token) { return static_cast<Token>(token % kWholeBackward); }
+
+/// True where a full backward can pay on a stage: it is shorter than its halves, or the first half
+/// alone takes memory.
+bool full_can_pay(const MixedProblem& problem, std::int32_t stage);
 
 /// Converts an order of either kind to a mixed one.
 MixedOrder mixed_from(const SearchProblem& problem, const TokenOrder& order);

@@ -7,6 +7,8 @@
 #include <deque>
 #include <utility>
 
+#include "schedules/search/microbatch_way.h"
+
 namespace bubblescope {
 
 namespace {
@@ -202,20 +204,11 @@ class Filling {
   }
 
   bool is_ready(std::size_t rank, std::size_t slot, Token token) const {
+    const std::optional<VOp> input = input_of(VOp{rank, token}, ranks_.size());
+    if (!input) return true;
     const std::size_t next = ranks_[rank].slots[token].size();
-    const std::size_t last = ranks_.size() - 1;
-    const auto own = [&](Token input) { return ranks_[rank].slots[input].size() > next; };
-    const auto other = [&](std::size_t from) {
-      const std::vector<std::size_t>& slots = ranks_[from].slots[token];
-      return slots.size() > next && slots[next] < slot;
-    };
-    switch (token) {
-      case kF0: return rank == 0 || other(rank - 1);
-      case kI1: return rank == 0 ? own(kF1) : other(rank - 1);
-      case kF1: return rank == last ? own(kF0) : other(rank + 1);
-      case kI0: return rank == last ? own(kI1) : other(rank + 1);
-      default: return own(static_cast<Token>(token - 1));
-    }
+    const std::vector<std::size_t>& inputs = ranks_[input->rank].slots[input->token];
+    return inputs.size() > next && inputs[next] < slot;
   }
 
   BlockCells& cells_;

@@ -5,6 +5,8 @@
 #include <array>
 #include <tuple>
 
+#include "schedules/search/microbatch_way.h"
+
 namespace bubblescope {
 
 namespace {
@@ -14,6 +16,8 @@ constexpr std::int32_t kPeriod = 6;  ///< F, I and W of two chunks
 /// The passes of a micro-batch in order, then the W of either chunk.
 enum Pass : std::size_t { kF0, kF1, kI1, kI0, kW };
 constexpr std::size_t kPasses = 4;
+constexpr std::array<Token, kPasses> kTokenOfPass{0, 3, 4, 1};
+constexpr std::array<Pass, 2 * kSteps> kPassOfToken{kF0, kI0, kW, kF1, kI1, kW};
 
 /// [pass]: the slots of a rank's ops, ascending.
 using Rows = std::array<std::vector<std::int32_t>, kPasses + 1>;
@@ -90,11 +94,9 @@ class Inputs {
   std::int32_t last(const Visit& op) const {
     std::int32_t slot = op.n > 0 ? at(op.rank, op.pass, op.n - 1) : -1;
     if (op.pass == kW) return slot;
-    const bool away = op.pass == kF0 || op.pass == kI1;
-    if (away && op.rank > 0) slot = std::max(slot, at(op.rank - 1, op.pass, op.n));
-    if (!away && op.rank + 1 < ranks_.size()) slot = std::max(slot, at(op.rank + 1, op.pass, op.n));
-    if (op.pass > 0) slot = std::max(slot, at(op.rank, op.pass - 1, op.n));
-    return slot;
+    const std::optional<VOp> input = input_of(VOp{op.rank, kTokenOfPass[op.pass]}, ranks_.size());
+    if (!input) return slot;
+    return std::max(slot, at(input->rank, kPassOfToken[input->token], op.n));
   }
 
  private:
@@ -221,9 +223,6 @@ class Packing {
 
 /// Appends the rank's tokens. If a W could be of either chunk, chunk 1's comes first.
 void append(TokenOrder& order, const Rows& rows) {
-  const std::array<Token, kPasses> tokens{token_of(0, Step::kForward), token_of(1, Step::kForward),
-                                          token_of(1, Step::kInputGrad),
-                                          token_of(0, Step::kInputGrad)};
   std::array<std::int32_t, 2> weights{};  // [chunk]
   const auto add_weight = [&] {
     const std::int32_t chunk = weights[1] > 0 ? 1 : 0;
@@ -236,7 +235,7 @@ void append(TokenOrder& order, const Rows& rows) {
       add_weight();
       continue;
     }
-    order.push_back(tokens[cell]);
+    order.push_back(kTokenOfPass[cell]);
     if (cell == kI1) ++weights[1];
     if (cell == kI0) ++weights[0];
   }

@@ -2,6 +2,8 @@
 // times of inputs (Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 6).
 #pragma once
 
+#include <array>
+
 #include "schedules/search/greedy_order.h"
 
 namespace bubblescope {

@@ -1,0 +1,49 @@
+// The way of a micro-batch: F on every stage down the model, I on every stage back up, and each W
+// behind its I.
+#pragma once
+
+#include <optional>
+
+#include "schedules/search/search_problem.h"
+
+namespace bubblescope {
+
+struct StageOp {
+  std::int32_t stage = 0;
+  Step step = Step::kForward;
+};
+
+/// The op whose result an op needs; empty for the first stage's F. That a stage's F comes before
+/// its I follows: the way leads through both.
+inline std::optional<StageOp> input_of(StageOp op, std::int32_t stages) {
+  switch (op.step) {
+    case Step::kForward:
+      if (op.stage == 0) return std::nullopt;
+      return StageOp{op.stage - 1, Step::kForward};
+    case Step::kInputGrad:
+      if (op.stage == stages - 1) return StageOp{op.stage, Step::kForward};
+      return StageOp{op.stage + 1, Step::kInputGrad};
+    case Step::kWeightGrad: return StageOp{op.stage, Step::kInputGrad};
+  }
+  return std::nullopt;
+}
+
+/// An op of a V of two chunks per rank.
+struct VOp {
+  std::size_t rank = 0;
+  Token token = 0;
+};
+
+/// The same on a V.
+inline std::optional<VOp> input_of(VOp op, std::size_t ranks) {
+  const auto stages = static_cast<std::int32_t>(2 * ranks);
+  const auto rank = static_cast<std::int32_t>(op.rank);
+  const std::int32_t stage = chunk_of(op.token) == 0 ? rank : stages - 1 - rank;
+  const std::optional<StageOp> input = input_of(StageOp{stage, step_of(op.token)}, stages);
+  if (!input) return std::nullopt;
+  const bool away = input->stage < stages / 2;
+  return VOp{static_cast<std::size_t>(away ? input->stage : stages - 1 - input->stage),
+             token_of(away ? 0 : 1, input->step)};
+}
+
+}  // namespace bubblescope

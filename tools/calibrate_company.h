@@ -1,7 +1,7 @@
 // The part of `calibrate` that is about ranks which share a device.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // calibrate on devices: what it takes to move what forwards keep into another memory and back.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // calibrate on devices: what messages take by size, and by how many ranks are busy.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 

@@ -13,7 +13,7 @@ namespace bubblescope {
 
 enum class JobKind : std::uint8_t { kWork, kSend, kReceive };
 
-struct Job {
+struct RankJob {
   JobKind kind = JobKind::kWork;
   Op op;
   std::int32_t lane = 0;  ///< which of its rank's lanes, the compute lane first; messages have none
@@ -24,7 +24,7 @@ struct Job {
 };
 
 /// [rank]: its jobs in an order in which each stands behind all that it waits for.
-using RankJobs = std::vector<std::vector<Job>>;
+using RankJobs = std::vector<std::vector<RankJob>>;
 
 /// Throws Error where the Program has posts and waits of messages: `format`'s simulator has its own
 /// rules for those.

@@ -2,6 +2,7 @@
 // known law is found to have it.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
 

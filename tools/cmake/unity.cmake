@@ -157,8 +157,9 @@ function(group_sources target folder)
       continue()
     endif()
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${source_dir} NORMALIZE)
-    if(NOT EXISTS ${source})
-      continue()  # it is generated
+    cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${source} is_generated)
+    if(is_generated)
+      continue()  # it may not exist yet, and groups must not change when it does
     endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     read_source(${source})

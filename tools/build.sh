@@ -10,8 +10,8 @@ mkdir -p "build/$preset"
 log=build/$preset/configure.log
 from_nothing=()
 if [ ! -e "build/$preset/CMakeCache.txt" ] && [ "$preset" != dev ] && [ "$preset" != fuzz ]; then
-  # Groups of sources take half the time; configure the preset without them for editing one file after another.
-  from_nothing=(-DBUBBLESCOPE_UNITY=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
+  # Groups of sources take half the time; whoever changes one file after another configures the preset without them.
+  from_nothing=(-DBUBBLESCOPE_UNITY=ON)
 fi
 if ! cmake --preset "$preset" "${from_nothing[@]}" > "$log" 2>&1; then
   tail -n 40 "$log" >&2

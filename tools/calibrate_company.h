@@ -1,7 +1,7 @@
 // Calibrates contention between ranks that share a device.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #include "tools/calibrate_copies.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "exec/copies_program.h"

@@ -1,7 +1,7 @@
 // Calibrates copies: what it takes to move saved activations to another memory and back.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
 

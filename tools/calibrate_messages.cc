@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tools/calibrate_company.h"
 #include "traces/cost_file.h"

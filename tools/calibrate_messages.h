@@ -1,7 +1,7 @@
 // Calibrates messages: their time by size, and by the number of busy ranks.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 

@@ -53,11 +53,11 @@ std::uint64_t type_of(JobKind kind) {
   return kComputeNode;
 }
 
-std::string name_of(const Job& job) {
+std::string name_of(const RankJob& job) {
   return (job.kind == JobKind::kReceive ? "receive " : "") + to_string(job.op);
 }
 
-void add_message_attributes(ProtobufMessage& node, const Job& job, std::size_t rank) {
+void add_message_attributes(ProtobufMessage& node, const RankJob& job, std::size_t rank) {
   const bool sends = job.kind == JobKind::kSend;
   const auto peer = static_cast<std::uint64_t>(job.peer);
   node.message(kNodeAttribute, attribute("comm_size", kAttributeInt64, kMessageBytes))
@@ -68,7 +68,7 @@ void add_message_attributes(ProtobufMessage& node, const Job& job, std::size_t r
                attribute("latency_ns", kAttributeUint64, static_cast<std::uint64_t>(job.duration)));
 }
 
-ProtobufMessage node_of(const Job& job, std::size_t id, std::size_t rank) {
+ProtobufMessage node_of(const RankJob& job, std::size_t id, std::size_t rank) {
   ProtobufMessage node;
   node.integer(kNodeId, id).text(kNodeName, name_of(job)).integer(kNodeType, type_of(job.kind));
   const std::vector<std::uint64_t> waits(job.waits_for.begin(), job.waits_for.end());

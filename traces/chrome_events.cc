@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "sim/ir/error.h"
@@ -49,7 +50,7 @@ enum class Place : std::uint8_t {
   kElsewhere
 };
 
-class EventReader : public nlohmann::json_sax<Json> {
+class EventReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   EventReader(std::string_view text, const std::string& file, bool (*names_op)(std::string_view))
       : text_(text), file_(file), names_op_(names_op) {}
@@ -371,7 +372,7 @@ bool is_chrome_trace(std::string_view text) {
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
                                 bool (*names_op)(std::string_view name)) {
   EventReader reader(text, file, names_op);
-  Json::sax_parse(text.begin(), text.end(), &reader);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   return std::move(reader).take();
 }
 

@@ -70,7 +70,7 @@ void add_devices(Cluster& cluster, const DeviceEntry& entry, std::int32_t ranks)
 }  // namespace
 
 std::vector<SpeedPoint> read_bandwidths(const JsonNode& node) {
-  if (node.value().is_number()) return {{0, read_bandwidth(node)}};
+  if (node.number()) return {{0, read_bandwidth(node)}};
   std::vector<SpeedPoint> points;
   for (std::size_t at = 0; at < node.size(); ++at) {
     const JsonNode pair = node[at];

@@ -77,7 +77,7 @@ Transfer read_transfer(const JsonNode& node, Transfer transfer) {
   if (const auto latency = node.find("latency")) transfer.latency = latency->duration();
   if (const auto bytes = node.find("bytes")) transfer.bytes = bytes->bytes();
   if (const auto bandwidth = node.find("bandwidth_gbps"))
-    transfer.bandwidths = bandwidth->value().is_array()
+    transfer.bandwidths = bandwidth->is_array()
                               ? read_bandwidths(*bandwidth)
                               : std::vector<SpeedPoint>{{0, bandwidth->positive_number()}};
   if (transfer.bytes > 0 && transfer.bandwidths.empty())
@@ -165,8 +165,8 @@ CostFile read_cost_file(const std::string& path) {
 }
 
 CostFile parse_cost_file(std::string_view text, const std::string& file) {
-  const Json json = parse_json(text, file);
-  const JsonNode root(json, file);
+  const JsonFile json(text, file);
+  const JsonNode root = json.root();
   root.expect_format("bubblescope-costs/1");
   root.expect_keys({"format", "stages", "message", "norm", "copy", "links", "memory", "cluster",
                     "ranks_per_device", "measured"});

@@ -27,10 +27,10 @@ namespace {
 
 constexpr int kMessageCpu = 1;
 
-/// Lane 0 computes on cpu 0; the other lanes follow the cpu of messages.
-std::int32_t cpu_of(const Job& job) { return job.lane == 0 ? 0 : job.lane + kMessageCpu; }
+/// Lane 0 computes on cpu 0; the other lanes stand behind the cpu of messages.
+std::int32_t cpu_of(const RankJob& job) { return job.lane == 0 ? 0 : job.lane + kMessageCpu; }
 
-void append_job(fmt::memory_buffer& out, std::size_t label, const Job& job) {
+void append_job(fmt::memory_buffer& out, std::size_t label, const RankJob& job) {
   const auto end = std::back_inserter(out);
   switch (job.kind) {
     case JobKind::kWork:
@@ -50,8 +50,8 @@ void append_job(fmt::memory_buffer& out, std::size_t label, const Job& job) {
 }
 
 bool has_messages(const RankJobs& ranks) {
-  for (const std::vector<Job>& jobs : ranks)
-    for (const Job& job : jobs)
+  for (const std::vector<RankJob>& jobs : ranks)
+    for (const RankJob& job : jobs)
       if (job.kind != JobKind::kWork) return true;
   return false;
 }

@@ -27,8 +27,8 @@ Link link_of(const JsonNode& node) {
 }  // namespace
 
 Gpu parse_gpu(std::string_view text, const std::string& file) {
-  const Json parsed = parse_json(text, file);
-  const JsonNode node(parsed, file);
+  const JsonFile parsed(text, file);
+  const JsonNode node = parsed.root();
   node.expect_keys({"like", "peak_teraflops", "reachable_teraflops", "memory",
                     "memory_gigabytes_per_second", "per_node", "within_node", "between_nodes",
                     "host"});

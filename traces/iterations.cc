@@ -233,7 +233,7 @@ std::string write_whole_step_text(const Iterations& iterations) {
   const bool says_more = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
     return step.whole != step.pipeline;
   });
-  if (!says_more && steps.size() == iterations.rows.size()) return {};
+  if (steps.empty() || (!says_more && steps.size() == iterations.rows.size())) return {};
   Nanos pipeline = 0;
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@
 namespace bubblescope {
 
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr int kMostNested = 200;
 
@@ -199,6 +202,22 @@ std::int64_t JsonNode::integer(std::int64_t least, std::int64_t most) const {
   return number;
 }
 
+bool JsonNode::is_null() const { return value_->is_null(); }
+
+bool JsonNode::is_array() const { return value_->is_array(); }
+
+bool JsonNode::is_integer() const { return value_->is_number_integer(); }
+
+std::optional<double> JsonNode::number() const {
+  if (!value_->is_number()) return {};
+  return value_->get<double>();
+}
+
+std::optional<std::uint64_t> JsonNode::unsigned_integer() const {
+  if (!value_->is_number_unsigned()) return {};
+  return value_->get<std::uint64_t>();
+}
+
 double JsonNode::positive_number() const {
   const double number = value_->is_number() ? value_->get<double>() : 0;
   if (!(number > 0) || !std::isfinite(number)) refuse("must be a number above 0");
@@ -242,5 +261,10 @@ std::int64_t parse_quantity(const JsonNode& node, Parse parse) {
 Nanos JsonNode::duration() const { return parse_quantity(*this, parse_duration); }
 
 Bytes JsonNode::bytes() const { return parse_quantity(*this, parse_bytes); }
+
+JsonFile::JsonFile(std::string_view text, const std::string& file)
+    : json_(std::make_unique<const Json>(parse_json(text, file))), file_(file) {}
+
+JsonFile::~JsonFile() = default;
 
 }  // namespace bubblescope

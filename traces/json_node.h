@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>  // the whole library takes seconds to compile
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,10 +17,8 @@
 
 namespace bubblescope {
 
-using Json = nlohmann::json;
-
-/// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a duplicate key.
-Json parse_json(std::string_view text, const std::string& file);
+/// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a key that stands twice.
+nlohmann::json parse_json(std::string_view text, const std::string& file);
 
 /// Makes the Error for what a json parser refused at a byte: "costs.json:3:7: no valid json: ...".
 Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
@@ -29,9 +28,16 @@ Error invalid_json(std::string_view text, std::size_t byte, const std::exception
 /// parent node; both must outlive it, so members of a temporary node cannot be taken.
 class JsonNode {
  public:
+  using Json = nlohmann::json;
+
   JsonNode(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
 
   const Json& value() const { return *value_; }
+  bool is_null() const;
+  bool is_array() const;
+  bool is_integer() const;
+  std::optional<double> number() const;                   ///< empty where it is anything else
+  std::optional<std::uint64_t> unsigned_integer() const;  ///< likewise
 
   /// Throws Error: "costs.json: /stages/2/forward: must be ...".
   [[noreturn]] void refuse(const std::string& what) const;
@@ -70,6 +76,23 @@ class JsonNode {
   const JsonNode* parent_ = nullptr;
   const char* key_ = nullptr;  ///< of a member; else the node is entry index_ of an array
   std::size_t index_ = 0;
+};
+
+/// A parsed file, for readers that need nothing of the library itself.
+class JsonFile {
+ public:
+  /// Throws Error as parse_json() does.
+  JsonFile(std::string_view text, const std::string& file);
+  ~JsonFile();
+  JsonFile(const JsonFile&) = delete;
+  JsonFile& operator=(const JsonFile&) = delete;
+
+  JsonNode root() const& { return JsonNode(*json_, file_); }  ///< refers to this file
+  JsonNode root() const&& = delete;
+
+ private:
+  std::unique_ptr<const nlohmann::json> json_;
+  std::string file_;
 };
 
 }  // namespace bubblescope

@@ -61,7 +61,7 @@ class Config {
   std::optional<std::int64_t> find(std::initializer_list<const char*> keys,
                                    std::int64_t least = 1) const {
     for (const char* key : keys)
-      if (const auto member = node_.find(key); member && !member->value().is_null())
+      if (const auto member = node_.find(key); member && !member->is_null())
         return member->integer(least, kLargest);
     return std::nullopt;
   }
@@ -73,21 +73,21 @@ class Config {
 
   bool flag(const char* key, bool otherwise) const {
     const auto member = node_.find(key);
-    return member && !member->value().is_null() ? member->boolean() : otherwise;
+    return member && !member->is_null() ? member->boolean() : otherwise;
   }
 
   /// Whether the first of these rates that is present is above 0.
   bool drops(std::initializer_list<const char*> keys, bool otherwise) const {
     for (const char* key : keys)
-      if (const auto member = node_.find(key); member && member->value().is_number())
-        return member->value() > 0.0;
+      if (const auto member = node_.find(key); member && member->number())
+        return *member->number() > 0.0;
     return otherwise;
   }
 
   /// Refuses a value other than the only one that is supported.
   void expect(const char* key, std::int64_t only) const {
     const auto member = node_.find(key);
-    if (member && member->value().is_number_integer() && member->value() != only)
+    if (member && member->is_integer() && *member->number() != static_cast<double>(only))
       member->refuse("must be " + std::to_string(only) + "; another value is not supported");
   }
 
@@ -156,8 +156,8 @@ void set_tables(Transformer& model, const Config& config, const Family& family) 
 }  // namespace
 
 Transformer parse_model(std::string_view text, const std::string& file) {
-  const Json parsed = parse_json(text, file);
-  const JsonNode node(parsed, file);
+  const JsonFile parsed(text, file);
+  const JsonNode node = parsed.root();
   const Config config(node);
   const Family& family = config.family();
   Transformer model;

@@ -36,7 +36,7 @@ void read_moves(const JsonNode& node, Schedule& schedule) {
     schedule.keeper_of_rank = kept_by_host(schedule.shape.ranks);
     for (std::size_t rank = 0; rank < keepers->size(); ++rank) {
       const JsonNode keeper = (*keepers)[rank];
-      if (!keeper.value().is_null())
+      if (!keeper.is_null())
         schedule.keeper_of_rank[rank] = keeper.integer32(0, schedule.shape.ranks - 1);
     }
   }

@@ -130,8 +130,8 @@ void write_schedule_object(JsonWriter& json, const Schedule& schedule) {
 }
 
 Schedule read_native_schedule(std::string_view text, const std::string& file) {
-  const Json json = parse_json(text, file);
-  return read_schedule_object(JsonNode(json, file));
+  const JsonFile json(text, file);
+  return read_schedule_object(json.root());
 }
 
 std::string write_native_schedule(const Schedule& schedule) {

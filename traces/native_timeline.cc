@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -85,7 +86,7 @@ class RowReader {
   }
 
   std::uint32_t read_lane(const JsonNode& node, std::int32_t rank) const {
-    if (node.value().is_null()) return kNoLane;
+    if (node.is_null()) return kNoLane;
     const auto lane = static_cast<std::size_t>(
         node.integer(0, static_cast<std::int64_t>(program_.lanes.size()) - 1));
     if (program_.lanes[lane].rank != rank)
@@ -128,9 +129,10 @@ class RowReader {
     const std::size_t id = program_.instructions.size();
     for (std::size_t at = 0; at < node.size(); ++at) {
       const JsonNode awaited = node[at];
-      if (!awaited.value().is_number_unsigned() || awaited.value().get<std::uint64_t>() >= id)
+      const std::optional<std::uint64_t> row = awaited.unsigned_integer();
+      if (!row || *row >= id)
         awaited.refuse(fmt::format("must be the number of a row above row {}", id));
-      program_.dependencies.push_back(awaited.value().get<InstructionId>());
+      program_.dependencies.push_back(static_cast<InstructionId>(*row));
     }
   }
 
@@ -229,8 +231,8 @@ std::string write_timeline(const ValidSchedule& schedule, const Program& program
 }
 
 TimelineFile parse_timeline(std::string_view text, const std::string& file) {
-  const Json json = parse_json(text, file);
-  const JsonNode root(json, file);
+  const JsonFile json(text, file);
+  const JsonNode root = json.root();
   root.expect_format(kFormat);
   root.expect_keys(
       {"format", "source", "breakdown", "schedule", "lanes", "columns", "instructions"});

@@ -66,18 +66,18 @@ class Cutter {
     return waits;
   }
 
-  std::uint32_t append(std::int32_t rank, Job job) {
+  std::uint32_t append(std::int32_t rank, RankJob job) {
     std::sort(job.waits_for.begin(), job.waits_for.end());
     job.waits_for.erase(std::unique(job.waits_for.begin(), job.waits_for.end()),
                         job.waits_for.end());
-    std::vector<Job>& jobs = ranks_[rank];
+    std::vector<RankJob>& jobs = ranks_[rank];
     jobs.push_back(std::move(job));
     return static_cast<std::uint32_t>(jobs.size() - 1);
   }
 
   void add_work(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
-    Job job;
+    RankJob job;
     job.op = instruction.op;
     job.duration = durations_[id];
     job.waits_for = waits_on(id, instruction.rank);
@@ -93,13 +93,13 @@ class Cutter {
 
   void add_message(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
-    Job job;
+    RankJob job;
     job.kind = JobKind::kSend;
     job.op = instruction.op;
     job.peer = instruction.peer;
     job.tag = next_tag_++;
     job.duration = durations_[id];
-    Job receive = job;
+    RankJob receive = job;
     job.waits_for = waits_on(id, instruction.rank);
     here_[id] = append(instruction.rank, std::move(job));
     receive.kind = JobKind::kReceive;
@@ -126,8 +126,8 @@ RankJobs rank_jobs(const PricedSchedule& priced, const std::string& format) {
 
 std::optional<Nanos> uniform_latency(const RankJobs& ranks) {
   std::optional<Nanos> latency;
-  for (const std::vector<Job>& jobs : ranks)
-    for (const Job& job : jobs) {
+  for (const std::vector<RankJob>& jobs : ranks)
+    for (const RankJob& job : jobs) {
       if (job.kind == JobKind::kWork) continue;
       if (latency && *latency != job.duration) return {};
       latency = job.duration;

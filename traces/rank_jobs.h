@@ -13,7 +13,7 @@ namespace bubblescope {
 
 enum class JobKind : std::uint8_t { kWork, kSend, kReceive };
 
-struct Job {
+struct RankJob {
   JobKind kind = JobKind::kWork;
   Op op;
   std::int32_t lane = 0;  ///< the lane within its rank, the compute lane first; messages have none
@@ -23,8 +23,8 @@ struct Job {
   std::vector<std::uint32_t> waits_for;  ///< jobs of the same rank, by index, all before this one
 };
 
-/// [rank]: its jobs; each follows everything that it waits for.
-using RankJobs = std::vector<std::vector<Job>>;
+/// [rank]: its jobs in an order in which each stands behind all that it waits for.
+using RankJobs = std::vector<std::vector<RankJob>>;
 
 /// Throws Error where the Program has posts and waits of messages, for which `format`'s simulator
 /// has its own rules.

@@ -1,7 +1,9 @@
 // The program as scripts see it: exit statuses, one clear line for every fault, nothing
 // half-written.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -153,6 +155,22 @@ TEST(CommandLine, EveryCommandHelpsWithAnExample) {
     EXPECT_NE(outcome.output.find("example"), std::string::npos) << command;
   }
   EXPECT_EQ(run_with_messages("--version").output.rfind("bubblescope ", 0), 0u);
+}
+
+/// libsqlite3 is opened when a database is read. Where it is not installed, the database is refused
+/// and nothing else: a file that is no library stands in its place here.
+TEST(CommandLine, ADatabaseIsRefusedWhereItsLibraryIsMissing) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("no-sqlite-" + std::to_string(getpid()));
+  fs::create_directory(folder);
+  std::ofstream(folder / "libsqlite3.so.0") << "no library";
+  std::ofstream(folder / "trace.sqlite") << "SQLite format 3" << std::string(100, '\0');
+  setenv("LD_LIBRARY_PATH", folder.c_str(), 1);
+  expect_outcome({("analyze " + (folder / "trace.sqlite").string()).c_str(), 3,
+                  "cannot read a database without libsqlite3"});
+  expect_outcome({"simulate 1f1b --pp 4 -m 8", 0, "makespan"});
+  unsetenv("LD_LIBRARY_PATH");
+  fs::remove_all(folder);
 }
 
 TEST(CommandLine, LeavesNothingBehindWhenWritingFails) {

@@ -35,7 +35,10 @@ ROOMS = [
     (r"nccl\.h$", r"exec/.*\.cuh?$|exec/(cuda|nccl)_"),
     (r"mpi\.h$", r"exec/mpi_"),
 ]
-# The simulator is pure: it uses no file, no thread, no clock.
+# Takes seconds to compile, so headers declare what they mean of it by <nlohmann/json_fwd.hpp>.
+SLOW = re.compile(r"(nlohmann/json\.hpp|CLI/)")
+SLOW_HEADERS = re.compile(r"tests/")
+# The simulator is pure: no file, no thread, no clock.
 SIM_FORBIDDEN = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|atomic|semaphore|chrono|ctime|time\.h|fstream"
     r"|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/.*)$"
@@ -58,6 +61,8 @@ def fault(path, quote, header):
     for pattern, allowed in ROOMS:
         if re.match(pattern, header) and not re.match(allowed, path):
             return f"belongs to files that match {allowed}"
+    if path.endswith(".h") and SLOW.match(header) and not SLOW_HEADERS.match(path):
+        return "takes seconds to compile; include it in sources"
     if own[0] == "sim" and SIM_FORBIDDEN.match(header):
         return "sim has no files, threads or clocks"
     return None
@@ -69,7 +74,10 @@ def check(root):
     files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
     for file in files:
         path = file.relative_to(root).as_posix()
-        for quote, header in INCLUDE.findall(file.read_text()):
+        text = file.read_text()
+        if path.endswith(".h") and "#pragma once" not in text:
+            faults.append(f"{path}: lacks #pragma once")
+        for quote, header in INCLUDE.findall(text):
             reason = fault(path, quote, header)
             if reason:
                 faults.append(f"{path}: includes {header}; {reason}")
@@ -83,17 +91,21 @@ traces/a.cc "schedules/a.h" | traces/a.cc "exec/a.h" | exec/a.cc "traces/a.h" | 
 tools/a.cc "tests/a.h" | sim/ir/a.cc "op.h" | sim/engine/a.cc <thread> | sim/ir/a.cc <fstream> | sim/ir/a.cc <chrono>
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
 exec/cpu_backend.cc <cuda_runtime.h> | exec/launch.cc <nccl.h> | exec/nccl_launch.cc <mpi.h> | tools/a.cc <mpi.h>
-traces/svg.cc <graphviz/gvc.h> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
+traces/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
 schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
-tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
+tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | traces/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
 exec/cuda_a.h <cuda.h> | exec/a.cu <nccl.h> | exec/mpi_a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
 """
 
 
 def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "sim").mkdir()
+        pathlib.Path(folder, "sim", "a.h").write_text("struct A {};\n")
+        assert len(check(pathlib.Path(folder))[1]) == 1, "a header that counts twice: expected a fault"
     for cases, expected in ((BAD, 1), (GOOD, 0)):
         for case in cases.replace("\n", "|").split("|"):
             if not case.strip():
@@ -102,7 +114,7 @@ def self_test():
             with tempfile.TemporaryDirectory() as folder:
                 file = pathlib.Path(folder, path)
                 file.parent.mkdir(parents=True)
-                file.write_text(f"#include {header}\n")
+                file.write_text(f"#pragma once\n#include {header}\n")
                 assert len(check(pathlib.Path(folder))[1]) == expected, f"{case}: expected {expected} fault(s)"
 
 

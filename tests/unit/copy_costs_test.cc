@@ -2,6 +2,7 @@
 // with a known law.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
 

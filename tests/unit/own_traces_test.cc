@@ -10,6 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/recorded_step.h"
+#include "traces/iterations.h"
 #include "traces/measured_steps.h"
 #include "traces/report_json.h"
 
@@ -95,6 +96,14 @@ TEST(OwnTraces, AMissingSliceIsNamed) {
     EXPECT_NE(std::string(error.what()).find("no slice for 1B1 of rank 1"), std::string::npos)
         << error.what();
   }
+}
+
+// What this program wrote holds no whole step beside the pipeline's part, so there is no mean of
+// one.
+TEST(OwnTraces, SayNothingOfWholeSteps) {
+  Iterations iterations;
+  iterations.rows.resize(1);
+  EXPECT_EQ(write_whole_step_text(iterations), "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/analyze.h"
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
 #include "tools/options.h"
@@ -50,7 +51,7 @@ class WhatIf {
   WhatIf(PredictOptions options, bool whole_model);
 
   /// The whole walk: build, lower, simulate, analyze.
-  Outcome evaluate(const Configuration& configuration) const;
+  Outcome evaluate(const Configuration& configuration, LowerBound bound = LowerBound::kFind) const;
 
   /// A configuration's order and program, to be timed under several costs.
   struct Lowered {

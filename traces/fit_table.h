@@ -1,6 +1,7 @@
 // Tables and lines that fit a terminal: what matters least is left out, and nothing wraps.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ struct TableColumn {
   std::vector<std::string> cells;
   bool left = false;   ///< its cells begin below each other; else they end so
   int importance = 0;  ///< of columns in a table too wide, the least goes first; of equals the last
+  bool is_part = false;  ///< one of the columns that add up to another one
 };
 
 inline constexpr int kAlwaysShown = 1000;  ///< the importance of columns that never go
@@ -23,8 +25,14 @@ struct FittedTable {
   std::vector<std::string> hidden;  ///< heads of the columns that were left out, in order
 };
 
-/// All columns, or those that fit `width`.
-FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {});
+/// The column that stands for all parts with these heads together.
+using FoldParts = std::function<TableColumn(const std::vector<std::string>& heads)>;
+
+/// All columns, or those that fit `width`. Columns whose rows are all alike go first: what tells
+/// rows apart stays. With `fold`, the parts that are left out appear as one column, so that every
+/// row still adds up.
+FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {},
+                       const FoldParts& fold = {});
 
 /// "not shown: at, sends (--wide shows them)\n"; empty where nothing is hidden.
 std::string hidden_note(const std::vector<std::string>& hidden);

@@ -33,6 +33,7 @@ struct PlanTable {
   /// Of a model, how far published runs nearest to it were off; nothing where none were compared.
   std::optional<KnownErrors> errors;
   bool modelled = false;
+  bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
   std::vector<std::string> stays_best;  ///< parameters that were varied and change nothing

@@ -1,5 +1,5 @@
-// Arithmetic that stops at the ends of 64 bits, for caps: where the most is as good as no cap. Times
-// and sizes go through range.h, which refuses what is too large.
+// Arithmetic that stops at the ends of 64 bits, for caps: where the most is as good as no cap.
+// Times and sizes go through range.h, which refuses what is too large.
 #pragma once
 
 #include <cstdint>

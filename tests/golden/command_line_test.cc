@@ -66,19 +66,6 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>0.1'", 1, "failed: bubble_ratio>0.1"},
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio'", 2, "is no condition"},
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'buble_ratio>1'", 2, "did you mean 'bubble_ratio'?"},
-      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>10'", 2, "for 10 % write 0.1"},
-      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>1'", 2, "never holds"},
-      {"simulate 1f1b --pp 4 -m 8 --fail-if 'makespan_ns>=-1'", 2, "always holds"},
-      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_overhead>10'", 0, ""},
-      {"simulate 1f1b --pp 4 -m 8 --model llama3-70b", 0, "DOES NOT FIT"},
-      {"simulate 1f1b --pp 4 -m 8 --model llama3-70b --fail-if 'head_room_bytes<0'", 1,
-       "failed: head_room_bytes<0"},
-      {"simulate 1f1b --pp 4 -m 8 --mbs 2", 2, "did you mean '--micro-batch-size'?"},
-      {"simulate 1f1b --pp 4 -m 8 --model llama-70b", 2,
-       "did you mean 'llama2-70b' or 'llama3-70b'?"},
-      {"simulate zero-bubble --pp 4 -m 8", 2, "'zb-1p'"},
-      {"check forward-only --pp 4 -m 8", 0, "legal, forwards alone"},
-      {"check 1f1b --pp 4 -m 8 --model llama3-70b", 2, "'bubblescope simulate --model'"},
       {"simulate missing.csv", 2, "cannot read missing.csv"},
       {"simulate 1f1b --pp 4 -m 8 --costs missing.json", 2, "cannot read missing.json"},
       {"simulate 1f1b --pp 4 -m 8 --costs x.json --f 1", 2, "leave --f"},
@@ -106,6 +93,25 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"diff missing.json other.json", 2, "cannot read missing.json"},
       {"completion tcsh", 2, "bash, zsh and fish"},
       {"", 2, "usage"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
+TEST(CommandLine, SaysWhatIsMeantAndWhatCannotBe) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>10'", 2, "for 10 % write 0.1"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>1'", 2, "never holds"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'makespan_ns>=-1'", 2, "always holds"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_overhead>10'", 0, ""},
+      {"simulate 1f1b --pp 4 -m 8 --model llama3-70b", 0, "DOES NOT FIT"},
+      {"simulate 1f1b --pp 4 -m 8 --model llama3-70b --fail-if 'head_room_bytes<0'", 1,
+       "failed: head_room_bytes<0"},
+      {"simulate 1f1b --pp 4 -m 8 --mbs 2", 2, "did you mean '--micro-batch-size'?"},
+      {"simulate 1f1b --pp 4 -m 8 --model llama-70b", 2,
+       "did you mean 'llama2-70b' or 'llama3-70b'?"},
+      {"simulate zero-bubble --pp 4 -m 8", 2, "'zb-1p'"},
+      {"check forward-only --pp 4 -m 8", 0, "legal, forwards alone"},
+      {"check 1f1b --pp 4 -m 8 --model llama3-70b", 2, "'bubblescope simulate --model'"},
   };
   for (const Case& test : cases) expect_outcome(test);
 }

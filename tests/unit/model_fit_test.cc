@@ -271,7 +271,7 @@ TEST(ModelPlansText, MarksPlansThatMayNotFitAndNamesFrameworks) {
           .output;
   EXPECT_NE(text.find("runs in"), std::string::npos) << text;
   EXPECT_NE(text.find("--profile NAME"), std::string::npos) << text;
-  EXPECT_NE(text.find("  !"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n! "), std::string::npos) << text;
   EXPECT_NE(text.find("may not fit"), std::string::npos) << text;
 }
 

@@ -86,7 +86,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
 }
 
 /// What flags ask for together, before anything runs.
-void expect_sound(RunCommand& command) {
+void expect_sound_run(RunCommand& command) {
   if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
   command.run.device.activity = !command.activity_file.empty();
@@ -126,7 +126,7 @@ int run_run(const Arguments& arguments) {
   app.footer(kRunExample);
   if (!app.parse(arguments)) return 0;
   command.gate = parse_conditions(conditions);
-  expect_sound(command);
+  expect_sound_run(command);
   command.predict = read_inputs(std::move(command.predict), {command.schedule});
   const PredictOptions& options = command.predict;
   const bool trains = command.run.work == WorkKind::kTransformer;

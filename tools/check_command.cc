@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -35,6 +36,7 @@ constexpr const char* kCheckExample =
 /// The findings about one schedule; those that require a run are empty if it cannot run.
 struct Verdict {
   std::string name;
+  bool forward_only = false;
   Problems problems;
   std::vector<ModeVerdict> modes;
   Problems swapped;  ///< messages that are received in another order than they are sent
@@ -89,6 +91,7 @@ std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
 Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bool suggest) {
   Verdict verdict;
   verdict.name = schedule->name;
+  verdict.forward_only = schedule->forward_only;
   if (const std::optional<Deadlock> deadlock = deadlock_of_ops(schedule)) {
     verdict.problems = {deadlock_problem(schedule, *deadlock)};
     // Ops that wait for each other deadlock in every message mode.
@@ -144,6 +147,7 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
   nlohmann::ordered_json json{{"format", "bubblescope-check/1"},
                               {"schedule", verdict.name},
                               {"legal", verdict.legal()},
+                              {"forward_only", verdict.forward_only},
                               {"problems", nlohmann::ordered_json::array()},
                               {"deadlock", nlohmann::ordered_json::object()},
                               {"deadlock_cycle", nlohmann::ordered_json::object()},
@@ -193,7 +197,8 @@ void print_modes(const Verdict& verdict, const LowerOptions& options) {
 
 void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
-  show("{}: legal\n", verdict.name);
+  show("{}: legal{}\n", verdict.name,
+       verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
   print_modes(verdict, options);
   show("  activations held at the peak, rank by rank:");
   for (const Peak& peak : verdict.peaks) show(" {:g}", peak.activations);
@@ -206,6 +211,18 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   } else {
     show("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
   }
+}
+
+/// Whether an order is legal does not depend on what its ops cost, and what it holds is counted in
+/// micro-batches here.
+void expect_no_model(const Arguments& arguments) {
+  for (const std::string& argument : arguments)
+    for (const std::string_view flag : {"--model", "--gpu"})
+      if (argument.substr(0, argument.find('=')) == flag)
+        throw Error(fmt::format(
+            "check looks at orders, which {} does not change; 'bubblescope simulate --model' says "
+            "whether a model fits its devices",
+            flag));
 }
 
 }  // namespace
@@ -225,6 +242,7 @@ int run_check(const Arguments& arguments) {
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
   app.footer(kCheckExample);
+  expect_no_model(arguments);
   if (!app.parse(arguments)) return 0;
   if (!options.injections.empty())
     throw Error(

@@ -183,7 +183,8 @@ std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
   using Report = const BubbleReport&;
   add("schedule", kAlwaysShown, [](const Row& row, Report) { return row.name; });
   columns.back().left = true;
-  add("makespan", 9, [](const Row&, Report report) { return short_text(report.makespan); });
+  add("makespan", kAlwaysShown,
+      [](const Row&, Report report) { return short_text(report.makespan); });
   add("vs best", 8, [&](const Row&, Report report) { return above(report.makespan, best); });
   add("bubble", 7, [](const Row&, Report report) { return percent(report.bubble.ratio); });
   add("span rate", 1, [](const Row&, Report report) { return percent(report.bubble.span_rate); });

@@ -10,8 +10,8 @@
 
 namespace bubblescope {
 
-/// The values that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
-/// peak_memory_bytes only where a cost file gives bytes.
+/// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
+/// peak_memory_bytes only where a cost file or a model gives bytes.
 using Metrics = std::map<std::string, double>;
 Metrics metrics_of(const BubbleReport& report);
 
@@ -29,7 +29,8 @@ void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions);
 /// Throws Error for a text that is no condition.
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
 
-/// Throws Error for a condition on an unknown value.
+/// Throws Error for a condition on a number that is not among the metrics, and for one that always
+/// or never holds because its limit is none that the number can have.
 void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics);
 
 /// Reports the conditions that hold on stderr; true if any does. Throws what expect_known throws.

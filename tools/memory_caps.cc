@@ -4,17 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/error.h"
+#include "sim/ir/saturated.h"
 #include "tools/say.h"
 
 namespace bubblescope {
-
-namespace {
-
-double gibibytes(Bytes bytes) { return static_cast<double>(bytes) / (1 << 30); }
-
-}  // namespace
 
 void say_cap_unit(const MemoryOptions& options) {
   const bool plain = options.unit.forward == kWhole && options.unit.weight_grad == -kWhole;
@@ -40,8 +37,8 @@ std::vector<Millionths> unit_caps(const MemoryModel& memory, const Shape& shape)
   const double share = static_cast<double>(largest) * shape.chunks * shape.slices;
   std::vector<Millionths> caps;
   for (const Bytes cap : memory.cap_bytes)
-    caps.push_back(static_cast<Millionths>(static_cast<double>(std::max<Bytes>(cap - fixed, 0)) /
-                                           share * 1e6));
+    caps.push_back(round_saturated(
+        std::floor(static_cast<double>(std::max<Bytes>(cap - fixed, 0)) / share * 1e6)));
   return caps;
 }
 
@@ -52,8 +49,9 @@ Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
     if (held > memory.cap_bytes[rank])
       problems.push_back({static_cast<std::int32_t>(rank),
                           {},
-                          fmt::format("rank {} holds {:.2f} GiB at its peak, over --cap {:.2f} GiB",
-                                      rank, gibibytes(held), gibibytes(memory.cap_bytes[rank]))});
+                          fmt::format("rank {} holds {} at its peak, {} over --cap {}", rank,
+                                      bytes_text(held), bytes_text(held - memory.cap_bytes[rank]),
+                                      bytes_text(memory.cap_bytes[rank]))});
   }
   for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
     const double cap = static_cast<double>(memory.cap[rank]) / 1e6;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/analysis/analyze.h"
+#include "sim/analysis/memory_curve.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
@@ -36,6 +36,14 @@ std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   layout.back().predictions = static_cast<std::int32_t>(model.predictions);
   layout.back().losses = 1;
   return to_string(layout);
+}
+
+/// A report of what ranks hold, and of nothing else.
+BubbleReport held_alone(const std::vector<Peak>& peaks) {
+  BubbleReport report;
+  report.ranks.resize(peaks.size());
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
+  return report;
 }
 
 ModelOnDevices with_least_states(ModelOnDevices on) {
@@ -142,6 +150,26 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   return simulate_plan(configuration, std::move(here));
 }
 
+std::optional<Outcome> ModelEvaluator::refuse_memory(const Configuration& configuration,
+                                                     const ModelOnDevices& here,
+                                                     const Models& models,
+                                                     const BubbleReport& held) const {
+  Plan plan;
+  plan.configuration = configuration;
+  plan.gradients = here.parallel.gradients;
+  const ModelFit fit = fit_of(*models.placed, held);
+  plan.peak_bytes = fit.peak;
+  plan.head_room = fit.head_room;
+  if (!fit.fits())
+    return too_full(std::move(plan), "the fullest rank needs", fit.peak, here.usable_memory());
+  const Problems over = over_cap(peaks_of(held), models.memory);
+  if (over.empty()) return {};
+  if (models.memory.cap_bytes.empty()) return Outcome{std::move(plan), over[0].message};
+  const Bytes cap =
+      *std::min_element(models.memory.cap_bytes.begin(), models.memory.cap_bytes.end());
+  return too_full(std::move(plan), "the fullest rank needs", fit.peak, cap);
+}
+
 Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       ModelOnDevices here) const {
   const ValidSchedule& schedule = ordered_->schedule;
@@ -149,27 +177,20 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   const Models models = placed_models(
       here, schedule, uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
   const Timeline timeline = simulate(program, price(program, models.costs));
-  const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory);
+  // What does not fit need not be looked into.
+  const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));
   if (planner_.may_shrink_gradients())
-    if (const auto smaller = smaller_gradients(*models.placed, report)) {
+    if (const auto smaller = smaller_gradients(*models.placed, held)) {
       here.parallel.gradients = *smaller;
       return simulate_plan(configuration, std::move(here));
     }
+  if (auto refused = refuse_memory(configuration, here, models, held)) return *std::move(refused);
+  const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory, bound_);
   Plan plan = with_rates(summarize(configuration, report), here);
   plan.layout = layout_text(here.parallel.layers_of_stage, here.model);
   plan.gradients = here.parallel.gradients;
   plan.head_room = fit_of(*models.placed, report).head_room;
-  const Bytes peak = plan.peak_bytes.value_or(0);
-  if (peak > here.usable_memory())
-    return too_full(std::move(plan), "the fullest rank needs", peak, here.usable_memory());
-  if (!models.memory.cap_bytes.empty()) {
-    const Bytes cap =
-        *std::min_element(models.memory.cap_bytes.begin(), models.memory.cap_bytes.end());
-    if (!over_cap(peaks_of(report), models.memory).empty())
-      return too_full(std::move(plan), "the fullest rank needs", peak, cap);
-  }
-  const Problems over = over_cap(peaks_of(report), models.memory);
-  return {std::move(plan), over.empty() ? "" : over[0].message};
+  return {std::move(plan), ""};
 }
 
 Outcome ModelEvaluator::evaluate(const Configuration& configuration) {

@@ -6,10 +6,12 @@
 #include <variant>
 #include <vector>
 
+#include "sim/analysis/analyze.h"
 #include "sim/analysis/layer_split.h"
 #include "sim/ir/program.h"
 #include "sim/model/model_step.h"
 #include "tools/model_plan.h"
+#include "tools/models.h"
 
 namespace bubblescope {
 
@@ -18,7 +20,8 @@ namespace bubblescope {
 /// configuration of the same schedule and shape.
 class ModelEvaluator {
  public:
-  explicit ModelEvaluator(const ModelPlanner& planner) : planner_(planner) {}
+  explicit ModelEvaluator(const ModelPlanner& planner, LowerBound bound = LowerBound::kFind)
+      : planner_(planner), bound_(bound) {}
 
   /// Builds, lowers, simulates and analyzes, unless the states alone do not fit, or another split
   /// covers this one. The step includes what is not overlapped of the gradients' reduction and the
@@ -51,9 +54,14 @@ class ModelEvaluator {
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// Uses the largest gradients that fit, unless the flags choose.
   Outcome simulate_plan(const Configuration& configuration, ModelOnDevices here) const;
+  /// Why what a rank holds at the most is too much; nothing where all fits.
+  std::optional<Outcome> refuse_memory(const Configuration& configuration,
+                                       const ModelOnDevices& here, const Models& models,
+                                       const BubbleReport& held) const;
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;
 
   const ModelPlanner& planner_;
+  LowerBound bound_;
   std::optional<Ordered> ordered_;
   std::optional<Dealt> dealt_;
 };

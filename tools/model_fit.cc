@@ -43,4 +43,9 @@ std::optional<Gradients> smaller_gradients(const PlacedModel& placed, const Bubb
   return {};
 }
 
+std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report) {
+  return {{"mfu", model_rates(placed.on, report.shape, report.makespan).mfu},
+          {"head_room_bytes", static_cast<double>(fit_of(placed, report).head_room)}};
+}
+
 }  // namespace bubblescope

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "sim/analysis/report.h"
 #include "tools/model_costs.h"
@@ -23,5 +25,9 @@ ModelFit fit_of(const PlacedModel& placed, const BubbleReport& report);
 /// Where 32-bit gradients do not fit: the largest smaller ones with which every rank fits. nullopt
 /// where all fit already, or nothing does. Activations do not depend on it.
 std::optional<Gradients> smaller_gradients(const PlacedModel& placed, const BubbleReport& report);
+
+/// What --fail-if can name of a model beside the numbers of its report: "mfu", and
+/// "head_room_bytes", which is below zero where it does not fit.
+std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report);
 
 }  // namespace bubblescope

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/model_step.h"
 #include "tools/choice.h"
@@ -20,17 +24,21 @@ template <class Def>
 const Def& find_known(const std::string& name, const char* what) {
   const auto& registry = Registry<Def>::instance();
   if (const Def* def = registry.find(name)) return *def;
-  const std::string nearest = registry.nearest(name);
   throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all)",
-                          what, name, nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+                          what, name, suggestion(nearest_names(name, registry))));
 }
 
+/// Whether a name means a file: by its looks, or as a file that is there and no preset.
+template <class Def>
 bool is_file(const std::string& name) {
-  return name == "-" || name.find('/') != std::string::npos || name.ends_with(".json");
+  if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;
+  std::error_code unreadable;
+  return Registry<Def>::instance().find(name) == nullptr &&
+         std::filesystem::is_regular_file(name, unreadable);
 }
 
 void set_model(ModelOnDevices& on, const std::string& name) {
-  if (is_file(name)) {
+  if (is_file<ModelDef>(name)) {
     on.model = read_model(name);
     on.sources.push_back(name);
     return;
@@ -42,7 +50,7 @@ void set_model(ModelOnDevices& on, const std::string& name) {
 
 /// Sets the device and returns its name.
 std::string set_gpu(ModelOnDevices& on, const std::string& name) {
-  if (is_file(name)) {
+  if (is_file<GpuDef>(name)) {
     on.gpu = read_gpu(name);
     on.sources.push_back(name);
     return name;

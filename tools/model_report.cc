@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "sim/ir/bytes_text.h"
 #include "sim/model/known_errors.h"
 #include "tools/model_fit.h"
 #include "tools/say.h"
 #include "traces/fit_table.h"
 #include "traces/json_string.h"
-#include "traces/time_axis.h"
 
 namespace bubblescope {
 
@@ -54,9 +53,7 @@ std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport&
   return ranks;
 }
 
-double gibibytes(Bytes bytes) { return static_cast<double>(bytes) / (1 << 30); }
-
-/// Writes equal neighbours once, as in Megatron's layouts: "9 8*30 7".
+/// "9 8*30 7": equal neighbours once, as Megatron's layouts repeat.
 std::string layers_text(const std::vector<std::int64_t>& first_layer) {
   std::string text;
   for (std::size_t stage = 0; stage + 1 < first_layer.size();) {
@@ -70,26 +67,45 @@ std::string layers_text(const std::vector<std::int64_t>& first_layer) {
   return text;
 }
 
-/// Per rank the parts of its memory, its peak, and its share of the usable memory.
+template <class Cell>
+TableColumn rank_column(std::string head, std::size_t ranks, const Cell& cell) {
+  TableColumn column;
+  column.head = std::move(head);
+  for (std::size_t rank = 0; rank < std::min(ranks, kMostRows); ++rank)
+    column.cells.push_back(cell(rank));
+  return column;
+}
+
+/// The parts with these names together.
+TableColumn other_parts(const std::vector<RankMemory>& ranks,
+                        const std::vector<std::string>& names) {
+  return rank_column("other", ranks.size(), [&](std::size_t rank) {
+    Bytes sum = 0;
+    for (const Part& part : kParts)
+      if (std::find(names.begin(), names.end(), part.name) != names.end())
+        sum += part.bytes(ranks[rank]);
+    return gibibytes_text(sum);
+  });
+}
+
+/// Per rank what its memory is made of, its peak, and the part of what is usable.
 std::vector<TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
-  const std::size_t rows = std::min(ranks.size(), kMostRows);
   std::vector<TableColumn> columns;
   const auto add = [&](std::string head, int importance, auto&& cell) {
-    TableColumn& next = columns.emplace_back();
-    next.head = std::move(head);
-    next.importance = importance;
-    for (std::size_t rank = 0; rank < rows; ++rank) next.cells.push_back(cell(rank));
+    columns.push_back(rank_column(std::move(head), ranks.size(), cell));
+    columns.back().importance = importance;
   };
   add("GiB", kAlwaysShown, [](std::size_t rank) { return fmt::format("rank {}", rank); });
   columns.back().left = true;
-  for (const Part& part : kParts)
-    add(part.name, part.importance, [&](std::size_t rank) {
-      return fmt::format("{:.1f}", gibibytes(part.bytes(ranks[rank])));
-    });
-  add("peak", kAlwaysShown,
-      [&](std::size_t rank) { return fmt::format("{:.1f}", gibibytes(ranks[rank].peak)); });
-  add(fmt::format("of {:.1f}", gibibytes(limit)), 50, [&](std::size_t rank) {
-    return fmt::format("{:.0f} %", 100 * gibibytes(ranks[rank].peak) / gibibytes(limit));
+  for (const Part& part : kParts) {
+    add(part.name, part.importance,
+        [&](std::size_t rank) { return gibibytes_text(part.bytes(ranks[rank])); });
+    columns.back().is_part = true;
+  }
+  add("peak", kAlwaysShown, [&](std::size_t rank) { return gibibytes_text(ranks[rank].peak); });
+  add("of " + gibibytes_text(limit), 50, [&](std::size_t rank) {
+    return fmt::format("{:.0f} %",
+                       100 * static_cast<double>(ranks[rank].peak) / static_cast<double>(limit));
   });
   return columns;
 }
@@ -125,29 +141,11 @@ std::string states_text(Gradients gradients) {
   return "";
 }
 
-/// Writes "head room 3.1 GiB on rank 0 with 32-bit gradients: 79.1 GiB of the device, 0.5 GiB kept
-/// free".
-std::string fit_text(const PlacedModel& placed, const BubbleReport& report) {
-  const ModelFit fit = fit_of(placed, report);
-  const ModelOnDevices& on = placed.on;
-  return fmt::format(
-      "{} {:.1f} GiB on rank {}, with {}\n{:.1f} GiB of the device for a program, {:.1f} GiB of it "
-      "reserved\n",
-      fit.fits() ? "head room" : "lacking", gibibytes(std::abs(fit.head_room)), fit.rank,
-      states_text(on.parallel.gradients), gibibytes(on.gpu.memory), gibibytes(on.kept_free));
-}
-
-/// States how far to trust the step's time, judged by the nearest published runs.
-std::string errors_text(const PlacedModel& placed, const BubbleReport& report) {
-  const KnownErrors* errors = nearest_errors(placed.on);
-  if (errors == nullptr) return "";
-  const StepInterval interval = interval_of(report.makespan, *errors);
-  return fmt::format(
-      "between {} and {} by {} published runs of {} models on {}, predicted {:+.0f} to {:+.0f} % "
-      "off\n",
-      short_text(interval.low), short_text(interval.high), errors->runs,
-      errors->experts ? "expert" : "dense", errors->device, 100 * errors->lowest,
-      100 * errors->highest);
+/// "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved".
+std::string basis_text(const ModelOnDevices& on) {
+  return fmt::format("with {}; {} of the device for a program, {} of it reserved\n",
+                     states_text(on.parallel.gradients), bytes_text(on.gpu.memory),
+                     bytes_text(on.kept_free));
 }
 
 }  // namespace
@@ -156,15 +154,16 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
                              const DrawOptions& draw) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
-  const FittedTable table = draw_table(memory_columns(ranks, placed.on.usable_memory()), width);
+  const FittedTable table =
+      draw_table(memory_columns(ranks, placed.on.usable_memory()), width,
+                 [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
   std::string text =
-      fmt::format("\n{}\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
-                  in_words(placed.on), layers_text(placed.step.first_layer), table.text,
-                  hidden_note(table.hidden));
+      fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
+                  layers_text(placed.step.first_layer), table.text, hidden_note(table.hidden));
   if (ranks.size() > kMostRows)
     text += fmt::format("... and {} ranks more; --format json has them all\n",
                         ranks.size() - kMostRows);
-  text += fit_text(placed, report) + errors_text(placed, report);
+  text += basis_text(placed.on);
   return draw.fit ? fold_lines(text, draw.width) : text;
 }
 
@@ -219,11 +218,11 @@ std::string memory_warning(const PlacedModel& placed, const BubbleReport& report
   const auto over = std::count_if(ranks.begin(), ranks.end(),
                                   [&](const RankMemory& rank) { return rank.peak > limit; });
   return fmt::format(
-      "{} of {} ranks do not fit: rank {} needs {:.1f} GiB of {:.1f} ({:.1f} of states, {:.1f} of "
-      "activations); what would hold less: {}",
-      over, ranks.size(), fullest - ranks.begin(), gibibytes(fullest->peak), gibibytes(limit),
-      gibibytes(fullest->states.total()), gibibytes(fullest->activations),
-      remedy(placed, *fullest));
+      "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
+      "what would hold less: {}",
+      over, ranks.size(), fullest - ranks.begin(), gibibytes_text(fullest->peak),
+      gibibytes_text(limit), gibibytes_text(fullest->states.total()),
+      gibibytes_text(fullest->activations), remedy(placed, *fullest));
 }
 
 void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {

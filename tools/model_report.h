@@ -1,12 +1,10 @@
 // Reports a model's stages and ranks: layers, and memory by category.
 //
-//   llama3-8b on h100, tp 1, cp 1, ep 1, dp 1, micro-batch size 1, 8192 tokens, ...
 //   layers per stage  9 8 8 7; embedding on the first, head on the last
 //
 //   GiB     weights  gradients  optimizer  buffers  context  activations  peak  of 78.6
-//   rank 0      4.3        8.6       25.9      0.1      2.0         20.0  61.0     78 %
-//   head room 17.6 GiB on rank 0, with 32-bit gradients
-//   79.1 GiB of the device for a program, 0.5 GiB of it reserved
+//   rank 0     4.32       8.64       25.9     0.10     2.00         20.0  61.0     78 %
+//   with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved
 //
 // activations are those of the rank's peak; the others stay for the whole step.
 #pragma once

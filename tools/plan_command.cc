@@ -123,9 +123,16 @@ void print_table(PlanTable table, const PlanOptions& options) {
 int show_plans(PlanTable table, const PlanOptions& options) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, options.predict);
+  table.any_framework = options.predict.shape.profile == Profile::kNone;
   if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
   print_table(std::move(table), options);
   return status;
+}
+
+/// Text has no lower bounds; journals keep them for whoever prints the plan.
+LowerBound bound_for(const PlanOptions& options) {
+  const bool keeps = !options.journal.empty() || options.shard || launched_shard();
+  return options.format == "text" && !keeps ? LowerBound::kSkip : LowerBound::kFind;
 }
 
 SweepOptions sweep_options(const PlanOptions& options) { return {options.threads, progress_bar()}; }
@@ -149,8 +156,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   if (configurations.empty())
     throw Error(
         "none of --schedules takes any of these shapes; 'bubblescope check' says why for one");
+  const LowerBound bound = bound_for(options);
   const auto make_evaluate = [&]() -> Evaluate {
-    return [evaluator = ModelEvaluator(planner)](const Configuration& which) mutable {
+    return [evaluator = ModelEvaluator(planner, bound)](const Configuration& which) mutable {
       return evaluator.evaluate(which);
     };
   };
@@ -178,15 +186,18 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
   const WhatIf what_if(options.predict, options.whole_model);
+  const LowerBound bound = bound_for(options);
   const auto make_evaluate = [&]() -> Evaluate {
-    return [&](const Configuration& which) { return what_if.evaluate(which); };
+    return [&](const Configuration& which) { return what_if.evaluate(which, bound); };
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
   PlanTable table = tabulate(configurations, *std::move(outcomes));
-  BreakEvens break_evens = find_break_evens(what_if, table.plans);
-  table.break_evens = std::move(break_evens.found);
-  table.stays_best = std::move(break_evens.stays_best);
+  if (options.format != "csv") {  // which has no place for them
+    BreakEvens break_evens = find_break_evens(what_if, table.plans);
+    table.break_evens = std::move(break_evens.found);
+    table.stays_best = std::move(break_evens.stays_best);
+  }
   return show_plans(std::move(table), options);
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tools/choice.h"
+#include "tools/cost_sources.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
 #include "tools/heading.h"
@@ -112,6 +113,7 @@ void add_totals(CommandFlags& app, PlanQuestion& options) {
   const auto add = [&](const char* flag, const char* help, Set set) {
     add_parsed(app, {flag, help}, [&options, set](const std::string& text) {
       set(options.predict.cost.uniform, parse_duration(text));
+      options.predict.cost.any_uniform = true;
       options.whole_model = true;
     });
   };
@@ -136,17 +138,12 @@ void expect_one_kind_of_cost(const CommandFlags& app, const PlanQuestion& option
       throw Error(fmt::format("{} is missing; the other --total times divide a whole model", flag));
 }
 
-/// Flags of a model replace those of plain costs, so they exclude each other.
-void expect_costs_of_one_source(const CommandFlags& app, const PlanQuestion& options) {
-  if (!options.predict.model.given()) return;
-  if (app.count("-m") > 0)
+/// Micro-batches of a model are what its samples make.
+void expect_no_microbatches(const CommandFlags& app, const PlanQuestion& options) {
+  if (options.predict.model.given() && app.count("-m") > 0)
     throw Error(
         "-m follows from --global-batch-size, --gpus and --micro-batch-size where there is a "
         "--model; leave it out");
-  for (const char* flag :
-       {"--f", "--i", "--w", "--b", "--p2p", "--costs", "--network", "--total-f"})
-    if (app.count(flag) > 0)
-      throw Error(fmt::format("{} says what --model says; leave one out", flag));
 }
 
 /// Adds flags that say how the sweep is run, stored and shown.
@@ -190,7 +187,8 @@ void add_question_options(CommandFlags& app, PlanQuestion& question) {
 void finish_question(const CommandFlags& app, PlanQuestion& question) {
   warn_without_model(app, question.predict.model);
   expect_one_kind_of_cost(app, question);
-  expect_costs_of_one_source(app, question);
+  expect_no_microbatches(app, question);
+  expect_one_cost_source(question.predict);
   expect_ranks(question.axes.ranks);
   question.varies_context = app.count("--cp") > 0;
 }

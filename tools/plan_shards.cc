@@ -322,11 +322,14 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
 
 void JournaledSweep::finish() const {
   if (!is_last_) return;
-  // The shards stay if the plan could not be written, so that it can be printed again.
-  if (std::fflush(stdout) != 0)
-    throw Error(Fault::kMachine, "the plan cannot be written; its parts are kept, run it again");
+  const std::string first = path_of({0, owner_.shard.count});
   std::error_code ignored;
-  std::filesystem::remove(path_of({0, owner_.shard.count}) + ".merged", ignored);
+  // What cannot be written must be there to be printed again.
+  if (std::fflush(stdout) != 0) {
+    std::filesystem::rename(first + ".merged", first, ignored);
+    throw Error(Fault::kMachine, "the plan cannot be written; its parts are kept, run it again");
+  }
+  std::filesystem::remove(first + ".merged", ignored);
   for (Shard shard = {1, owner_.shard.count}; shard.index < shard.count; ++shard.index)
     std::filesystem::remove(path_of(shard), ignored);
 }

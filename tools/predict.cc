@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -135,7 +137,10 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
 }  // namespace
 
 bool is_schedule_file(const std::string& name_or_path) {
-  return name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos;
+  if (name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos) return true;
+  std::error_code unreadable;
+  return Registry<ScheduleDef>::instance().find(name_or_path) == nullptr &&
+         std::filesystem::is_regular_file(name_or_path, unreadable);
 }
 
 PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
@@ -190,11 +195,13 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
     if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
     Schedule schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
-    Problems swapped;
     std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));
-    if (auto* valid = std::get_if<ValidSchedule>(&read)) swapped = validate_message_order(*valid);
-    if (swapped.empty()) return read;
-    return InvalidSchedule{std::get<ValidSchedule>(std::move(read)).take(), std::move(swapped)};
+    auto* const valid = std::get_if<ValidSchedule>(&read);
+    if (valid == nullptr) return read;
+    Problems problems = validate_message_order(*valid);
+    if (problems.empty()) return read;
+    if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
+    return InvalidSchedule{std::move(*valid).take(), std::move(problems)};
   }
   const ScheduleDef& def = find_schedule(name_or_path);
   say_similar_names(name_or_path);

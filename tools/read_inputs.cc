@@ -13,8 +13,8 @@ void expect_one_cost_source(const PredictOptions& options) {
   const bool has_layout = !options.shape.layout.empty();
   const bool has_file = !cost.file.empty();
   constexpr const char* kCostFlags =
-      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard and "
-      "--norm";
+      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard, --norm "
+      "and a plan's --total times";
   if (cost.network && (options.model.given() || has_layout))
     throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
   if (options.model.given() && (cost.any_uniform || has_file))

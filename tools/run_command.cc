@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/activity_file.h"
 #include "tools/exports.h"
@@ -57,64 +58,91 @@ std::string print_report(const Measurement& measurement, const std::string& form
          describe(measurement);
 }
 
+struct RunCommand {
+  std::string schedule;
+  std::string format;
+  std::string training_file;
+  std::string activity_file;
+  PredictOptions predict;
+  RunOptions run;
+  ExportOptions exports;
+  std::vector<Condition> gate;
+};
+
+void add_options(CommandFlags& app, RunCommand& command) {
+  app.add_option("SCHEDULE", command.schedule,
+                 "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  add_predict_options(app, command.predict);
+  add_run_options(app, command.run);
+  app.add_option("--save-training", command.training_file,
+                 "transformer: weights before and after, data and losses, as json")
+      ->type_name("FILE");
+  app.add_option("--activity", command.activity_file,
+                 "GPUs: kernels and copies within each op of the step, by CUPTI, as .csv or .json")
+      ->type_name("FILE");
+  add_format_option(app, command.format, {"text", "json", "csv"});
+  add_export_options(app, command.exports);
+}
+
+/// What flags ask for together, before anything runs.
+void expect_sound_run(RunCommand& command) {
+  if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
+    throw Error("--save-training writes what was trained; add --work transformer");
+  command.run.device.activity = !command.activity_file.empty();
+  if (command.run.device.activity) expect_activity(command.activity_file, command.run.backend);
+  expect_sound(command.exports, command.format != "text");
+  expect_folder(command.training_file);
+}
+
+void write_files(const RunCommand& command, const Measurement& measurement,
+                 const ValidSchedule& schedule, const Arguments& arguments) {
+  write_exports(measurement.step, command.exports, command_line("run", arguments));
+  if (!command.training_file.empty() && !measurement.breakdown)
+    write_and_say(command.training_file,
+                  write_training(command.run.training, schedule, measurement.trained));
+  if (measurement.activity)
+    write_and_say(command.activity_file,
+                  write_activity(*measurement.activity, measurement.step, command.activity_file));
+}
+
+int report(const RunCommand& command, const Measurement& measurement) {
+  if (measurement.breakdown) return status_of(measurement);
+  show("{}", print_report(measurement, command.format));
+  const int status = status_of(measurement);
+  if (status != 0) complain(to_string(*measurement.proof));
+  return report_failures(command.gate, metrics_of(measurement.step.report)) ? 1 : status;
+}
+
 }  // namespace
 
 int run_run(const Arguments& arguments) {
   CommandFlags app{"Run one schedule for real and report what was measured", "bubblescope run"};
-  std::string name;
-  std::string format;
-  std::string training_file;
-  PredictOptions options;
-  RunOptions run;
-  std::string activity_file;
-  ExportOptions exports;
+  RunCommand command;
+  command.run.backend = "cpu";
+  add_options(app, command);
   std::vector<std::string> conditions;
-  run.backend = "cpu";
-  app.add_option("SCHEDULE", name, "a name ('bubblescope list'), a file, or - for stdin")
-      ->required();
-  add_predict_options(app, options);
-  add_run_options(app, run);
-  app.add_option("--save-training", training_file,
-                 "transformer: weights before and after, data and losses, as json")
-      ->type_name("FILE");
-  app.add_option("--activity", activity_file,
-                 "GPUs: kernels and copies within each op of the step, by CUPTI, as .csv or .json")
-      ->type_name("FILE");
-  add_format_option(app, format, {"text", "json", "csv"});
-  add_export_options(app, exports);
   add_gate_option(app, conditions);
   app.footer(kRunExample);
   if (!app.parse(arguments)) return 0;
-  if (!training_file.empty() && run.work != WorkKind::kTransformer)
-    throw Error("--save-training writes what was trained; add --work transformer");
-  run.device.activity = !activity_file.empty();
-  if (run.device.activity) expect_activity(activity_file, run.backend);
-  const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text");
-  expect_folder(training_file);
-  options = read_inputs(std::move(options), {name});
-  const bool trains = run.work == WorkKind::kTransformer;
-  const ValidSchedule schedule =
-      load_valid_schedule(name, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
+  command.gate = parse_conditions(conditions);
+  expect_sound_run(command);
+  command.predict = read_inputs(std::move(command.predict), {command.schedule});
+  const PredictOptions& options = command.predict;
+  const bool trains = command.run.work == WorkKind::kTransformer;
+  const ValidSchedule schedule = load_valid_schedule(
+      command.schedule, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  const Session session(run);
-  if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
-  const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
-  // A failing exit status would make the launcher stop the speaker before it has reported
-  // everything.
+  const Session session(command.run);
+  if (session.processes().speaks())
+    warn_of_unused_run_options(app, command.run, options.cost.any_uniform);
+  const Measurement measurement =
+      measure(schedule, program, {options, command.run, session.processes()});
+  // A failure's status would make the launcher end the speaker before it has told everything.
   if (!session.processes().speaks()) return 0;
   if (measurement.breakdown) complain(measurement.breakdown->message);
-  write_exports(measurement.step, exports, command_line("run", arguments));
-  if (!training_file.empty() && !measurement.breakdown)
-    write_and_say(training_file, write_training(run.training, schedule, measurement.trained));
-  if (measurement.activity)
-    write_and_say(activity_file,
-                  write_activity(*measurement.activity, measurement.step, activity_file));
-  if (measurement.breakdown) return status_of(measurement);
-  show("{}", print_report(measurement, format));
-  const int status = status_of(measurement);
-  if (status != 0) complain(to_string(*measurement.proof));
-  return report_failures(gate, metrics_of(measurement.step.report)) ? 1 : status;
+  write_files(command, measurement, schedule, arguments);
+  return report(command, measurement);
 }
 
 }  // namespace bubblescope

@@ -1,16 +1,23 @@
 // simulate: times one schedule and explains its bubbles.
 #include <fmt/format.h>
 
+#include <optional>
+#include <span>
+#include <utility>
+
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/gate.h"
 #include "tools/measure.h"
 #include "tools/memory_caps.h"
+#include "tools/model_fit.h"
+#include "tools/model_headline.h"
 #include "tools/model_report.h"
 #include "tools/predict.h"
 #include "tools/say.h"
 #include "tools/terminal.h"
 #include "tools/unused_costs.h"
+#include "traces/fit_table.h"
 #include "traces/made_with.h"
 #include "traces/report_csv.h"
 #include "traces/report_json.h"
@@ -33,57 +40,88 @@ std::string print_report(const Step& step, const std::string& format, const Draw
     return with_members(write_report_json(step.report, step.program, step.timeline), members);
   }
   if (format == "csv") return write_report_csv(step.report);
-  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
-         (placed ? write_model_text(*placed, step.report, draw) : "");
+  const std::string text =
+      draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw);
+  if (!placed) return text;
+  const std::string headline = write_model_headline(*placed, step.report);
+  return fold_lines(headline, draw.width) + "\n" + text +
+         write_model_text(*placed, step.report, draw);
+}
+
+Metrics metrics_of_step(const Step& step) {
+  Metrics metrics = metrics_of(step.report);
+  if (step.models.placed) metrics.merge(model_metrics(*step.models.placed, step.report));
+  return metrics;
+}
+
+struct SimulateOptions {
+  std::string schedule;
+  std::string format;
+  PredictOptions predict;
+  ExportOptions exports;
+  std::vector<Condition> gate;
+  bool all_ranks = false;
+  bool wide = false;
+};
+
+/// Nothing where --help was asked for.
+std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments) {
+  CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
+                   "bubblescope simulate"};
+  SimulateOptions options;
+  std::vector<std::string> conditions;
+  app.add_option("SCHEDULE", options.schedule,
+                 "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  add_predict_options(app, options.predict);
+  add_noise_options(app, options.predict.noise);
+  add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
+  add_parallel_options(app, options.predict.model);
+  add_batch_option(app, options.predict.model);
+  add_format_option(app, options.format, {"text", "json", "csv"});
+  add_export_options(app, options.exports);
+  add_gate_option(app, conditions);
+  app.add_flag("--all-ranks", options.all_ranks,
+               "show every rank in the text report, however many there are");
+  app.add_flag("--wide", options.wide,
+               "all columns of tables, also where the terminal is narrower");
+  app.footer(kSimulateExample);
+  if (!app.parse(arguments)) return {};
+  warn_without_model(app, options.predict.model);
+  warn_without_noise(app, options.predict.noise);
+  options.gate = parse_conditions(conditions);
+  expect_sound(options.exports, options.format != "text");
+  return options;
+}
+
+void warn_of_step(const Step& step, const SimulateOptions& options) {
+  warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
+  if (step.report.noise && options.format == "csv")
+    say("bubblescope: csv has the step without noise; --format json has both\n");
+  if (step.models.placed)
+    comment_on_model(*step.models.placed, step.report, options.predict.model.explain);
 }
 
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
-  CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
-                   "bubblescope simulate"};
-  std::string schedule;
-  std::string format;
-  PredictOptions options;
-  ExportOptions exports;
-  std::vector<std::string> conditions;
-  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
-      ->required();
-  add_predict_options(app, options);
-  add_noise_options(app, options.noise);
-  add_model_options(app, options.model);
-  add_sequence_option(app, options.model);
-  add_parallel_options(app, options.model);
-  add_batch_option(app, options.model);
-  add_format_option(app, format, {"text", "json", "csv"});
-  add_export_options(app, exports);
-  add_gate_option(app, conditions);
-  bool all_ranks = false;
-  app.add_flag("--all-ranks", all_ranks,
-               "show every rank in the text report, however many there are");
-  bool wide = false;
-  app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
-  app.footer(kSimulateExample);
-  if (!app.parse(arguments)) return 0;
-  warn_without_model(app, options.model);
-  warn_without_noise(app, options.noise);
-  const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text");
-  options = read_inputs(std::move(options), {schedule});
-  const Step step = predict(schedule, options);
-  warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
-  if (step.report.noise && format == "csv")
-    say("bubblescope: csv has the step without noise; --format json has both\n");
-  if (step.models.placed) comment_on_model(*step.models.placed, step.report, options.model.explain);
-  expect_known(gate, metrics_of(step.report));
-  write_exports(step, exports, command_line("simulate", arguments));
+  std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
+  if (!parsed) return 0;
+  SimulateOptions options = *std::move(parsed);
+  options.predict = read_inputs(std::move(options.predict), {options.schedule});
+  const Step step = predict(options.schedule, options.predict);
+  warn_of_step(step, options);
+  const Metrics metrics = metrics_of_step(step);
+  expect_known(options.gate, metrics);
+  write_exports(step, options.exports, command_line("simulate", arguments));
   DrawOptions draw = terminal_draw_options();
-  draw.all_ranks = all_ranks;
-  draw.fit = draw.fit && !wide;
-  show("{}", print_report(step, format, draw));
+  draw.all_ranks = options.all_ranks;
+  draw.fit = draw.fit && !options.wide;
+  show("{}", print_report(step, options.format, draw));
   const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
   for (const Problem& problem : problems) say("bubblescope: {}\n", problem.message);
-  const bool failed = report_failures(gate, metrics_of(step.report));
+  const bool failed = report_failures(options.gate, metrics);
   return problems.empty() && !failed ? 0 : 1;
 }
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <variant>
 
-#include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_shared.h"
+#include "sim/ir/saturated.h"
 #include "tools/flags/words.h"
 #include "tools/memory_caps.h"
 #include "tools/predict.h"
@@ -105,10 +105,6 @@ WhatIf::WhatIf(PredictOptions options, bool whole_model)
     check_cap_unit(options_.memory, false);
     return;
   }
-  if (options_.cost.network)
-    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
-  if (options_.cost.any_uniform || whole_model)
-    throw Error("--costs gives all costs; leave --f, --i, --w, --b, --p2p and --total-* out");
   file_ = cost_file_of(options_.cost);
   const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
   check_cap_unit(options_.memory,
@@ -137,7 +133,8 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
   options.shape.microbatches = configuration.shape.microbatches;
   options.cost.uniform = cost_of(configuration);
   if (whole_model_)
-    for (std::int64_t& cap : options.memory.cap) cap *= configuration.shape.ranks;
+    for (std::int64_t& cap : options.memory.cap)
+      cap = saturated_product(cap, configuration.shape.ranks);
   return options;
 }
 
@@ -202,12 +199,12 @@ Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
   return step_bounds(timeline).end;
 }
 
-Outcome WhatIf::evaluate(const Configuration& configuration) const {
+Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) const {
   try {
     const auto [schedule, program] = lower_plan(configuration);
     const Models models = models_of(schedule, configuration);
     const BubbleReport report =
-        analyze_briefly(schedule, program, timeline_of(program, models), models.memory);
+        analyze_briefly(schedule, program, timeline_of(program, models), models.memory, bound);
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
     return judge(summarize(configuration, report), report, models.memory, shares);
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/analyze.h"
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
 #include "tools/options.h"
@@ -49,8 +50,8 @@ class WhatIf {
   /// those of one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// Builds, lowers, simulates and analyzes.
-  Outcome evaluate(const Configuration& configuration) const;
+  /// The whole walk: build, lower, simulate, analyze.
+  Outcome evaluate(const Configuration& configuration, LowerBound bound = LowerBound::kFind) const;
 
   /// A configuration's schedule and program, to be timed under several costs.
   struct Lowered {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "traces/wording.h"
 
@@ -32,6 +33,17 @@ std::string pad(const std::string& text, int width, bool left) {
   return left ? text + space : space + text;
 }
 
+bool tells_rows_apart(const TableColumn& column) {
+  return std::any_of(column.cells.begin(), column.cells.end(),
+                     [&](const std::string& cell) { return cell != column.cells.front(); });
+}
+
+/// Columns go before others that stand higher: those that tell no rows apart before all that do.
+std::pair<bool, int> standing(const TableColumn& column) {
+  const bool always = column.importance >= kAlwaysShown;
+  return {always || tells_rows_apart(column), column.importance};
+}
+
 std::vector<const TableColumn*> fitting(const std::vector<TableColumn>& columns,
                                         std::optional<int> width) {
   std::vector<const TableColumn*> shown;
@@ -39,7 +51,7 @@ std::vector<const TableColumn*> fitting(const std::vector<TableColumn>& columns,
   while (width && width_of(shown) > *width) {
     const auto least = std::min_element(shown.rbegin(), shown.rend(),
                                         [](const TableColumn* left, const TableColumn* right) {
-                                          return left->importance < right->importance;
+                                          return standing(*left) < standing(*right);
                                         });
     if ((*least)->importance >= kAlwaysShown) break;
     shown.erase(std::next(least).base());
@@ -47,7 +59,39 @@ std::vector<const TableColumn*> fitting(const std::vector<TableColumn>& columns,
   return shown;
 }
 
-/// The position of the text after a line's label; 2 where there is no label.
+std::vector<std::string> hidden_heads(const std::vector<TableColumn>& columns,
+                                      const std::vector<const TableColumn*>& shown,
+                                      bool parts_alone) {
+  std::vector<std::string> heads;
+  for (const TableColumn& column : columns)
+    if ((column.is_part || !parts_alone) &&
+        std::find(shown.begin(), shown.end(), &column) == shown.end())
+      heads.push_back(column.head);
+  return heads;
+}
+
+/// `columns` with one column for the parts of these heads, behind the parts that are left; without
+/// it where none are, as it would say what the whole says.
+std::vector<TableColumn> fold_columns(const std::vector<TableColumn>& columns,
+                                      const std::vector<std::string>& heads,
+                                      const FoldParts& fold) {
+  std::vector<TableColumn> folded;
+  std::size_t behind = 0;
+  for (const TableColumn& column : columns) {
+    const bool is_folded =
+        column.is_part && std::find(heads.begin(), heads.end(), column.head) != heads.end();
+    if (is_folded) continue;
+    folded.push_back(column);
+    if (column.is_part) behind = folded.size();
+  }
+  if (behind == 0) return folded;
+  TableColumn others = fold(heads);
+  others.importance = kAlwaysShown - 1;
+  folded.insert(folded.begin() + static_cast<std::ptrdiff_t>(behind), std::move(others));
+  return folded;
+}
+
+/// Where the text behind a line's label begins; two columns in where there is none.
 std::size_t indent_of(std::string_view line) {
   constexpr std::size_t kLongestLabel = 20;
   const std::size_t first = line.find_first_not_of(' ');
@@ -82,15 +126,10 @@ std::string fold_line(std::string_view line, int width) {
   return text + current;
 }
 
-}  // namespace
-
-FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width) {
-  const std::vector<const TableColumn*> shown = fitting(columns, width);
-  FittedTable table;
-  for (const TableColumn& column : columns)
-    if (std::find(shown.begin(), shown.end(), &column) == shown.end())
-      table.hidden.push_back(column.head);
-  const std::size_t rows = columns.front().cells.size() + 1;
+/// The heads, then a line per row.
+std::string draw_rows(const std::vector<const TableColumn*>& shown) {
+  std::string text;
+  const std::size_t rows = shown.front()->cells.size() + 1;
   for (std::size_t row = 0; row < rows; ++row) {
     std::string line;
     for (const TableColumn* column : shown) {
@@ -99,8 +138,32 @@ FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<in
           pad(row == 0 ? column->head : column->cells[row - 1], width_of(*column), column->left);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    table.text += line + "\n";
+    text += line + "\n";
   }
+  return text;
+}
+
+}  // namespace
+
+FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width,
+                       const FoldParts& fold) {
+  std::vector<TableColumn> kept = columns;
+  std::vector<std::string> folded;
+  std::vector<const TableColumn*> shown = fitting(kept, width);
+  while (fold) {
+    const std::vector<std::string> more = hidden_heads(kept, shown, true);
+    if (more.empty()) break;
+    folded.insert(folded.end(), more.begin(), more.end());
+    kept = fold_columns(columns, folded, fold);
+    shown = fitting(kept, width);
+  }
+  FittedTable table;
+  std::vector<std::string> left_out = hidden_heads(kept, shown, false);
+  left_out.insert(left_out.end(), folded.begin(), folded.end());
+  for (const TableColumn& column : columns)
+    if (std::find(left_out.begin(), left_out.end(), column.head) != left_out.end())
+      table.hidden.push_back(column.head);
+  table.text = draw_rows(shown);
   return table;
 }
 

@@ -2,6 +2,7 @@
 // wraps.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +14,9 @@ namespace bubblescope {
 struct TableColumn {
   std::string head;
   std::vector<std::string> cells;
-  bool left = false;   ///< aligned left; otherwise right
-  int importance = 0;  ///< the least important column is left out first; of equals the last
+  bool left = false;   ///< its cells begin below each other; else they end so
+  int importance = 0;  ///< of columns in a table too wide, the least goes first; of equals the last
+  bool is_part = false;  ///< one of the columns that add up to another one
 };
 
 inline constexpr int kAlwaysShown = 1000;  ///< the importance of columns that are never left out
@@ -24,8 +26,14 @@ struct FittedTable {
   std::vector<std::string> hidden;  ///< heads of the columns that were left out, in order
 };
 
-/// Draws all columns, or those that fit into `width`.
-FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {});
+/// The column that stands for all parts with these heads together.
+using FoldParts = std::function<TableColumn(const std::vector<std::string>& heads)>;
+
+/// All columns, or those that fit `width`. Columns whose rows are all alike go first: what tells
+/// rows apart stays. With `fold`, the parts that are left out appear as one column, so that every
+/// row still adds up.
+FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {},
+                       const FoldParts& fold = {});
 
 /// "not shown: at, sends (--wide shows them)\n"; empty where nothing is hidden.
 std::string hidden_note(const std::vector<std::string>& hidden);

@@ -33,6 +33,7 @@ struct PlanTable {
   /// For a model: how far predictions of the nearest published runs were off; empty without any.
   std::optional<KnownErrors> errors;
   bool modelled = false;
+  bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
   std::vector<std::string> stays_best;  ///< parameters whose variation changes nothing

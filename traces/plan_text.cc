@@ -1,12 +1,15 @@
 // Writes the ranked table and the reasons for the ranking.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "sim/ir/bytes_text.h"
 #include "traces/fit_table.h"
+#include "traces/known_errors_text.h"
 #include "traces/plan_table.h"
+#include "traces/runs_in.h"
 #include "traces/wording.h"
 
 namespace bubblescope {
@@ -27,55 +30,69 @@ std::string memory_text(const Plan& plan) {
   return bytes_text(*plan.peak_bytes);
 }
 
-/// The usable memory that the fullest rank leaves free.
+/// Whether the fullest rank leaves less than predictions of memory are off.
+bool is_tight(const Plan& plan) {
+  return plan.head_room && plan.peak_bytes &&
+         static_cast<double>(*plan.head_room) <
+             kMemoryError * static_cast<double>(*plan.peak_bytes);
+}
+
+/// What the fullest rank leaves of a device's usable memory, in GiB; marked where that is little.
 std::string free_text(const Plan& plan) {
   if (!plan.head_room) return "-";
-  return fmt::format("{:.1f}", static_cast<double>(*plan.head_room) / (1 << 30));
+  return (is_tight(plan) ? "!" : "") + gibibytes_text(*plan.head_room);
+}
+
+std::string frameworks_text(const Plan& plan) {
+  return fmt::format("{}", fmt::join(frameworks_of(plan.configuration), ","));
 }
 
 /// A column that is shown only where its values differ.
 struct PlanColumn {
   std::string title;
-  int importance = 0;  ///< the least important is left out first
+  /// Of columns that do not fit the terminal, the least goes first. Which plan it is comes before
+  /// what it reaches; the numbers of data ranks and micro-batches follow from the others.
+  int importance = 0;
   std::string (*cell)(const Plan&);
   bool shown = true;
   bool left = false;
 };
 
-std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans) {
+std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_framework) {
   const auto any = [&](auto&& differs) { return std::any_of(plans.begin(), plans.end(), differs); };
   const bool modelled = any([](const Plan& plan) { return plan.tokens_per_second.has_value(); });
   const auto small = [](const Plan& p) { return p.gradients.value_or(Gradients::kFp32); };
   return {
-      {"pp", 90, [](const Plan& p) { return std::to_string(p.configuration.shape.ranks); }},
-      {"vpp", 88, [](const Plan& p) { return std::to_string(p.configuration.shape.chunks); }},
-      {"tp", 89, [](const Plan& p) { return std::to_string(p.configuration.tensor); }, modelled},
-      {"cp", 80, [](const Plan& p) { return std::to_string(p.configuration.context); },
+      {"pp", 98, [](const Plan& p) { return std::to_string(p.configuration.shape.ranks); }},
+      {"vpp", 96, [](const Plan& p) { return std::to_string(p.configuration.shape.chunks); }},
+      {"tp", 97, [](const Plan& p) { return std::to_string(p.configuration.tensor); }, modelled},
+      {"cp", 95, [](const Plan& p) { return std::to_string(p.configuration.context); },
        any([](const Plan& p) { return p.configuration.context > 1; })},
-      {"ep", 80, [](const Plan& p) { return std::to_string(p.configuration.expert); },
+      {"ep", 94, [](const Plan& p) { return std::to_string(p.configuration.expert); },
        any([](const Plan& p) { return p.configuration.expert > 1; })},
-      {"etp", 20, [](const Plan& p) { return std::to_string(p.configuration.expert_tensor); },
+      {"etp", 93, [](const Plan& p) { return std::to_string(p.configuration.expert_tensor); },
        any([](const Plan& p) { return p.configuration.expert_tensor != p.configuration.tensor; })},
-      {"dp", 30, [](const Plan& p) { return std::to_string(p.configuration.data); }, modelled},
-      {"mbs", 70, [](const Plan& p) { return std::to_string(p.configuration.micro_batch_size); },
+      {"dp", 45, [](const Plan& p) { return std::to_string(p.configuration.data); }, modelled},
+      {"mbs", 92, [](const Plan& p) { return std::to_string(p.configuration.micro_batch_size); },
        modelled},
-      {"m", 40, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
-      {"recompute", 60, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
+      {"m", 55, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
+      {"recompute", 91, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
        modelled},
-      {"gradients", 15,
+      {"gradients", 89,
        [](const Plan& p) {
          return p.gradients ? name_of(kGradientFormats, *p.gradients) : std::string("-");
        },
        any([&](const Plan& p) { return small(p) != Gradients::kFp32; })},
-      {"split", 10, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
+      {"split", 90, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
        any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
-      {"step", 100, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
+      {"step", kAlwaysShown, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
       {"per sample", 99, [](const Plan& p) { return short_time(p.nanos_per_sample()); }, !modelled},
       {"bubble", 50, [](const Plan& p) { return percent_text(p.bubble_ratio); }},
-      {"mfu", 95, [](const Plan& p) { return percent_text(p.mfu.value_or(0)); }, modelled},
-      {"peak", 94, [](const Plan& p) { return memory_text(p); }},
-      {"free", 35, [](const Plan& p) { return free_text(p); },
+      {"mfu", 80, [](const Plan& p) { return percent_text(p.mfu.value_or(0)); }, modelled},
+      {"peak", 70, [](const Plan& p) { return memory_text(p); }},
+      {"free", 75, [](const Plan& p) { return free_text(p); },
        any([](const Plan& p) { return p.head_room.has_value(); })},
+      {"runs in", 40, frameworks_text, any_framework, true},
   };
 }
 
@@ -119,7 +136,7 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
   });
   add("schedule", kAlwaysShown, true,
       [&](std::size_t at) { return table.plans[at].configuration.schedule; });
-  for (const PlanColumn& column : columns_for(table.plans))
+  for (const PlanColumn& column : columns_for(table.plans, table.any_framework))
     if (column.shown)
       add(column.title, column.importance, column.left,
           [&](std::size_t at) { return column.cell(table.plans[at]); });
@@ -129,12 +146,7 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
   return columns;
 }
 
-/// A signed percentage: "-8.2 %", "+1 %".
-std::string signed_percent(double fraction) {
-  return (fraction < 0 ? "-" : "+") + percent_text(std::abs(fraction));
-}
-
-/// States how far to trust the times, judged by the nearest published runs.
+/// How far to trust the times, by the published runs that are nearest.
 std::string write_errors(const PlanTable& table) {
   if (!table.modelled) return "";
   if (!table.errors)
@@ -143,12 +155,8 @@ std::string write_errors(const PlanTable& table) {
   const KnownErrors& errors = *table.errors;
   const StepInterval interval = interval_of(table.plans[0].step, errors);
   std::string text = fmt::format(
-      "{} published runs of {} models on {} were predicted {} to {} off, the middle {}: by them #1 "
-      "takes {} to {} ({}).\n",
-      errors.runs, errors.experts ? "expert" : "dense", errors.device,
-      signed_percent(errors.lowest), signed_percent(errors.highest), signed_percent(errors.middle),
-      short_time(static_cast<double>(interval.low)), short_time(static_cast<double>(interval.high)),
-      errors.source);
+      "Expect {} to {} for #1: {} ({}).\n", short_time(static_cast<double>(interval.low)),
+      short_time(static_cast<double>(interval.high)), known_errors_text(errors), errors.source);
   const auto ties = std::count_if(table.plans.begin(), table.plans.end(),
                                   [](const Plan& plan) { return plan.tie_group == 1; }) -
                     1;
@@ -157,6 +165,38 @@ std::string write_errors(const PlanTable& table) {
                         counted(ties, "plan"), percent_text(errors.spread),
                         ties == 1 ? "a tie" : "ties");
   return text;
+}
+
+/// "! 3 plans leave less memory free than ...": they may not fit.
+std::string write_tight(const PlanTable& table) {
+  const auto tight = std::count_if(table.plans.begin(), table.plans.end(), is_tight);
+  if (tight == 0) return "";
+  return fmt::format(
+      "! {} less than {} of {} memory free, by which predicted memory is off on published runs: "
+      "{} may not fit (--reserve-memory 5% keeps more).\n",
+      tight == 1 ? "1 plan leaves" : fmt::format("{} plans leave", tight),
+      percent_text(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
+}
+
+/// Per framework the first plan that it can run by name, where the first of all is not that.
+std::string write_frameworks(const PlanTable& table) {
+  if (!table.any_framework) return "";
+  const std::vector<std::string> best = frameworks_of(table.plans[0].configuration);
+  std::string text = "runs in  ";
+  text += best.empty() ? "no framework has #1 by name, 'convert --to pytorch-csv' hands it to "
+                         "PyTorch"
+                       : fmt::format("#1 in {}", fmt::join(best, ", "));
+  for (const std::string& framework : known_frameworks()) {
+    const auto first = std::find_if(table.plans.begin(), table.plans.end(), [&](const Plan& plan) {
+      return runs_in(plan.configuration, framework);
+    });
+    if (first == table.plans.begin() || first == table.plans.end()) continue;
+    text += fmt::format(
+        "; {} from #{} ({}, +{})", framework, first - table.plans.begin() + 1,
+        first->configuration.schedule,
+        percent_text(first->nanos_per_sample() / table.plans[0].nanos_per_sample() - 1));
+  }
+  return text + "; --profile NAME plans for one alone\n";
 }
 
 std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
@@ -174,7 +214,8 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
     ++line;
   }
   text += hidden_note(drawn.hidden);
-  text += "* Pareto front: nothing else is as fast in as little memory\n" + write_errors(table);
+  text += "* Pareto front: nothing else is as fast in as little memory\n" + write_tight(table) +
+          write_errors(table) + write_frameworks(table);
   const std::string& layout = table.plans[0].layout;
   return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
 }

@@ -131,7 +131,7 @@ ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& 
   }
   Schedule schedule =
       infer_schedule(trace_.source, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
-        return fmt::format("{}: rank {}, op {}", where(label), rank, cell);
+        return fmt::format("{}: rank {}, position {}", where(label), rank, cell);
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))

@@ -49,21 +49,34 @@ class RankTable {
     columns.push_back(time_column("busy", [](const RankReport& rank) { return rank.busy; }));
     columns.push_back(time_column("idle", [](const RankReport& rank) { return rank.idle; }));
     for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
-      if (occurs(cause))
+      if (occurs(cause)) {
         columns.push_back(time_column(
             kCauseHeads[cause], [=](const RankReport& rank) { return rank.idle_by_cause[cause]; }));
+        columns.back().is_part = true;
+      }
     add_peaks(columns);
     columns.push_back(column(
         "sends", [](const RankReport& rank) { return std::to_string(rank.sends); },
         std::to_string(total([](const RankReport& rank) { return rank.sends; }))));
     for (TableColumn& column : columns) column.importance = importance_of(column.head);
-    const FittedTable table = draw_table(columns, width_);
+    const FittedTable table = draw_table(
+        columns, width_, [&](const std::vector<std::string>& heads) { return others(heads); });
     return table.text + hidden_note(table.hidden);
   }
 
  private:
-  /// Where not all columns fit, the amounts of idle time and memory matter more than their causes
-  /// and times.
+  /// The idle time of all causes with these heads.
+  TableColumn others(const std::vector<std::string>& heads) const {
+    return time_column("other", [&](const RankReport& rank) {
+      Nanos sum = 0;
+      for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
+        if (std::find(heads.begin(), heads.end(), kCauseHeads[cause]) != heads.end())
+          sum += rank.idle_by_cause[cause];
+      return sum;
+    });
+  }
+
+  /// Where not all columns fit: how much is idle and held says more than why, and when.
   int importance_of(std::string_view head) const {
     constexpr std::array<std::string_view, 5> kFirst{"sends", "at", "units", "sync", "warmup"};
     if (head == unit_.name) return kAlwaysShown;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
-std::string place_of(const std::string& file, std::size_t rank, std::size_t op) {
-  return fmt::format("{}: rank {}, op {}", file, rank, op + 1);
+std::string place_of(const std::string& file, std::size_t rank, std::size_t position) {
+  return fmt::format("{}: rank {}, position {}", file, rank, position);
 }
 
 /// Removes everything up to and including `separator` from the front, and returns it without that.

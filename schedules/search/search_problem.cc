@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/ir/range.h"
+#include "sim/ir/saturated.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope {
@@ -73,7 +74,7 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
   problem.cap.assign(static_cast<std::size_t>(problem.ranks),
                      std::numeric_limits<std::int64_t>::max());
   for (std::size_t rank = 0; rank < request.memory.cap.size(); ++rank)
-    problem.cap[rank] = request.memory.cap[rank] * request.memory.unit_parts;
+    problem.cap[rank] = saturated_product(request.memory.cap[rank], request.memory.unit_parts);
   return problem;
 }
 

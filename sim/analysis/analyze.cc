@@ -47,7 +47,8 @@ void expect_countable(const Program& program, const Timeline& timeline) {
 }  // namespace
 
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
-                             const Timeline& timeline, const MemoryModel& memory) {
+                             const Timeline& timeline, const MemoryModel& memory,
+                             LowerBound bound) {
   expect_countable(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
@@ -67,7 +68,7 @@ BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& progr
   const std::vector<WeightReport> weights = account_for_weights(schedule, memory);
   for (std::size_t rank = 0; rank < weights.size(); ++rank)
     report.ranks[rank].weights = weights[rank];
-  report.lower_bound = lower_bound(program, timeline);
+  if (bound == LowerBound::kFind) report.lower_bound = lower_bound(program, timeline);
   return report;
 }
 

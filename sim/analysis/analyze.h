@@ -12,8 +12,13 @@ namespace bubblescope {
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory = {});
 
-/// The report for comparing plans: without the critical path and the slack of every instruction.
+/// Whether a brief report has its lower bound, which takes a third of a plan's time.
+enum class LowerBound : bool { kSkip, kFind };
+
+/// The report by which plans are compared: without the critical path and the slack of every
+/// instruction, which are for one step to look into.
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
-                             const Timeline& timeline, const MemoryModel& memory = {});
+                             const Timeline& timeline, const MemoryModel& memory = {},
+                             LowerBound bound = LowerBound::kFind);
 
 }  // namespace bubblescope

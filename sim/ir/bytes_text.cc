@@ -8,21 +8,31 @@
 
 namespace bubblescope {
 
+namespace {
+
+/// "16.4", "9.87": in a unit, with two decimals below ten of it and one from there on.
+std::string in_unit_of(Bytes bytes, Bytes size) {
+  const std::int64_t places = bytes < 10 * size ? 100 : 10;
+  // Divided first: a size times 100 need not fit.
+  const std::int64_t rest = (bytes % size * places + size / 2) / size;
+  const std::int64_t parts = bytes / size * places + rest;
+  const std::string fraction = std::to_string(places + parts % places).substr(1);
+  return std::to_string(parts / places) + "." + fraction;
+}
+
+}  // namespace
+
 std::string bytes_text(Bytes bytes) {
   static constexpr std::array<std::pair<Bytes, std::string_view>, 4> kUnits{
       {{Bytes{1} << 40, " TiB"}, {1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}}};
   if (bytes < 0) return "-" + bytes_text(-bytes);
-  for (const auto& [size, unit] : kUnits) {
-    if (bytes < size) continue;
-    const bool is_small = bytes < 10 * size;
-    const std::int64_t places = is_small ? 100 : 10;
-    // Divides first, because a size times 100 might overflow.
-    const std::int64_t rest = (bytes % size) / (size / 1024) * places;
-    const std::int64_t parts = bytes / size * places + (rest + 512) / 1024;
-    std::string fraction = std::to_string(places + parts % places).substr(1);
-    return std::to_string(parts / places) + "." + fraction + std::string(unit);
-  }
+  for (const auto& [size, unit] : kUnits)
+    if (bytes >= size) return in_unit_of(bytes, size) + std::string(unit);
   return std::to_string(bytes) + " B";
+}
+
+std::string gibibytes_text(Bytes bytes) {
+  return bytes < 0 ? "-" + gibibytes_text(-bytes) : in_unit_of(bytes, Bytes{1} << 30);
 }
 
 }  // namespace bubblescope

@@ -11,4 +11,7 @@ namespace bubblescope {
 /// Every table and sentence that shows bytes uses it.
 std::string bytes_text(Bytes bytes);
 
+/// "12.3", "0.05": in GiB, rounded as bytes_text rounds, for columns whose head says GiB.
+std::string gibibytes_text(Bytes bytes);
+
 }  // namespace bubblescope

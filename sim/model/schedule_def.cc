@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/nearest_names.h"
 #include "sim/model/schedule_refusal.h"
 
 namespace bubblescope {
@@ -60,8 +61,7 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
 const ScheduleDef& find_schedule(const std::string& name) {
   const auto& registry = Registry<ScheduleDef>::instance();
   if (const ScheduleDef* def = registry.find(name)) return *def;
-  const std::string nearest = registry.nearest(name);
-  throw Error("no schedule is called '" + name + "'" + suggestion(nearest) +
+  throw Error("no schedule is called '" + name + "'" + suggestion(nearest_names(name, registry)) +
               " ('bubblescope list schedules' shows them all)");
 }
 

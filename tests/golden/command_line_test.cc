@@ -99,6 +99,40 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
+TEST(CommandLine, SaysWhatIsMeantAndWhatCannotBe) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>10'", 2, "for 10 % write 0.1"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>1'", 2, "never holds"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'makespan_ns>=-1'", 2, "always holds"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_overhead>10'", 0, ""},
+      {"simulate 1f1b --pp 4 -m 8 --model llama3-70b", 0, "DOES NOT FIT"},
+      {"simulate 1f1b --pp 4 -m 8 --model llama3-70b --fail-if 'head_room_bytes<0'", 1,
+       "failed: head_room_bytes<0"},
+      {"simulate 1f1b --pp 4 -m 8 --mbs 2", 2, "did you mean '--micro-batch-size'?"},
+      {"simulate 1f1b --pp 4 -m 8 --model llama-70b", 2,
+       "did you mean 'llama2-70b' or 'llama3-70b'?"},
+      {"simulate zero-bubble --pp 4 -m 8", 2, "'zb-1p'"},
+      {"check forward-only --pp 4 -m 8", 0, "legal, forwards alone"},
+      {"check 1f1b --pp 4 -m 8 --model llama3-70b", 2, "'bubblescope simulate --model'"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
+// A file needs no dot in its name to be one.
+TEST(CommandLine, ReadsSchedulesOfAnyName) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bubblescope-name-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "mine") << "0F0 0B0\n";
+  std::ofstream(folder / "1f1b") << "0F0 0B0\n";
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  expect_outcome({"check mine", 0, "mine: legal"});
+  expect_outcome({"check 1f1b --pp 2 -m 2", 0, "held at the peak, rank by rank: 2 1"});
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
   const Case cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --recompute fll", 2, "did you mean 'full'?"},

@@ -52,6 +52,13 @@ TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
   EXPECT_EQ(bytes_text((Bytes{79} << 30) + (Bytes{102} << 20)), "79.1 GiB");
   EXPECT_EQ(bytes_text(Bytes{3} << 40), "3.00 TiB");
   EXPECT_EQ(bytes_text(-2048), "-2.00 KiB");
+  // 9.995 GiB and a little more, and the least that is nearer to 10.1 than to 10.0.
+  EXPECT_EQ(bytes_text(10'732'049'531), "10.00 GiB");
+  EXPECT_EQ(bytes_text((Bytes{10} << 30) + 53'687'092), "10.1 GiB");
+  EXPECT_EQ(gibibytes_text(10'732'049'531), "10.00");
+  EXPECT_EQ(gibibytes_text(Bytes{1} << 29), "0.50");
+  EXPECT_EQ(gibibytes_text(-(Bytes{12} << 30)), "-12.0");
+  EXPECT_EQ(gibibytes_text(Bytes{2} << 40), "2048.0");
 }
 
 }  // namespace

@@ -4,14 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/error.h"
 #include "sim/model/known_errors.h"
 #include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/command.h"
+#include "tests/support/test_paths.h"
 #include "tools/command.h"
+#include "traces/known_errors_text.h"
 
 namespace bubblescope {
 namespace {
@@ -182,6 +187,92 @@ TEST(KnownErrors, AreOfTheDeviceAndOfUncalibratedPredictionsAlone) {
   on.assumptions.slowdown = 1;
   on.device = "tpu-v3";
   EXPECT_EQ(nearest_errors(on), nullptr);
+}
+
+/// "| h100 | dense | 22 | -20 % | -5 % | 4 % | -1 % | ..." of the document.
+std::vector<std::vector<std::string>> documented_errors() {
+  std::ifstream document(source_folder() + "/docs/accuracy_published.md");
+  std::vector<std::vector<std::string>> rows;
+  bool inside = false;
+  for (std::string line; std::getline(document, line);) {
+    inside = line.starts_with("## ") ? line == "## Without calibration, by device" : inside;
+    std::vector<std::string> cells;
+    std::istringstream parts(line);
+    for (std::string cell; std::getline(parts, cell, '|');) cells.push_back(cell);
+    if (inside && cells.size() == 9 && cells[3].find_first_of("0123456789") != std::string::npos)
+      rows.push_back(cells);
+  }
+  return rows;
+}
+
+TEST(KnownErrors, AreThoseOfTheDocument) {
+  const std::vector<std::vector<std::string>> rows = documented_errors();
+  ASSERT_EQ(rows.size(), 5U);
+  ModelOnDevices on;
+  for (const std::vector<std::string>& row : rows) {
+    on.device = row[1].substr(1, row[1].size() - 2);
+    const bool experts = row[2] == " expert ";
+    on.model = Registry<ModelDef>::instance().find(experts ? "mixtral-8x7b" : "llama3-8b")->model;
+    const KnownErrors* errors = nearest_errors(on);
+    ASSERT_NE(errors, nullptr) << on.device;
+    EXPECT_EQ(errors->runs, std::stoi(row[3])) << on.device;
+    EXPECT_DOUBLE_EQ(100 * errors->lowest, std::stod(row[4])) << on.device;
+    EXPECT_DOUBLE_EQ(100 * errors->middle, std::stod(row[5])) << on.device;
+    EXPECT_DOUBLE_EQ(100 * errors->spread, std::stod(row[6])) << on.device;
+    EXPECT_DOUBLE_EQ(100 * errors->highest, std::stod(row[7])) << on.device;
+    EXPECT_EQ(" " + std::string(errors->source) + " ", row[8]) << on.device;
+  }
+}
+
+// 22 runs, all from 1 to 20 % too short: they took from 1 to 25 % longer.
+TEST(KnownErrors, SayWhyThePredictionLiesOutsideOfThem) {
+  KnownErrors errors{"h100", false, 22, -0.20, -0.05, 0.04, -0.01, ""};
+  EXPECT_EQ(
+      known_errors_text(errors),
+      "all 22 published runs of dense models on h100 took longer than predicted, by 1 to 25 %");
+  errors.highest = 0.25;
+  EXPECT_EQ(known_errors_text(errors),
+            "22 published runs of dense models on h100 took between 20 % less and 25 % more time "
+            "than predicted");
+  errors.lowest = 0.25;
+  EXPECT_EQ(known_errors_text(errors),
+            "all 22 published runs of dense models on h100 took less time than predicted, by 20 %");
+}
+
+TEST(ModelHeadline, SaysFirstWhatToExpect) {
+  const std::string text = call_command(run_simulate, {"1f1b", "--pp", "8", "-m", "64", "--model",
+                                                       "llama3-70b", "--tp", "8"})
+                               .output;
+  const std::size_t expected = text.find("expect       ");
+  EXPECT_LT(text.find("predicted    "), expected) << text;
+  EXPECT_LT(expected, text.find("memory       fits: ")) << text;
+  EXPECT_LT(text.find("memory       fits: "), text.find("8 ranks, 64 micro-batches")) << text;
+  EXPECT_NE(text.find("MFU"), std::string::npos) << text;
+}
+
+// Both tables have the peak of rank 0, "30.8" and "30.8 GiB".
+TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
+  const std::string text = call_command(run_simulate, {"1f1b", "--pp", "8", "-m", "64", "--model",
+                                                       "llama3-70b", "--tp", "8"})
+                               .output;
+  const Json report =
+      simulated({"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"});
+  for (const Json& rank : report["ranks"]) {
+    const Bytes peak = rank["peak_memory_bytes"];
+    EXPECT_NE(text.find(" " + bytes_text(peak)), std::string::npos) << peak;
+    EXPECT_NE(text.find(" " + gibibytes_text(peak) + "  "), std::string::npos) << peak;
+  }
+}
+
+TEST(ModelPlansText, MarksPlansThatMayNotFitAndNamesFrameworks) {
+  const std::string text =
+      call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size",
+                              "1024", "--schedules", "1f1b,interleaved,zb-v,v-half"})
+          .output;
+  EXPECT_NE(text.find("runs in"), std::string::npos) << text;
+  EXPECT_NE(text.find("--profile NAME"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n! "), std::string::npos) << text;
+  EXPECT_NE(text.find("may not fit"), std::string::npos) << text;
 }
 
 TEST(KnownErrors, MakeTiesOfPlans) {

@@ -3,13 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <deque>
 #include <optional>
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/ir/registry.h"
+#include "sim/ir/nearest_names.h"
+#include "tools/say.h"
 
 namespace bubblescope {
 
@@ -124,9 +124,10 @@ void CommandFlags::complain_of_unknown() const {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   const std::string word = left[0].substr(0, left[0].find('='));
-  const std::string nearest = word[0] == '-' ? nearest_name(word, known) : "";
-  throw Error((word[0] == '-' ? "no flag is called '" : "one word too many: '") + word + "'" +
-              suggestion(nearest) + " ('" + app.get_name() + " --help' shows them all)");
+  const bool is_flag = word.starts_with('-');
+  throw Error((is_flag ? "no flag is called '" : "one word too many: '") + word + "'" +
+              suggestion(is_flag ? nearest_names(word, known) : std::vector<std::string>{}) +
+              " ('" + app.get_name() + " --help' shows them all)");
 }
 
 bool CommandFlags::parse(const std::vector<std::string>& words) {
@@ -135,7 +136,7 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    show_text(app.help());
     return false;
   } catch (const CLI::ParseError& error) {
     complain_of_unknown();

@@ -1,0 +1,113 @@
+// Names by edits, beginnings, words and initials.
+#include "sim/ir/nearest_names.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+
+namespace bubblescope {
+
+namespace {
+
+std::size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<std::size_t> row(right.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < right.size(); ++j) {
+      const std::size_t replaced = diagonal + (left[i] == right[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+using Tokens = std::vector<std::string_view>;
+
+/// "micro", "batch" and "size" of "--micro-batch-size".
+Tokens tokens_of(std::string_view name) {
+  Tokens tokens;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find_first_of("- ", begin), name.size());
+    if (end > begin) tokens.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return tokens;
+}
+
+std::string initials_of(const Tokens& tokens) {
+  std::string initials;
+  for (const std::string_view token : tokens) initials += token.front();
+  return initials;
+}
+
+/// Whether each token begins a token of the other name, in the same order: "llama 70b" and "llama3
+/// instruct 70b".
+bool begin_tokens(const Tokens& wanted, const Tokens& candidate) {
+  std::size_t at = 0;
+  for (const std::string_view token : candidate)
+    if (at < wanted.size() && token.starts_with(wanted[at])) ++at;
+  return at == wanted.size();
+}
+
+bool has_token(const Tokens& tokens, std::string_view wanted) {
+  return std::find(tokens.begin(), tokens.end(), wanted) != tokens.end();
+}
+
+/// How little a candidate is like the wanted name, both normalized and without leading dashes. A
+/// typo is nearest, then a name that begins so, then one of the same words or initials, then one
+/// that holds it, then whatever has half of its letters.
+std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
+  constexpr std::size_t kTier = 1000;
+  const std::size_t edits = edit_distance(wanted, candidate);
+  if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size()) return edits;
+  if (wanted.size() >= 2 && candidate.starts_with(wanted)) return kTier;
+  const Tokens words = tokens_of(wanted);
+  const Tokens others = tokens_of(candidate);
+  const bool abbreviates = words.size() == 1 && initials_of(others) == wanted && wanted.size() > 1;
+  const bool is_abbreviated = words.size() > 1 && has_token(others, initials_of(words));
+  if (abbreviates || is_abbreviated || (wanted.size() > 2 && begin_tokens(words, others)))
+    return 2 * kTier;
+  if (wanted.size() > 2 && candidate.find(wanted) != candidate.npos) return 3 * kTier;
+  if (edits <= std::max<std::size_t>(2, wanted.size() / 2) && 2 * edits <= wanted.size())
+    return 4 * kTier + edits;
+  return {};
+}
+
+std::string plain_name(std::string_view name) {
+  std::string plain = normalize_name(name);
+  plain.erase(0, std::min(plain.find_first_not_of('-'), plain.size()));
+  return plain;
+}
+
+}  // namespace
+
+std::vector<std::string> nearest_names(std::string_view name,
+                                       const std::vector<std::string>& known) {
+  constexpr std::size_t kMaxNames = 4;
+  const std::string wanted = plain_name(name);
+  std::vector<std::string> nearest;
+  std::optional<std::size_t> least;
+  for (const std::string& candidate : known) {
+    const std::optional<std::size_t> distance = distance_of(wanted, plain_name(candidate));
+    if (!distance || (least && *distance > *least)) continue;
+    if (!least || *distance < *least) nearest.clear();
+    least = distance;
+    if (nearest.size() < kMaxNames) nearest.push_back(candidate);
+  }
+  return nearest;
+}
+
+std::string suggestion(const std::vector<std::string>& nearest) {
+  std::string text;
+  for (std::size_t at = 0; at < nearest.size(); ++at) {
+    const char* const before = at == 0 ? "" : at + 1 == nearest.size() ? " or " : ", ";
+    text += before + ("'" + nearest[at] + "'");
+  }
+  return text.empty() ? "" : "; did you mean " + text + "?";
+}
+
+}  // namespace bubblescope

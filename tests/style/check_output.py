@@ -1,0 +1,65 @@
+"""Fails where the program prints past tools/say: what is printed must not act on a terminal.
+
+    check_output.py ROOT         prints the lines that do, exit 1 if there is any
+    check_output.py --self-test  looks at planted code
+"""
+
+import pathlib
+import re
+import sys
+
+SINKS = {"tools/say.cc", "tools/say.h"}
+FOLDER = "tools"
+SUFFIXES = {".cc", ".h"}
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+PRINTS = re.compile(
+    r"\bfmt::(?:print|println|vprint)\b|\bstd::(?:cout|cerr|clog|print|println)\b"
+    r"|(?<![\w])(?:std::)?(?:printf|fprintf|vprintf|vfprintf|dprintf|puts|fputs|putchar|fputc|putc|fwrite|perror)\s*\("
+    r"|\bwrite\s*\(\s*(?:STDOUT_FILENO|STDERR_FILENO|1|2)\s*,"
+)
+
+
+def faults_of(text):
+    """(line, what prints) of every place in code."""
+    code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    return [(code.count("\n", 0, m.start()) + 1, m[0].strip("( ")) for m in PRINTS.finditer(code)]
+
+
+def check(root):
+    files = [f for f in sorted((root / FOLDER).rglob("*")) if f.suffix in SUFFIXES]
+    faults = []
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        if path in SINKS:
+            continue
+        for line, what in faults_of(file.read_text()):
+            faults.append(f"{path}:{line}: {what} prints past tools/say.h; call show or say")
+    return len(files), faults
+
+
+def self_test():
+    planted = [
+        'fmt::print("x");',
+        'std::printf("x");',
+        'fprintf(stderr, "x");',
+        "std::cout << 1;",
+        "std::cerr << 1;",
+        'std::fputs("x", stdout);',
+        "std::fwrite(text, 1, 2, stdout);",
+        'write(STDERR_FILENO, "x", 1);',
+    ]
+    for code in planted:
+        assert len(faults_of(code)) == 1, code
+    harmless = ["// printf(x)", '"puts(x)";', "snprintf(buffer, 4, x);", "outputs(x);", 'show("x");', "file.write(x, 1);"]
+    for code in harmless:
+        assert not faults_of(code), code
+    assert faults_of('int x;\n\nputs("a");\n') == [(3, "puts")]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+    else:
+        count, found = check(pathlib.Path(sys.argv[1]))
+        print("\n".join(found) or f"{count} files print through tools/say")
+        sys.exit(bool(found) or count == 0)

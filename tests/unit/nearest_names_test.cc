@@ -1,0 +1,53 @@
+// Names that were meant: typos, beginnings, words, initials.
+#include "sim/ir/nearest_names.h"
+
+#include <gtest/gtest.h>
+
+namespace bubblescope {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names kSchedules{"1f1b",  "dualpipe", "gpipe",        "interleaved-zb", "zb-1p",
+                       "zb-2p", "zb-auto",  "zb-h1",        "zb-h2",          "zb-v",
+                       "ZB1P",  "Hanayo",   "ZBVZeroBubble"};
+
+TEST(NearestNames, MendTypos) {
+  EXPECT_EQ(nearest_names("1f2b", kSchedules), Names{"1f1b"});
+  EXPECT_EQ(nearest_names("Dual-Pipe", kSchedules), Names{"dualpipe"});
+  EXPECT_EQ(nearest_names("gipe", kSchedules), Names{"gpipe"});
+}
+
+TEST(NearestNames, CompleteWhatBeginsSo) {
+  EXPECT_EQ(nearest_names("zb", kSchedules), (Names{"zb-1p", "zb-2p", "zb-auto", "zb-h1"}));
+  EXPECT_EQ(nearest_names("--micro-batch", {"--micro-batch-size", "--microbatches"}),
+            Names{"--micro-batch-size"});
+}
+
+TEST(NearestNames, KnowInitialsBothWays) {
+  EXPECT_EQ(nearest_names("--mbs", {"--b", "--m", "--micro-batch-size", "--pp"}),
+            Names{"--micro-batch-size"});
+  EXPECT_EQ(nearest_names("zero-bubble", kSchedules).front(), "interleaved-zb");
+}
+
+TEST(NearestNames, KnowWordsThatAreCutShort) {
+  EXPECT_EQ(nearest_names("llama-70b", {"llama2-13b", "llama2-70b", "llama3-8b", "llama3-70b"}),
+            (Names{"llama2-70b", "llama3-70b"}));
+  EXPECT_EQ(nearest_names("torch", {"pytorch", "megatron"}), Names{"pytorch"});
+}
+
+TEST(NearestNames, AreNoneWhereNothingIsNear) {
+  EXPECT_EQ(nearest_names("quux", kSchedules), Names{});
+  EXPECT_EQ(nearest_names("x", kSchedules), Names{});
+  EXPECT_EQ(nearest_names("", kSchedules), Names{});
+  EXPECT_EQ(nearest_names("--mbs", {"--b"}), Names{});  // two of three letters are others
+}
+
+TEST(Suggestion, NamesAllThatAreNear) {
+  EXPECT_EQ(suggestion(Names{}), "");
+  EXPECT_EQ(suggestion(Names{"a"}), "; did you mean 'a'?");
+  EXPECT_EQ(suggestion(Names{"a", "b", "c"}), "; did you mean 'a', 'b' or 'c'?");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,30 @@
+// Caps that would go round 64 bits are the largest instead.
+#include "sim/ir/saturated.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace bubblescope {
+namespace {
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+
+TEST(Saturated, MultipliesUpToTheEnds) {
+  EXPECT_EQ(saturated_product(3, -4), -12);
+  EXPECT_EQ(saturated_product(std::int64_t{1} << 52, 1 << 12), kMax);
+  EXPECT_EQ(saturated_product(-(std::int64_t{1} << 52), 1 << 12), kMin);
+}
+
+TEST(Saturated, RoundsUpToTheEnds) {
+  EXPECT_EQ(round_saturated(2.5), 3);
+  EXPECT_EQ(round_saturated(1e24), kMax);
+  EXPECT_EQ(round_saturated(-1e24), kMin);
+  EXPECT_EQ(round_saturated(0x1p63), kMax);
+  EXPECT_EQ(round_saturated(std::nan("")), 0);
+}
+
+}  // namespace
+}  // namespace bubblescope

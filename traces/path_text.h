@@ -13,7 +13,8 @@ namespace bubblescope {
 ///
 /// An arrow is a hop to another rank; ops of one rank in a row are one entry. Of a path with many
 /// hops only both ends are shown. "waiting" is time that no instruction of the path fills:
-/// measured timelines have some.
+/// measured timelines have some. All times together are the makespan of the timeline, which is said
+/// where the report is the mean of several steps.
 std::string path_text(const Recording& recording, int width);
 
 }  // namespace bubblescope

@@ -49,7 +49,7 @@ struct StepSpread {
 };
 
 /// The quartiles are nearest ranks. There is at least one makespan.
-StepSpread spread_of(std::vector<Nanos> makespans);
+StepSpread spread_of(const std::vector<Nanos>& makespans);
 
 /// Whether two schedules' measured steps differ by more than their noise: the middle halves of
 /// their steps do not overlap, and their medians are more than a thousandth apart.

@@ -55,7 +55,7 @@ class ProfileReader {
 
   ObservedTrace read() && {
     trace_.source = "kineto";
-    const ProfilePlace place = place_in_job(events_);
+    const ProfilePlace place = place_in_job(events_, file_);
     replica_ = place.replica.value_or(0);
     ranks_ = place.ranks;
     if (place.is_tensor_peer) {

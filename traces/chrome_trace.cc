@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/format.h"
 #include "traces/json_string.h"
 #include "traces/made_with.h"
@@ -110,8 +111,8 @@ class ChromeTrace {
                                 {"pp", report.shape.ranks},
                                 {"vpp", report.shape.chunks},
                                 {"microbatches", report.shape.microbatches},
-                                {"makespan_ns", report.makespan},
-                                {"bubble_ratio", report.bubble.ratio}};
+                                {"makespan_ns", report.makespan}};
+    if (is_conclusive(report)) data["bubble_ratio"] = report.bubble.ratio;
     if (!timeline_.breakdown.empty()) data["breakdown"] = timeline_.breakdown;
     for (const auto& [key, value] : describe(recording_.made)) data[key] = value;
     data["native_schedule"] = write_native_schedule(recording_.schedule);
@@ -159,11 +160,11 @@ class ChromeTrace {
   void write_arguments(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
-    print(
-        "{}\",\"stage\":{},\"mb_id\":{},\"microbatch\":{},\"chunk\":{},\"slack_ns\":{},"
-        "\"critical\":{}",
-        to_string(op), op.stage, op.microbatch, op.microbatch, palette_.chunk(op),
-        recording_.report.slack[id], static_cast<bool>(critical_[id]));
+    print("{}\",\"stage\":{},\"mb_id\":{},\"microbatch\":{},\"chunk\":{}", to_string(op), op.stage,
+          op.microbatch, op.microbatch, palette_.chunk(op));
+    if (is_conclusive(recording_.report))
+      print(",\"slack_ns\":{},\"critical\":{}", recording_.report.slack[id],
+            static_cast<bool>(critical_[id]));
     if (recording_.schedule->shape.slices > 1) print(",\"slice\":{}", op.slice);
     const bool receives = is_recv(op.kind);
     if (is_message(op.kind))

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
+
 namespace bubblescope {
 
 namespace {
@@ -55,7 +57,10 @@ void append_ranks(std::string& out, const BubbleReport& report, const Program& p
     out += "\n  \"busy_by_kind_ns\":";
     append_by_name<BusyKind>(out, row.busy_by_kind);
     out += ",\n  \"idle_by_cause_ns\":";
-    append_by_name<IdleCause>(out, row.idle_by_cause);
+    if (is_conclusive(report))
+      append_by_name<IdleCause>(out, row.idle_by_cause);
+    else
+      out += "null";
     if (row.weights)
       fmt::format_to(std::back_inserter(out),
                      ",\n  \"warmup\":{},\"staleness\":{},\"weight_versions\":{}",
@@ -69,8 +74,23 @@ void append_ranks(std::string& out, const BubbleReport& report, const Program& p
   out += "],\n";
 }
 
+void append_bubble(std::string& out, const BubbleReport& report) {
+  if (!is_conclusive(report)) {
+    out += " \"bubble\":null,\n";
+    return;
+  }
+  fmt::format_to(std::back_inserter(out),
+                 " \"bubble\":{{\"ratio\":{},\"overhead\":{},\"span_rate\":{},\"time_ns\":{}}},\n",
+                 json_number(report.bubble.ratio), json_number(report.bubble.overhead),
+                 json_number(report.bubble.span_rate), report.bubble.time);
+}
+
 void append_critical_path(std::string& out, const BubbleReport& report, const Program& program,
                           const Timeline& timeline) {
+  if (!is_conclusive(report)) {
+    out += " \"critical_path\":null,\n";
+    return;
+  }
   out += " \"critical_path\":[";
   const char* separator = "\n";
   for (const InstructionId id : report.critical_path) {
@@ -129,10 +149,7 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   fmt::format_to(std::back_inserter(out),
                  "\n \"makespan_ns\":{},\n \"max_span_ns\":{},\n \"ideal_ns\":{},\n",
                  report.makespan, report.max_span, report.ideal);
-  fmt::format_to(std::back_inserter(out),
-                 " \"bubble\":{{\"ratio\":{},\"overhead\":{},\"span_rate\":{},\"time_ns\":{}}},\n",
-                 json_number(report.bubble.ratio), json_number(report.bubble.overhead),
-                 json_number(report.bubble.span_rate), report.bubble.time);
+  append_bubble(out, report);
   if (report.period)
     fmt::format_to(std::back_inserter(out), " \"period_ns\":{},\n", *report.period);
   append_ranks(out, report, program);
@@ -140,7 +157,8 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   if (!report.links.empty()) append_links(out, report.links);
   if (report.noise) append_noise(out, *report.noise);
   if (report.sensitivity) append_sensitivity(out, *report.sensitivity);
-  fmt::format_to(std::back_inserter(out), " \"lower_bound_ns\":{}", report.lower_bound);
+  out += " \"lower_bound_ns\":";
+  out += is_conclusive(report) ? fmt::format("{}", report.lower_bound) : "null";
   for (const auto& [name, value] : more)
     fmt::format_to(std::back_inserter(out), ",\n {}:{}", json_string(name), value);
   out += "}\n";

@@ -17,7 +17,7 @@ namespace bubblescope {
 enum class Verdict : std::uint8_t {
   kGood,     ///< what is reported stands
   kLimited,  ///< it stands with the reservations of `why`
-  kNone,     ///< the ops do not explain the step: nothing may be concluded from them
+  kNone,     ///< the ops do not explain the step: reports are without_conclusions()
 };
 
 struct Trust {
@@ -45,9 +45,5 @@ std::string trust_json(const Trust& trust);
 
 /// What to say before anything else; empty where all is good.
 std::string trust_text(const Trust& trust);
-
-/// The report's json without what a verdict of none forbids: bubbles, bound, causes, stragglers and
-/// what-ifs are null.
-std::string without_conclusions(const std::string& report_json);
 
 }  // namespace bubblescope

@@ -1,10 +1,8 @@
-// Who is slow, and what the step would take if they were not: measured steps replayed with some
-// durations replaced by medians.
+// Who is slow: medians by stage and kind, and the ops that are far from them. What a step would
+// take otherwise is in sim/analysis/causes.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,23 +39,11 @@ struct Outlier {
 };
 
 struct StragglerReport {
-  Nanos replayed = 0;              ///< mean makespan of the replays with the measured durations
-  Nanos even = 0;                  ///< the same where every op takes the median of its kind
   std::vector<StageSpeed> stages;  ///< by stage and kind
-  /// [rank]: mean makespan where the rank's ops take the median of the other ranks' ops of their
-  /// kind in the same step. Empty where there is one rank only.
-  std::vector<Nanos> without_rank;
-  /// [kind]: mean makespan where this kind alone takes its median on every stage; nothing for
-  /// kinds that do not occur.
-  std::array<std::optional<Nanos>, kComputeKinds> without_kind;
-  std::vector<Outlier> outliers;  ///< the worst first, at most ten
-
-  double slowdown() const {
-    return even == 0 ? 1 : static_cast<double>(replayed) / static_cast<double>(even);
-  }
+  std::vector<Outlier> outliers;   ///< the worst first, at most ten
 };
 
-/// Replays every step once per question. All steps run the same stages on the same ranks.
+/// All steps run the same stages on the same ranks.
 StragglerReport find_stragglers(std::span<const ObservedStep> steps);
 
 }  // namespace bubblescope

@@ -114,13 +114,13 @@ std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
       slowdown.S, has_replicas ? "of the slowest replica, " : "", short_text(slowdown.replayed),
       short_text(slowdown.fixed));
   if (slowdown.fixed >= slowdown.replayed) return text + "\n";
-  return text + fmt::format(
-                    "; of the difference, mending rank {}{} alone\n"
-                    "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
-                    slowest->rank,
-                    has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
-                    100 * std::min(1.0, slowdown.M_W), has_replicas ? " of all replicas" : "",
-                    100 * std::min(1.0, slowdown.M_S));
+  return text +
+         fmt::format(
+             "; of the difference, mending rank {}{} alone\n"
+             "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
+             slowest->rank, has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
+             100 * std::clamp(slowdown.M_W, 0.0, 1.0), has_replicas ? " of all replicas" : "",
+             100 * std::clamp(slowdown.M_S, 0.0, 1.0));
 }
 
 std::string whole_steps_json(const Iterations& iterations) {

@@ -66,7 +66,7 @@ std::string trust_text(const Trust& trust) {
   std::string text =
       trust.verdict == Verdict::kNone
           ? "not trusted: the trace does not explain its steps, so no bubble, bound, straggler or "
-            "what-if is shown\n"
+            "cause is shown\n"
           : "trusted with reservations:\n";
   for (const std::string& reason : trust.why) text += "  " + reason + "\n";
   return text + "\n";

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr double kSlow = 1.02;
 constexpr double kGrowTogether = 0.9;
+constexpr double kMostDropped = 0.02;  ///< of the step
 constexpr std::size_t kMostWorkers = 3;
 constexpr std::size_t kFewestSamples = 8;
 
@@ -48,16 +50,33 @@ void visit_computes(const ObservedStep& step, Visit visit) {
     if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
 }
 
+/// Lets messages arrive at once that are seen to end when their receiver ended what it computed:
+/// they waited for it, and had it been faster, they would have taken less.
+void drop_waiting(const ObservedStep& step, Durations& durations) {
+  std::set<std::pair<std::int32_t, Nanos>> ends;
+  visit_computes(step, [&](InstructionId id, const Instruction& one) {
+    ends.emplace(one.rank, step.timeline.end[id]);
+  });
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& one = step.program.instructions[id];
+    if (is_message(one) && ends.contains({one.peer, step.timeline.end[id]})) durations[id] = 0;
+  }
+}
+
+enum class Waiting : std::uint8_t { kKept, kDropped };
+
 /// The mean over the steps of their slowest replica's makespan, where `mend(step)` returns the
 /// durations of each of its replicas.
-double mean_time(std::span<const ReplicatedStep> steps,
+double mean_time(std::span<const ReplicatedStep> steps, Waiting waiting,
                  const std::function<std::vector<Durations>(const ReplicatedStep&)>& mend) {
   double sum = 0;
   for (const ReplicatedStep& step : steps) {
-    const std::vector<Durations> durations = mend(step);
+    std::vector<Durations> durations = mend(step);
     Nanos longest = 0;
-    for (std::size_t replica = 0; replica < step.size(); ++replica)
+    for (std::size_t replica = 0; replica < step.size(); ++replica) {
+      if (waiting == Waiting::kDropped) drop_waiting(step[replica], durations[replica]);
       longest = std::max(longest, makespan_of(simulate(step[replica].program, durations[replica])));
+    }
     sum += static_cast<double>(longest);
   }
   return sum / static_cast<double>(steps.size());
@@ -254,24 +273,31 @@ class Workers {
 
 CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   CauseReport report;
-  const double replayed = mean_time(steps, as_measured);
+  // Messages that leave later than their op ended need the waiting to make up for that.
+  const double as_it_was = mean_time(steps, Waiting::kKept, as_measured);
+  double replayed = mean_time(steps, Waiting::kDropped, as_measured);
+  const Waiting waiting = std::abs(replayed - as_it_was) <= kMostDropped * as_it_was
+                              ? Waiting::kDropped
+                              : Waiting::kKept;
+  if (waiting == Waiting::kKept) replayed = as_it_was;
   report.replayed = std::llround(replayed);
   const auto add = [&](Cause cause, double mended) {
     cause.saves = std::llround(replayed - mended);
     if (cause.saves > 0) report.causes.push_back(cause);
   };
-  add(largest_stage(steps), mean_time(steps, with_equal_stages));
+  add(largest_stage(steps), mean_time(steps, waiting, with_equal_stages));
   if (const std::optional<double> together = correlation(steps);
       together && *together >= kGrowTogether) {
     Cause cause{CauseKind::kSequenceLengths};
     cause.factor = *together;
-    add(cause, mean_time(steps, with_equal_lengths));
+    add(cause, mean_time(steps, waiting, with_equal_lengths));
   }
   if (steps.front().size() > 1) {
     const Workers workers(steps);
     for (const Cause& worker : workers.slow())
-      add(worker,
-          mean_time(steps, [&](const ReplicatedStep& step) { return workers.mend(step, worker); }));
+      add(worker, mean_time(steps, waiting, [&](const ReplicatedStep& step) {
+            return workers.mend(step, worker);
+          }));
   }
   std::stable_sort(report.causes.begin(), report.causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });

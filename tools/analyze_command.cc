@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/conclusions.h"
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
 #include "tools/exports.h"
@@ -56,6 +57,7 @@ bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty
 struct ReadSteps {
   std::vector<MeasuredStep> steps;
   std::vector<WholeStep> whole_steps;
+  std::vector<std::string> left_out;
   std::vector<std::string> notes;
   std::vector<std::string> doubts;
   std::vector<std::string> faults;
@@ -79,14 +81,15 @@ ReadSteps set_broken_apart(ReadSteps read) {
 }
 
 ReadSteps read_steps(const std::vector<std::string>& paths) {
-  ObservedTrace trace = read_traces(paths);
+  auto [trace, left_out] = read_traces(paths);
   std::vector<MeasuredStep> steps = measured_steps(trace);
   for (const MeasuredStep& step : steps)
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  return set_broken_apart({std::move(steps), std::move(trace.whole_steps), std::move(trace.notes),
-                           std::move(trace.doubts), std::move(trace.faults)});
+  return set_broken_apart({std::move(steps), std::move(trace.whole_steps), std::move(left_out),
+                           std::move(trace.notes), std::move(trace.doubts),
+                           std::move(trace.faults)});
 }
 
 void name_steps(std::vector<MeasuredStep>& steps) {
@@ -98,8 +101,8 @@ void name_steps(std::vector<MeasuredStep>& steps) {
   }
 }
 
-/// The slowdown of all replicas; nullopt where a replica lacks some steps.
-std::optional<SlowdownReport> slowdown_of(const std::vector<MeasuredStep>& steps) {
+/// The steps with their replicas; empty where some steps lack a replica.
+std::vector<ReplicatedStep> join_replicas(const std::vector<MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
   for (const MeasuredStep& step : steps)
     by_number[step.number].push_back({step.program, step.timeline});
@@ -107,7 +110,7 @@ std::optional<SlowdownReport> slowdown_of(const std::vector<MeasuredStep>& steps
   for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
   for (const ReplicatedStep& step : replicated)
     if (step.size() != replicated.front().size()) return {};
-  return find_slowdown(replicated);
+  return replicated;
 }
 
 TrustEvidence evidence_of(const Iterations& iterations, const ReadSteps& read) {
@@ -115,6 +118,18 @@ TrustEvidence evidence_of(const Iterations& iterations, const ReadSteps& read) {
   for (const IterationRow& row : iterations.rows)
     evidence.replay_errors.push_back(row.replay_error);
   return evidence;
+}
+
+bool is_trusted(const Analysis& analysis) {
+  return analysis.iterations.trust.verdict != Verdict::kNone;
+}
+
+/// Here alone, so that no report, picture or file says what the trace does not explain.
+Analysis without_conclusions(Analysis analysis) {
+  analysis.iterations = without_conclusions(std::move(analysis.iterations));
+  analysis.shown.report = without_conclusions(std::move(analysis.shown.report));
+  analysis.median = without_conclusions(std::move(analysis.median));
+  return analysis;
 }
 
 Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
@@ -133,9 +148,14 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
   }
   if (!is_broken(steps.front())) {
     iterations.stragglers = find_stragglers(observed);
-    iterations.slowdown = slowdown_of(steps);
+    const std::vector<ReplicatedStep> replicated = join_replicas(steps);
+    if (!replicated.empty()) {
+      iterations.causes = find_causes(replicated);
+      iterations.slowdown = find_slowdown(replicated);
+    }
   }
   const BubbleReport mean = mean_of(reports);
+  iterations.left_out = std::move(read.left_out);
   iterations.notes = std::move(read.notes);
   iterations.whole_steps = std::move(read.whole_steps);
   iterations.trust = judge_trust(mean, evidence_of(iterations, read));
@@ -148,11 +168,7 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
   analysis.shown.report = mean;
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);
-  return analysis;
-}
-
-bool is_trusted(const Analysis& analysis) {
-  return analysis.iterations.trust.verdict != Verdict::kNone;
+  return is_trusted(analysis) ? analysis : without_conclusions(std::move(analysis));
 }
 
 std::string print_csv(const Analysis& analysis) {
@@ -165,24 +181,16 @@ std::string print_csv(const Analysis& analysis) {
 
 std::string print_json(const Analysis& analysis) {
   const Step& step = analysis.shown;
-  const std::string report =
-      with_members(write_report_json(step.report, step.program, step.timeline),
-                   write_iterations_json(analysis.iterations));
-  return is_trusted(analysis) ? report : without_conclusions(report);
+  return with_members(write_report_json(step.report, step.program, step.timeline),
+                      write_iterations_json(analysis.iterations));
 }
 
-/// Where nothing can be concluded, the observed step is drawn without derived numbers.
 std::string print_text(const Analysis& analysis, const DrawOptions& draw) {
   const Step& step = analysis.shown;
   const Iterations& iterations = analysis.iterations;
-  std::string text = trust_text(iterations.trust) + draw_timeline(step.recording(), draw) + "\n" +
-                     write_whole_step_text(iterations);
-  if (is_trusted(analysis))
-    text += write_text_report(step.recording(), draw);
-  else
-    text +=
-        fmt::format("makespan     {} of the ops that were seen\n", to_text(step.report.makespan));
-  return text + write_iterations_text(iterations);
+  return write_left_out_text(iterations) + trust_text(iterations.trust) +
+         draw_timeline(step.recording(), draw) + "\n" + write_whole_step_text(iterations) +
+         write_text_report(step.recording(), draw) + write_iterations_text(iterations);
 }
 
 std::string print_report(const Analysis& analysis, const std::string& format,

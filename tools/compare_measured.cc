@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/quantile.h"
 #include "traces/report_json.h"
 #include "traces/time_axis.h"
 
@@ -188,13 +189,9 @@ Comparison run_prediction(const std::string& label, Step predicted, const Bench&
   return comparison;
 }
 
-StepSpread spread_of(std::vector<Nanos> makespans) {
-  std::sort(makespans.begin(), makespans.end());
-  const auto quantile = [&](std::size_t percent) {
-    const std::size_t rank = (makespans.size() * percent + 99) / 100;
-    return makespans[std::max<std::size_t>(rank, 1) - 1];
-  };
-  return {makespans.front(), quantile(25), quantile(50), quantile(75), makespans.back()};
+StepSpread spread_of(const std::vector<Nanos>& makespans) {
+  return {quantile(makespans, 0), quantile(makespans, 25), quantile(makespans, 50),
+          quantile(makespans, 75), quantile(makespans, 100)};
 }
 
 bool are_apart(const StepSpread& left, const StepSpread& right) {

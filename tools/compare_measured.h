@@ -48,8 +48,8 @@ struct StepSpread {
   }
 };
 
-/// Quartiles are nearest ranks. `makespans` must not be empty.
-StepSpread spread_of(std::vector<Nanos> makespans);
+/// The quartiles are nearest ranks. There is at least one makespan.
+StepSpread spread_of(const std::vector<Nanos>& makespans);
 
 /// Whether two schedules' measured steps differ by more than noise: the middle halves of their
 /// steps do not overlap, and their medians are more than a thousandth apart.

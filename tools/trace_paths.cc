@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tools/flags/words.h"
+#include "traces/no_pipeline.h"
 
 namespace bubblescope {
 
@@ -71,44 +74,81 @@ void append_file(ObservedTrace& trace, ObservedTrace further, const std::string&
   append(trace, std::move(further));
 }
 
-/// Files that are not traces are listed and left out; a file that looks like a profile must be one.
-void append_folder(ObservedTrace& trace, const std::string& folder) {
-  std::size_t traces = 0;
-  std::string others;
-  std::string first_reason;
+std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
+
+/// Names of the files of one job differ in their numbers: "rank3.json.gz" and "rank12.json.gz".
+std::string without_digits(std::string name) {
+  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return name;
+}
+
+/// Whether a file has the ending of a format in which traces come.
+bool has_trace_ending(const std::string& path) {
+  std::string name = to_lower(name_of(path));
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  return name.ends_with(".json") || name.ends_with(".sqlite") || name.ends_with(".csv");
+}
+
+/// A file of a folder that is no trace, or cannot be read.
+struct Unread {
+  std::string path;
+  std::string reason;
+  bool is_sound = false;  ///< it was read, but holds no pipeline
+};
+
+/// What is named like a trace of this folder is one, and damaged files with the ending of traces
+/// may be: without them the report would be about a part of the job.
+bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
+  if (names_of_traces.contains(without_digits(name_of(unread.path)))) return false;
+  return unread.is_sound || !has_trace_ending(unread.path);
+}
+
+/// Reads the traces of a folder; what clearly is none is told.
+void append_folder(ReadTraces& read, const std::string& folder) {
+  std::set<std::string> names_of_traces;
+  std::vector<Unread> unread;
   for (const std::string& path : files_in(folder)) {
     ObservedTrace further;
     try {
       further = read_trace(path);
+    } catch (const NoPipeline& error) {
+      unread.push_back({path, error.what(), true});
+      continue;
     } catch (const Error& error) {
-      const std::string name = fs::path(path).filename().string();
-      others += (others.empty() ? "" : ", ") + name;
-      if (first_reason.empty()) first_reason = error.what();
+      unread.push_back({path, error.what(), false});
       continue;
     }
-    ++traces;
-    append_file(trace, std::move(further), path, false);
+    names_of_traces.insert(without_digits(name_of(path)));
+    append_file(read.trace, std::move(further), path, false);
   }
-  if (traces == 0)
+  if (names_of_traces.empty())
     throw Error(folder + " has no trace of a pipeline" +
-                (first_reason.empty() ? "" : "; its first file: " + first_reason));
-  if (!others.empty())
-    trace.notes.push_back(fmt::format("left out of {}: {} ({})", folder, others, first_reason));
+                (unread.empty() ? "" : "; its first file: " + unread.front().reason));
+  std::vector<std::string> names;
+  for (const Unread& file : unread) {
+    if (!may_be_left_out(file, names_of_traces))
+      throw Error(fmt::format("{}; it lies among the traces of {}: mend it, or move it elsewhere",
+                              file.reason, folder));
+    names.push_back(name_of(file.path));
+  }
+  if (!names.empty())
+    read.left_out.push_back(fmt::format("left out of {}, as no traces of a pipeline: {}", folder,
+                                        fmt::join(names, ", ")));
 }
 
 }  // namespace
 
-ObservedTrace read_traces(const std::vector<std::string>& paths) {
+ReadTraces read_traces(const std::vector<std::string>& paths) {
   expect_different(paths);
-  ObservedTrace trace;
+  ReadTraces read;
   for (const std::string& path : paths) {
     std::error_code ignored;
     if (path != "-" && fs::is_directory(path, ignored))
-      append_folder(trace, path);
+      append_folder(read, path);
     else
-      append_file(trace, read_trace(path), path, paths.size() == 1);
+      append_file(read.trace, read_trace(path), path, paths.size() == 1);
   }
-  return trace;
+  return read;
 }
 
 }  // namespace bubblescope

@@ -8,9 +8,16 @@
 
 namespace bubblescope {
 
-/// Reads every file, and in every folder those that hold a trace, in order of name; other files of
-/// a folder are listed in the notes. Throws Error where a trace is given twice, a file cannot be
-/// read, or a folder has none.
-ObservedTrace read_traces(const std::vector<std::string>& paths);
+/// The content of all files.
+struct ReadTraces {
+  ObservedTrace trace;
+  std::vector<std::string> left_out;  ///< which files of which folder, in sentences
+};
+
+/// Reads every file, and of every folder those that hold a trace, in order of name. Files of a
+/// folder that are clearly no traces are left out. Throws Error where a trace is given twice, a
+/// file cannot be read, a folder has none, or a file of a folder is damaged, or named like its
+/// traces without being one.
+ReadTraces read_traces(const std::vector<std::string>& paths);
 
 }  // namespace bubblescope

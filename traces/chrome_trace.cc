@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/format.h"
 #include "traces/json_writer.h"
 #include "traces/made_with.h"
@@ -100,7 +101,8 @@ class ChromeTrace {
     json_.member("source", timeline_.source).member("schedule", recording_.schedule->name);
     json_.member("pp", report.shape.ranks).member("vpp", report.shape.chunks);
     json_.member("microbatches", report.shape.microbatches);
-    json_.member("makespan_ns", report.makespan).member("bubble_ratio", report.bubble.ratio);
+    json_.member("makespan_ns", report.makespan);
+    if (is_conclusive(report)) json_.member("bubble_ratio", report.bubble.ratio);
     if (!timeline_.breakdown.empty()) json_.member("breakdown", timeline_.breakdown);
     for (const auto& [key, value] : describe(recording_.made)) json_.member(key, value);
     json_.member("native_schedule", write_native_schedule(recording_.schedule)).end_object();
@@ -155,8 +157,10 @@ class ChromeTrace {
     const Op& op = instruction.op;
     json_.member("op", to_string(op)).member("stage", op.stage).member("mb_id", op.microbatch);
     json_.member("microbatch", op.microbatch).member("chunk", palette_.chunk(op));
-    json_.member("slack_ns", recording_.report.slack[id]);
-    json_.member("critical", static_cast<bool>(critical_[id]));
+    if (is_conclusive(recording_.report)) {
+      json_.member("slack_ns", recording_.report.slack[id]);
+      json_.member("critical", static_cast<bool>(critical_[id]));
+    }
     if (recording_.schedule->shape.slices > 1) json_.member("slice", op.slice);
     if (!is_message(op.kind)) return;
     const bool receives = is_recv(op.kind);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "sim/ir/plain_text.h"
 #include "traces/columns.h"
 #include "traces/palette.h"
@@ -201,8 +202,11 @@ class DotGraph {
         id, fits ? name : "", (left(id) + right(id)) / 2, y(id), width / kPointsPerInch,
         kBoxHeight / kPointsPerInch, hex(colour), hex(ink_on(colour)));
     if (critical_.contains(id)) print(" color=red penwidth=2");
-    print(" tooltip=\"{}: {} to {}, slack {}\"]\n", name, short_text(timeline_.start[id]),
-          short_text(timeline_.end[id]), short_text(recording_.report.slack[id]));
+    print(" tooltip=\"{}: {} to {}", name, short_text(timeline_.start[id]),
+          short_text(timeline_.end[id]));
+    if (is_conclusive(recording_.report))
+      print(", slack {}", short_text(recording_.report.slack[id]));
+    print("\"]\n");
   }
 
   bool depends(InstructionId id, InstructionId on) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
 #include "traces/base64.h"
 #include "traces/made_with.h"
@@ -55,10 +56,13 @@ Json describe_report(const BubbleReport& report) {
   Json json{{"makespan", report.makespan},
             {"maxSpan", report.max_span},
             {"ideal", report.ideal},
-            {"lowerBound", report.lower_bound},
-            {"ratio", report.bubble.ratio},
-            {"overhead", report.bubble.overhead},
-            {"spanRate", report.bubble.span_rate}};
+            {"isConclusive", is_conclusive(report)}};
+  if (is_conclusive(report)) {
+    json["lowerBound"] = report.lower_bound;
+    json["ratio"] = report.bubble.ratio;
+    json["overhead"] = report.bubble.overhead;
+    json["spanRate"] = report.bubble.span_rate;
+  }
   json["ranks"] = Json::array();
   for (const RankReport& rank : report.ranks) json["ranks"].push_back(describe_rank(rank));
   return json;
@@ -164,7 +168,8 @@ class OpWriter {
 
 /// Writes per rank the number of gaps, then the gaps.
 void write_idle(const Recording& recording, Base64Numbers& out) {
-  const std::vector<IdleGap> gaps = find_idle_gaps(recording.program, recording.timeline);
+  std::vector<IdleGap> gaps;
+  if (is_conclusive(recording.report)) gaps = find_idle_gaps(recording.program, recording.timeline);
   auto gap = gaps.begin();
   for (std::int32_t rank = 0; rank < recording.program.ranks; ++rank) {
     const auto end =

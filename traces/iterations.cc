@@ -9,6 +9,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/ir/quantile.h"
+#include "traces/cause_text.h"
 #include "traces/json_string.h"
 #include "traces/time_axis.h"
 #include "traces/wording.h"
@@ -17,11 +19,13 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kWorthSaying = 0.02;  ///< of the step or a duration; less is not reported
+constexpr double kWorthSaying = 0.02;  ///< of a duration
 constexpr std::size_t kShown = 5;
 
-double change(Nanos after, Nanos before) {
-  return before == 0 ? 0 : static_cast<double>(after - before) / static_cast<double>(before);
+std::vector<double> replay_errors(const Iterations& iterations) {
+  std::vector<double> errors;
+  for (const IterationRow& row : iterations.rows) errors.push_back(row.replay_error);
+  return errors;
 }
 
 std::string stages_json(const StragglerReport& report) {
@@ -33,15 +37,6 @@ std::string stages_json(const StragglerReport& report) {
                    out.size() == 1 ? "" : ",", speed.stage, speed.rank, code(speed.kind),
                    speed.median, speed.slowness());
   return out + "]";
-}
-
-std::string kinds_json(const StragglerReport& report) {
-  std::string out = "{";
-  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
-    if (report.without_kind[kind])
-      fmt::format_to(std::back_inserter(out), "{}\"{}\":{}", out.size() == 1 ? "" : ",",
-                     code(static_cast<OpKind>(kind)), *report.without_kind[kind]);
-  return out + "}";
 }
 
 std::string outliers_json(const StragglerReport& report) {
@@ -58,11 +53,8 @@ std::string outliers_json(const StragglerReport& report) {
 std::string stragglers_json(const std::optional<StragglerReport>& stragglers) {
   if (!stragglers) return "null";
   const StragglerReport& report = *stragglers;
-  return fmt::format(
-      "{{\"slowdown\":{:.6f},\"replayed_ns\":{},\"even_ns\":{},\n  \"stages\":{},\n"
-      "  \"without_rank_ns\":[{}],\"without_kind_ns\":{},\n  \"outliers\":{}}}",
-      report.slowdown(), report.replayed, report.even, stages_json(report),
-      fmt::join(report.without_rank, ","), kinds_json(report), outliers_json(report));
+  return fmt::format("{{\"stages\":{},\n  \"outliers\":{}}}", stages_json(report),
+                     outliers_json(report));
 }
 
 std::string rows_json(const std::vector<IterationRow>& rows) {
@@ -72,7 +64,8 @@ std::string rows_json(const std::vector<IterationRow>& rows) {
                    "{}\n  {{\"iteration\":{},\"label\":{},\"makespan_ns\":{},\"bubble_ratio\":{},"
                    "\"replay_error\":{}}}",
                    at == 0 ? "" : ",", at, json_string(rows[at].label), rows[at].makespan,
-                   rows[at].bubble_ratio, rows[at].replay_error);
+                   rows[at].bubble_ratio ? fmt::format("{}", *rows[at].bubble_ratio) : "null",
+                   rows[at].replay_error);
   return out + "]";
 }
 
@@ -107,17 +100,27 @@ std::string slowdown_json(const std::optional<SlowdownReport>& slowdown) {
       slowdown->M_S);
 }
 
-/// "slowdown: 1.18 x the mean of all ops; slowest worker rank 3 of replica 1 (1.10 x); ...".
-std::string slowdown_text(const SlowdownReport& slowdown) {
+bool has_replicas(const Iterations& iterations) {
+  return !iterations.whole_steps.empty() && iterations.whole_steps.size() < iterations.rows.size();
+}
+
+std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
   const auto slowest = std::max_element(
       slowdown.by_worker.begin(), slowdown.by_worker.end(),
       [](const WorkerSlowdown& left, const WorkerSlowdown& right) { return left.S < right.S; });
-  return fmt::format(
-      "slowdown: S {:.3f}: {} would be {} if every op took the mean of its kind; the slowest "
-      "worker\n          (rank {}, replica {}) explains {:.0f} % of that, the last stage {:.0f} "
-      "%\n",
-      slowdown.S, short_text(slowdown.replayed), short_text(slowdown.fixed), slowest->rank,
-      slowest->replica, 100 * std::min(1.0, slowdown.M_W), 100 * std::min(1.0, slowdown.M_S));
+  std::string text = fmt::format(
+      "slowdown: S {:.3f}: {}the pipeline replays in {}, and would in {} if every op\n"
+      "          took the mean of its kind",
+      slowdown.S, has_replicas ? "of the slowest replica, " : "", short_text(slowdown.replayed),
+      short_text(slowdown.fixed));
+  if (slowdown.fixed >= slowdown.replayed) return text + "\n";
+  return text +
+         fmt::format(
+             "; of the difference, mending rank {}{} alone\n"
+             "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
+             slowest->rank, has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
+             100 * std::clamp(slowdown.M_W, 0.0, 1.0), has_replicas ? " of all replicas" : "",
+             100 * std::clamp(slowdown.M_S, 0.0, 1.0));
 }
 
 std::string whole_steps_json(const Iterations& iterations) {
@@ -129,7 +132,9 @@ std::string whole_steps_json(const Iterations& iterations) {
   for (const auto& [name, time] : mean_outside(iterations.whole_steps))
     outside += fmt::format("{}{}:{}", outside.empty() ? "" : ",", json_string(name), time);
   return fmt::format(
-      ",\n {},\n \"step_ns\":{},\"steps\":[{}],\n \"outside_pipeline_ns\":{{{}}},\n {}",
+      ",\n \"causes\":{},\n {},\n \"step_ns\":{},\"steps\":[{}],\n "
+      "\"outside_pipeline_ns\":{{{}}},\n {}",
+      iterations.causes ? write_causes_json(*iterations.causes, mean_step(iterations)) : "null",
       slowdown_json(iterations.slowdown), mean_step(iterations), steps, outside,
       trust_json(iterations.trust));
 }
@@ -164,25 +169,6 @@ std::string slow_stages(const StragglerReport& report) {
   return text.empty() ? "slow:     no stage is slower than the others by over 2 %\n" : text;
 }
 
-std::string what_if(const StragglerReport& report) {
-  const auto line = [&](const std::string& question, Nanos answer) {
-    return fmt::format("          {:<38}{:>10} {:>+8.1f} %\n", question, short_text(answer),
-                       100 * change(answer, report.replayed));
-  };
-  std::string text =
-      fmt::format("what if:  {:<38}{:>10}\n", "replayed as it was", short_text(report.replayed));
-  text += line("every op took its kind's median", report.even);
-  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
-    if (report.without_kind[kind])
-      text += line(fmt::format("every {} took its median", code(static_cast<OpKind>(kind))),
-                   *report.without_kind[kind]);
-  const std::vector<Nanos>& without = report.without_rank;
-  const auto best = std::min_element(without.begin(), without.end());
-  if (best != without.end())
-    text += line(fmt::format("rank {} took the others' medians", best - without.begin()), *best);
-  return text;
-}
-
 std::string outliers(const Iterations& iterations) {
   const std::vector<Outlier>& all = iterations.stragglers->outliers;
   std::string text;
@@ -198,25 +184,26 @@ std::string outliers(const Iterations& iterations) {
 
 }  // namespace
 
-double replay_error_quantile(const Iterations& iterations, double quantile) {
-  std::vector<double> errors;
-  for (const IterationRow& row : iterations.rows) errors.push_back(row.replay_error);
-  std::sort(errors.begin(), errors.end());
-  const auto at = std::ceil(quantile * static_cast<double>(errors.size())) - 1;
-  return errors[static_cast<std::size_t>(std::max(0.0, at))];
+Iterations without_conclusions(Iterations iterations) {
+  for (IterationRow& row : iterations.rows) row.bubble_ratio.reset();
+  iterations.stragglers.reset();
+  iterations.causes.reset();
+  iterations.slowdown.reset();
+  return iterations;
 }
 
 std::string write_iterations_json(const Iterations& iterations) {
+  const std::vector<double> errors = replay_errors(iterations);
   std::string notes;
-  for (const std::string& note : iterations.notes)
-    notes += (notes.empty() ? "" : ",") + json_string(note);
+  for (const std::vector<std::string>* said : {&iterations.left_out, &iterations.notes})
+    for (const std::string& note : *said) notes += (notes.empty() ? "" : ",") + json_string(note);
   return fmt::format(
              "\"iterations\":{},\n \"per_iteration\":{},\n"
              " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
              " \"notes\":[{}]",
-             iterations.rows.size(), rows_json(iterations.rows),
-             replay_error_quantile(iterations, 0.5), replay_error_quantile(iterations, 0.95),
-             replay_error_quantile(iterations, 1), stragglers_json(iterations.stragglers), notes) +
+             iterations.rows.size(), rows_json(iterations.rows), quantile(errors, 50),
+             quantile(errors, 95), quantile(errors, 100), stragglers_json(iterations.stragglers),
+             notes) +
          whole_steps_json(iterations);
 }
 
@@ -228,6 +215,12 @@ Nanos mean_step(const Iterations& iterations) {
   return sum / std::ssize(iterations.rows);
 }
 
+std::string write_left_out_text(const Iterations& iterations) {
+  std::string text;
+  for (const std::string& sentence : iterations.left_out) text += sentence + "\n";
+  return text + (text.empty() ? "" : "\n");
+}
+
 std::string write_whole_step_text(const Iterations& iterations) {
   const std::vector<WholeStep>& steps = iterations.whole_steps;
   const bool says_more = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
@@ -237,28 +230,31 @@ std::string write_whole_step_text(const Iterations& iterations) {
   Nanos pipeline = 0;
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(
-      "step         {} from its first to its last event on the slowest replica, mean of {}\n"
-      "             {} of it from the pipeline's first op to its last",
-      short_text(mean_step(iterations)), steps.size(), short_text(pipeline / std::ssize(steps)));
+      "step         {}  whole, of the slowest replica: mean of {}\n"
+      "pipeline     {}  of it, from the first op to the last",
+      short_text(mean_step(iterations)), counted(std::ssize(steps), "step"),
+      short_text(pipeline / std::ssize(steps)));
   std::string parts;
   const auto outside = mean_outside(steps);
   for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
                          short_text(outside[at].second));
-  return text + (parts.empty() ? "" : "; besides: " + parts) + "\n";
+  text += (parts.empty() ? "" : "; besides: " + parts) + "\n";
+  if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
+  return text;
 }
 
 std::string write_iterations_text(const Iterations& iterations) {
+  const std::vector<double> errors = replay_errors(iterations);
   std::string text = "\n" + spread(iterations.rows) + "\n";
   text += fmt::format(
       "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
       "most\n",
-      100 * replay_error_quantile(iterations, 0.5), 100 * replay_error_quantile(iterations, 1));
-  if (iterations.slowdown && iterations.trust.verdict != Verdict::kNone)
-    text += slowdown_text(*iterations.slowdown);
-  if (iterations.stragglers && iterations.trust.verdict != Verdict::kNone)
-    text += slow_stages(*iterations.stragglers) + what_if(*iterations.stragglers) +
-            outliers(iterations);
+      100 * quantile(errors, 50), 100 * quantile(errors, 100));
+  if (iterations.causes)
+    text += write_causes_text(*iterations.causes, mean_step(iterations), has_replicas(iterations));
+  if (iterations.slowdown) text += slowdown_text(*iterations.slowdown, has_replicas(iterations));
+  if (iterations.stragglers) text += slow_stages(*iterations.stragglers) + outliers(iterations);
   const std::vector<std::string>& said = iterations.trust.why;
   for (const std::string& note : iterations.notes)
     if (std::find(said.begin(), said.end(), note) == said.end()) text += "note: " + note + "\n";

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostNested = 200;
+constexpr std::size_t kMostNested = 200;
 
 /// The parser's position as "file:line:column".
 std::string place_of(std::string_view text, std::size_t byte, const std::string& file) {
@@ -31,86 +31,110 @@ std::string place_of(std::string_view text, std::size_t byte, const std::string&
   return fmt::format("{}:{}:{}", file, line, before.size() - line_begin + 1);
 }
 
-/// Builds values like nlohmann's parser, but stops at input that nests or grows beyond any file of
-/// ours, and records duplicate keys. (A callback of Json::parse could do this too, but then the
-/// parser scans the whole list at the end of each of its entries.)
-class WatchedParser : public nlohmann::detail::json_sax_dom_parser<Json> {
- public:
-  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
-
-  WatchedParser(Json& json, std::string_view text, const std::string& file)
-      : Base(json), file_(file), most_memory_(most_parsed(text.size())) {}
-
-  bool null() { return count(kValueMemory) && Base::null(); }
-  bool boolean(bool value) { return count(kValueMemory) && Base::boolean(value); }
-  bool number_integer(Json::number_integer_t value) {
-    return count(kValueMemory) && Base::number_integer(value);
-  }
-  bool number_unsigned(Json::number_unsigned_t value) {
-    return count(kValueMemory) && Base::number_unsigned(value);
-  }
-  bool number_float(Json::number_float_t value, const std::string& text) {
-    return count(kValueMemory) && Base::number_float(value, text);
-  }
-  bool string(std::string& value) {
-    return count(kNodeMemory + value.size()) && Base::string(value);
-  }
-  bool start_object(std::size_t size) {
-    keys_.emplace_back();
-    return nest() && Base::start_object(size);
-  }
-  bool key(std::string& name) {
-    if (!keys_.back().insert(name).second && !repeated_) repeated_ = name;
-    return count(kNodeMemory + name.size()) && Base::key(name);
-  }
-  bool end_object() {
-    keys_.pop_back();
-    --depth_;
-    return Base::end_object();
-  }
-  bool start_array(std::size_t size) { return nest() && Base::start_array(size); }
-  bool end_array() {
-    --depth_;
-    return Base::end_array();
-  }
-
-  const std::optional<std::string>& repeated() const { return repeated_; }
-
- private:
-  // Approximate memory of a value in a list, and of a text, a list, an object or a key.
-  static constexpr std::size_t kValueMemory = 24;
-  static constexpr std::size_t kNodeMemory = 96;
-
-  bool nest() {
-    if (++depth_ > kMostNested)
-      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
-    return count(kNodeMemory);
-  }
-  bool count(std::size_t memory) {
-    memory_ += memory;
-    if (memory_ > most_memory_)
-      throw Error(
-          fmt::format("{}: its values take more than {} MiB; --max-input SIZE lifts the "
-                      "limit",
-                      file_, most_memory_ >> 20));
-    return true;
-  }
-
-  const std::string& file_;
-  std::size_t most_memory_;
-  std::size_t memory_ = 0;
-  int depth_ = 0;
-  std::vector<std::set<std::string>> keys_;  ///< of the open objects
-  std::optional<std::string> repeated_;
-};
-
-/// The part of nlohmann's message after "[json.exception...] parse error at line 1, column 2: ".
+/// What nlohmann says behind "[json.exception...] parse error at line 1, column 2: ".
 std::string reason_of(const std::exception& error) {
   std::string_view what = error.what();
   what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
   if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
   return std::string(what);
 }
+
+/// Builds the values, and watches: stops what nests or grows beyond all files of ours, and notes a
+/// key that stands twice. (A callback of Json::parse could watch too, but with one it looks through
+/// all of a list at the end of each of its entries.)
+class WatchedParser final : public nlohmann::json_sax<Json> {
+ public:
+  WatchedParser(std::string_view text, const std::string& file)
+      : text_(text), file_(file), most_memory_(most_parsed(text.size())) {}
+
+  bool null() override { return add(kValueMemory, nullptr); }
+  bool boolean(bool value) override { return add(kValueMemory, value); }
+  bool number_integer(Json::number_integer_t value) override { return add(kValueMemory, value); }
+  bool number_unsigned(Json::number_unsigned_t value) override { return add(kValueMemory, value); }
+  bool number_float(Json::number_float_t value, const std::string&) override {
+    return add(kValueMemory, value);
+  }
+  bool string(std::string& value) override {
+    return add(kNodeMemory + value.size(), std::move(value));
+  }
+  bool binary(Json::binary_t&) override { return false; }  // not in texts
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return open(Json::value_t::object);
+  }
+  bool key(std::string& name) override {
+    if (!keys_.back().insert(name).second && !repeated_) repeated_ = name;
+    count(kNodeMemory + name.size());
+    member_ = &open_.back()->get_ref<Json::object_t&>()[std::move(name)];
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return open(Json::value_t::array); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& refused) override {
+    if (const auto* fault = dynamic_cast<const Json::parse_error*>(&refused))
+      throw invalid_json(text_, fault->byte, refused, file_);
+    // It is a number that no double holds.
+    throw Error(fmt::format("{}: no valid json: {}", file_, reason_of(refused)));
+  }
+
+  /// What was read; once it all was.
+  Json take() && { return std::move(root_); }
+  const std::optional<std::string>& repeated() const { return repeated_; }
+
+ private:
+  // About what a value in a list takes, and what a text, a list, an object or a key does.
+  static constexpr std::size_t kValueMemory = 24;
+  static constexpr std::size_t kNodeMemory = 96;
+
+  /// Puts a value where the parser stands: at the end of a list, behind a key, or as the whole.
+  template <class Value>
+  Json& place(Value&& value) {
+    if (open_.empty()) return root_ = Json(std::forward<Value>(value));
+    if (open_.back()->is_object()) return *member_ = Json(std::forward<Value>(value));
+    return open_.back()->get_ref<Json::array_t&>().emplace_back(std::forward<Value>(value));
+  }
+  template <class Value>
+  bool add(std::size_t memory, Value&& value) {
+    count(memory);
+    place(std::forward<Value>(value));
+    return true;
+  }
+  bool open(Json::value_t kind) {
+    if (open_.size() >= kMostNested)
+      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
+    count(kNodeMemory);
+    open_.push_back(&place(kind));
+    return true;
+  }
+  void count(std::size_t memory) {
+    memory_ += memory;
+    if (memory_ > most_memory_)
+      throw Error(
+          fmt::format("{}: its values take more than {} MiB; --max-input SIZE lifts the "
+                      "limit",
+                      file_, most_memory_ >> 20));
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t most_memory_;
+  std::size_t memory_ = 0;
+  Json root_;
+  /// The lists and objects that are open: none moves before it is closed, because only the
+  /// innermost one grows.
+  std::vector<Json*> open_;
+  Json* member_ = nullptr;                   ///< the value behind the last key
+  std::vector<std::set<std::string>> keys_;  ///< of the objects that are open
+  std::optional<std::string> repeated_;
+};
 
 }  // namespace
 
@@ -121,19 +145,12 @@ Error invalid_json(std::string_view text, std::size_t byte, const std::exception
 }
 
 Json parse_json(std::string_view text, const std::string& file) {
-  Json json;
-  WatchedParser parser(json, text, file);
-  try {
-    Json::sax_parse(text.begin(), text.end(), &parser);
-    if (parser.repeated())
-      throw Error(fmt::format("{}: the key {} stands twice in one object; remove one", file,
-                              quote(*parser.repeated())));
-    return json;
-  } catch (const Json::parse_error& error) {
-    throw invalid_json(text, error.byte, error, file);
-  } catch (const Json::exception& error) {  // a number that exceeds a double
-    throw Error(fmt::format("{}: no valid json: {}", file, reason_of(error)));
-  }
+  WatchedParser parser(text, file);
+  Json::sax_parse(text.begin(), text.end(), &parser);
+  if (parser.repeated())
+    throw Error(fmt::format("{}: the key {} stands twice in one object; remove one", file,
+                            quote(*parser.repeated())));
+  return std::move(parser).take();
 }
 
 std::string JsonNode::pointer() const {

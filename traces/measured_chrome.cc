@@ -12,6 +12,7 @@
 #include "traces/cell.h"
 #include "traces/chrome_events.h"
 #include "traces/measured_profile.h"
+#include "traces/no_pipeline.h"
 #include "traces/op_names.h"
 #include "traces/own_chrome.h"
 #include "traces/trace_format.h"
@@ -195,7 +196,7 @@ class Reader {
 
   [[noreturn]] void refuse() const {
     const std::string others = left_out_text(events_);
-    throw Error(fmt::format(
+    throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace{}; name each op in its trace, as PyTorch's "
         "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op",
         file_, others.empty() ? "" : " (it has " + others + ")"));

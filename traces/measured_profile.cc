@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/no_pipeline.h"
 #include "traces/op_names.h"
 #include "traces/profile_activity.h"
 #include "traces/profile_place.h"
@@ -55,7 +56,7 @@ class ProfileReader {
 
   ObservedTrace read() && {
     trace_.source = "kineto";
-    const ProfilePlace place = place_in_job(events_);
+    const ProfilePlace place = place_in_job(events_, file_);
     replica_ = place.replica.value_or(0);
     ranks_ = place.ranks;
     if (place.is_tensor_peer) {
@@ -278,7 +279,7 @@ class ProfileReader {
 
   [[noreturn]] void refuse() const {
     const std::string others = left_out_text(events_);
-    throw Error(fmt::format(
+    throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
         "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "
         "give args.op",

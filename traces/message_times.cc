@@ -18,6 +18,7 @@ namespace {
 struct Ends {
   std::optional<Nanos> send_start, send_end;
   std::optional<Nanos> receive_start, receive_end;
+  bool is_taken_by_host = false;  ///< the receive is seen to end when its rank takes the message
 };
 
 bool wants_forward(OpKind message) {
@@ -91,6 +92,7 @@ class Matching {
       // It may be recorded twice: where it was posted, and where it was waited for.
       ends.receive_start = std::min(ends.receive_start.value_or(message.start), message.start);
       ends.receive_end = std::max(ends.receive_end.value_or(message.end), message.end);
+      ends.is_taken_by_host = ends.is_taken_by_host || message.may_hold_waiting;
     }
   }
 
@@ -98,6 +100,30 @@ class Matching {
   MadeIndex index_;
   std::vector<Ends> ends_;
 };
+
+/// Per message, when the receiver ended what it computed before the op that takes the message.
+std::vector<Nanos> receivers_free(const Program& program, const Timeline& timeline) {
+  std::vector<Nanos> free(program.size(), std::numeric_limits<Nanos>::min());
+  std::vector<std::optional<InstructionId>> before(program.lanes.size());
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const std::uint32_t lane = program.instructions[id].lane;
+    if (lane == kNoLane || !is_compute(program.instructions[id].op.kind)) continue;
+    if (before[lane])
+      for (const InstructionId awaited : program.dependencies_of(id))
+        free[awaited] = std::max(free[awaited], timeline.end[*before[lane]]);
+    before[lane] = id;
+  }
+  return free;
+}
+
+/// When a message arrived that its rank took at `taken`. Where the rank was busy while the message
+/// travelled and then went on almost at once, it had arrived: the rank held itself up.
+Nanos arrival(Nanos start, Nanos taken, Nanos receiver_free) {
+  constexpr Nanos kNoticeable = 50;  // a part of the travel, 2 %
+  const bool was_busy = receiver_free > start && receiver_free < taken;
+  const bool waited = (taken - receiver_free) * kNoticeable > taken - start;
+  return was_busy && !waited ? receiver_free : taken;
+}
 
 }  // namespace
 
@@ -110,6 +136,7 @@ void time_messages(const Schedule& schedule, const Program& program,
     if (!is_message(program.instructions[id]))
       for (const InstructionId awaited : program.dependencies_of(id))
         needed[awaited] = std::min(needed[awaited], timeline.start[id]);
+  const std::vector<Nanos> free = receivers_free(program, timeline);
   for (InstructionId id = 0; id < program.size(); ++id) {
     if (!is_message(program.instructions[id])) continue;
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];
@@ -120,6 +147,8 @@ void time_messages(const Schedule& schedule, const Program& program,
     const Nanos end = ends.receive_end.value_or(ends.send_end.value_or(ready));
     timeline.start[id] = std::min(start, latest);
     timeline.end[id] = std::clamp(end, timeline.start[id], latest);
+    if (ends.is_taken_by_host)
+      timeline.end[id] = arrival(timeline.start[id], timeline.end[id], free[id]);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/no_pipeline.h"
 #include "traces/op_names.h"
 #include "traces/sqlite.h"
 #include "traces/trace_format.h"
@@ -167,7 +168,7 @@ class Reader {
   }
 
   [[noreturn]] void refuse() const {
-    throw Error(
+    throw NoPipeline(
         fmt::format("{}: there is no NVTX range that names a pipeline op; give each op a "
                     "range such as 'PP:0F3' and export it with 'nsys export --type sqlite'",
                     path_));

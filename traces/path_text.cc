@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "sim/analysis/critical_path.h"
 #include "traces/palette.h"
 #include "traces/time_axis.h"
 #include "traces/wording.h"
@@ -37,32 +38,36 @@ struct PathSummary {
 
 PathSummary summarize(const Recording& recording) {
   PathSummary summary;
-  summary.waiting = recording.report.makespan;
-  for (const InstructionId id : recording.report.critical_path) {
-    const Instruction& instruction = recording.program.instructions[id];
-    const Nanos time = recording.timeline.end[id] - recording.timeline.start[id];
-    summary.waiting -= time;
-    if (instruction.role != Role::kWork) continue;
+  for (const PathPart& part : measure_path(recording.report.critical_path, recording.timeline)) {
+    const Instruction& instruction = recording.program.instructions[part.id];
+    summary.waiting += part.gap;
     if (is_message(instruction)) {
-      summary.messages += time;
+      summary.messages += part.time;
       continue;
     }
     if (summary.segments.empty() || summary.segments.back().rank != instruction.rank)
       summary.segments.push_back({instruction.rank, {}, 0});
-    summary.segments.back().ops.push_back(id);
-    summary.segments.back().time += time;
+    summary.segments.back().ops.push_back(part.id);
+    summary.segments.back().time += part.time;
     const bool shares = is_collective(instruction.op.kind);
-    summary.by_letter[shares ? OpKind::kUnshard : instruction.op.kind] += time;
-    summary.by_rank[instruction.rank] += time;
+    summary.by_letter[shares ? OpKind::kUnshard : instruction.op.kind] += part.time;
+    summary.by_rank[instruction.rank] += part.time;
     ++summary.ops;
   }
   return summary;
 }
 
-std::vector<std::string> headline(const PathSummary& summary) {
+/// Means over several steps have the path of one of them, which is not as long as the mean.
+std::string title(const Recording& recording) {
+  const Nanos makespan = makespan_of(recording.timeline);
+  if (makespan == recording.report.makespan) return "critical path";
+  return fmt::format("critical path of the drawn step, {}", short_text(makespan));
+}
+
+std::vector<std::string> headline(const std::string& title, const PathSummary& summary) {
   const auto hops = static_cast<std::int64_t>(summary.segments.size()) - 1;
   std::vector<std::string> entries{
-      fmt::format("critical path: {}, {}:", counted(summary.ops, "op"), counted(hops, "hop"))};
+      fmt::format("{}: {}, {}:", title, counted(summary.ops, "op"), counted(hops, "hop"))};
   for (const auto& [kind, time] : summary.by_letter)
     if (time > 0) entries.push_back(fmt::format("{} {}", letter(kind), short_text(time)));
   entries.push_back("messages " + short_text(summary.messages));
@@ -104,7 +109,7 @@ std::vector<std::string> entries_of(const Program& program, const std::vector<Se
 std::string path_text(const Recording& recording, int width) {
   const PathSummary summary = summarize(recording);
   if (summary.segments.empty()) return {};
-  return wrap(headline(summary), "", "  ", width) +
+  return wrap(headline(title(recording), summary), "", "  ", width) +
          wrap(entries_of(recording.program, summary.segments), "  ", " → ", width);
 }
 

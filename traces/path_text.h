@@ -11,9 +11,10 @@ namespace bubblescope {
 /// rank 3: 24 ms
 ///   0F0 → 1F0 → 2F0 → 3F0 … 3B7 (16 ops, 24 ms) → 2B7 → 1B7 → 0B7
 ///
-/// An arrow is a hop to another rank; consecutive ops of a rank are one entry. Only the two ends of
-/// a path with many hops are shown. "waiting" is time that no instruction of the path covers:
-/// measured timelines have some.
+/// An arrow is a hop to another rank; ops of one rank in a row are one entry. Of a path with many
+/// hops only both ends are shown. "waiting" is time that no instruction of the path fills:
+/// measured timelines have some. All times together are the makespan of the timeline, which is said
+/// where the report is the mean of several steps.
 std::string path_text(const Recording& recording, int width);
 
 }  // namespace bubblescope

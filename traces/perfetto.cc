@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
 #include "traces/format.h"
 #include "traces/json_string.h"
@@ -118,10 +119,12 @@ class PerfettoStep {
     for (const auto& [key, value] : bubblescope::describe(recording_.made))
       slice.annotate(key, value);
     slice.annotate("makespan_ns", report.makespan);
-    slice.annotate("lower_bound_ns", report.lower_bound);
-    slice.annotate("bubble_ratio", json_number(report.bubble.ratio));
-    slice.annotate("bubble_overhead", json_number(report.bubble.overhead));
-    slice.annotate("bubble_span_rate", json_number(report.bubble.span_rate));
+    if (is_conclusive(report)) {
+      slice.annotate("lower_bound_ns", report.lower_bound);
+      slice.annotate("bubble_ratio", json_number(report.bubble.ratio));
+      slice.annotate("bubble_overhead", json_number(report.bubble.overhead));
+      slice.annotate("bubble_span_rate", json_number(report.bubble.span_rate));
+    }
     if (shift_ != 0) slice.annotate("shifted_by_ns", shift_);
   }
 
@@ -165,7 +168,7 @@ class PerfettoStep {
   void write_slices() {
     consumer_ = find_consumers(program_);
     made_ = find_made();
-    gaps_ = find_idle_gaps(program_, recording_.timeline);
+    if (is_conclusive(recording_.report)) gaps_ = find_idle_gaps(program_, recording_.timeline);
     first_gap_.assign(program_.size(), kNoGap);
     for (std::size_t gap = gaps_.size(); gap-- > 0;)
       if (gaps_[gap].before) first_gap_[*gaps_[gap].before] = gap;

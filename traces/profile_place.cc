@@ -1,9 +1,13 @@
 // Recognizes groups by the words with which PyTorch's device meshes and Megatron-LM describe them.
 #include "traces/profile_place.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <string>
+
+#include "sim/ir/error.h"
 
 namespace bubblescope {
 
@@ -34,6 +38,17 @@ const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, co
   return nullptr;
 }
 
+/// Global ranks count the devices of a job; what no job can have is no rank.
+std::int32_t rank_of(std::int64_t value, const std::string& file) {
+  constexpr std::int64_t kMost = 1 << 24;
+  if (value < 0 || value > kMost)
+    throw Error(
+        fmt::format("{}: /distributedInfo has rank {}, but ranks are 0 to {}; correct it, or "
+                    "leave the file out",
+                    file, value, kMost));
+  return static_cast<std::int32_t>(value);
+}
+
 std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
   return static_cast<std::int32_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) -
                                    group.ranks.begin());
@@ -41,19 +56,21 @@ std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
 
 }  // namespace
 
-ProfilePlace place_in_job(const ChromeEvents& events) {
+ProfilePlace place_in_job(const ChromeEvents& events, const std::string& file) {
   ProfilePlace place;
   if (!events.distributed_rank) return place;
   const std::int64_t rank = *events.distributed_rank;
-  place.rank = static_cast<std::int32_t>(rank);
+  place.rank = rank_of(rank, file);
   if (const ProcessGroup* tensor = find_group(events, rank, " tp ", " tensor model "))
     place.is_tensor_peer = position(*tensor, rank) > 0;
   const ProcessGroup* pipeline = find_group(events, rank, " pp ", " pipeline model ");
   place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
   if (!pipeline) return place;
   place.rank = position(*pipeline, rank);
-  place.replica =
-      static_cast<std::int32_t>(*std::min_element(pipeline->ranks.begin(), pipeline->ranks.end()));
+  for (const std::int64_t peer : pipeline->ranks) {
+    const std::int32_t peer_rank = rank_of(peer, file);
+    place.replica = std::min(place.replica.value_or(peer_rank), peer_rank);
+  }
   return place;
 }
 

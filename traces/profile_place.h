@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "traces/chrome_events.h"
 
@@ -16,6 +17,7 @@ struct ProfilePlace {
   bool is_tensor_peer = false;          ///< not the first of its tensor-parallel group
 };
 
-ProfilePlace place_in_job(const ChromeEvents& events);
+/// Throws Error for ranks that no job has; `file` is its name for messages.
+ProfilePlace place_in_job(const ChromeEvents& events, const std::string& file);
 
 }  // namespace bubblescope

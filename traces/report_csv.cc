@@ -5,6 +5,7 @@
 
 #include <iterator>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/csv_string.h"
 
 namespace bubblescope {
@@ -44,7 +45,8 @@ std::string write_report_csv(const BubbleReport& report,
                    row.peak.activations, row.peak.units,
                    row.peak.bytes ? fmt::format("{}", *row.peak.bytes) : "");
     for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
-    for (const Nanos idle : row.idle_by_cause) fmt::format_to(std::back_inserter(out), ",{}", idle);
+    for (const Nanos idle : row.idle_by_cause)
+      out += is_conclusive(report) ? fmt::format(",{}", idle) : ",";
     out += values + '\n';
   }
   return out;

@@ -12,7 +12,8 @@ namespace bubblescope {
 /// A header row and one row per rank:
 ///   schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,peak_activations,
 ///   peak_units,peak_memory_bytes,busy_F_ns,...,busy_opt_ns,idle_warmup_ns,...,idle_sync_ns
-/// peak_memory_bytes is blank where no cost file gives bytes.
+/// peak_memory_bytes is blank where no cost file gives bytes, the causes of idle time where the
+/// report has no conclusions.
 std::string write_report_csv(const BubbleReport& report);
 
 /// The same with a further column per member, which has the same value in every row.

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/json_writer.h"
 
 namespace bubblescope {
@@ -55,7 +56,11 @@ void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& pr
     json.member("last_end_ns", row.last_end).member("sends", row.sends);
     write_peak(json, row.peak, program);
     write_by_name<BusyKind>(json.line(2).key("busy_by_kind_ns"), row.busy_by_kind);
-    write_by_name<IdleCause>(json.line(2).key("idle_by_cause_ns"), row.idle_by_cause);
+    json.line(2).key("idle_by_cause_ns");
+    if (is_conclusive(report))
+      write_by_name<IdleCause>(json, row.idle_by_cause);
+    else
+      json.null();
     if (row.weights) write_weights(json, *row.weights);
     if (!max_slack.empty()) json.member("max_slack_ns", max_slack[rank]);
     json.end_object();
@@ -65,7 +70,12 @@ void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& pr
 
 void write_critical_path(JsonWriter& json, const BubbleReport& report, const Program& program,
                          const Timeline& timeline) {
-  json.line(1).key("critical_path").begin_array();
+  json.line(1).key("critical_path");
+  if (!is_conclusive(report)) {
+    json.null();
+    return;
+  }
+  json.begin_array();
   for (const InstructionId id : report.critical_path) {
     const Instruction& instruction = program.instructions[id];
     json.line(1).begin_object().member("rank", instruction.rank);
@@ -99,7 +109,12 @@ void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {
 }
 
 void write_bubble(JsonWriter& json, const BubbleReport& report) {
-  json.line(1).key("bubble").begin_object().member("ratio", report.bubble.ratio);
+  json.line(1).key("bubble");
+  if (!is_conclusive(report)) {
+    json.null();
+    return;
+  }
+  json.begin_object().member("ratio", report.bubble.ratio);
   json.member("overhead", report.bubble.overhead).member("span_rate", report.bubble.span_rate);
   json.member("time_ns", report.bubble.time).end_object();
 }
@@ -123,7 +138,8 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   if (!report.links.empty()) write_links(json, report.links);
   if (report.noise) write_noise(json, *report.noise);
   if (report.sensitivity) write_sensitivity(json, *report.sensitivity);
-  json.line(1).member("lower_bound_ns", report.lower_bound);
+  json.line(1).key("lower_bound_ns");
+  is_conclusive(report) ? json.value(report.lower_bound) : json.null();
   for (const auto& [name, value] : more) json.line(1).key(name).raw(value);
   json.end_object();
   return out + '\n';

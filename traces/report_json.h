@@ -16,11 +16,12 @@
 //     ...],
 //    "lower_bound_ns":9000000}
 //
-// Beyond the contract: `peak_at` is the op at which peak_chunks is first reached; `max_slack_ns` is
-// the longest delay of one of the rank's instructions that does not lengthen the step. Schedules
-// without flushes have, per rank, "warmup":3,"staleness":3,"weight_versions":4 and, where the cost
-// file gives them, "weight_bytes" of all these versions, and `period_ns` before lower_bound_ns.
-// Where messages share links, the links precede lower_bound_ns, the most utilized first:
+// Of a report without conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
+// null. Beyond the contract: `peak_at`, the op at which peak_chunks is first reached;
+// `max_slack_ns`, the most that any of the rank's instructions could end later for free; without
+// flushes, per rank "warmup":3,"staleness":3,"weight_versions":4 and, where the cost file gives
+// them, "weight_bytes" of all these versions; before lower_bound_ns, `period_ns`; where messages
+// share links, before lower_bound_ns, the most utilized first,
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
 // With noise and with --sensitivity:

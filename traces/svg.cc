@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/svg_rows.h"
 #include "traces/time_axis.h"
 #include "traces/wording.h"
@@ -127,9 +128,10 @@ class SvgTimeline {
     const BubbleReport& report = recording_.report;
     canvas_.text({layout_.left, 22}, "class=\"title\"",
                  recording_.schedule->name + ": " + shape_text(recording_.schedule->shape));
-    canvas_.text({layout_.left, 42}, "class=\"note\"",
-                 fmt::format("{}: makespan {}, bubble ratio {}", recording_.timeline.source,
-                             short_text(report.makespan), percent_text(report.bubble.ratio)));
+    std::string facts =
+        fmt::format("{}: makespan {}", recording_.timeline.source, short_text(report.makespan));
+    if (is_conclusive(report)) facts += ", bubble ratio " + percent_text(report.bubble.ratio);
+    canvas_.text({layout_.left, 42}, "class=\"note\"", facts);
     canvas_.text({layout_.left + layout_.chart + 12, 42}, "class=\"note\"", "peak activations");
   }
 
@@ -192,7 +194,7 @@ class SvgTimeline {
                                                             : "(lighter: later chunks)"});
     if (has_pairs_ && !layout_.by_columns) entries.push_back({{"pair"}, "overlapped pair"});
     entries.push_back({{"idle"}, "idle"});
-    entries.push_back({{"critical"}, "critical path"});
+    if (is_conclusive(recording_.report)) entries.push_back({{"critical"}, "critical path"});
     return entries;
   }
 

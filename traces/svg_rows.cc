@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/columns.h"
 #include "traces/time_axis.h"
 #include "traces/wording.h"
@@ -67,8 +68,11 @@ class Rows {
   }
 
   std::string tip(InstructionId id) const {
-    return fmt::format("{}: {} to {}, slack {}", to_string(op(id)), short_text(timeline_.start[id]),
-                       short_text(timeline_.end[id]), short_text(recording_.report.slack[id]));
+    std::string text = fmt::format("{}: {} to {}", to_string(op(id)),
+                                   short_text(timeline_.start[id]), short_text(timeline_.end[id]));
+    if (is_conclusive(recording_.report))
+      text += ", slack " + short_text(recording_.report.slack[id]);
+    return text;
   }
 
   void draw_cell(InstructionId id) {

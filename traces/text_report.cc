@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "sim/ir/bytes_text.h"
 #include "traces/fit_table.h"
 #include "traces/palette.h"
@@ -268,6 +269,9 @@ std::string write_sensitivity_text(const BubbleReport& report) {
 }
 
 std::string write_text_report(const Recording& recording, const DrawOptions& options) {
+  if (!is_conclusive(recording.report))
+    return fmt::format("makespan     {} of the ops that were seen\n",
+                       short_text(recording.report.makespan));
   std::string text = costs_line(recording) + totals(recording.report) +
                      asynchronous(recording.report) + busiest_link(recording.report) +
                      noise_line(recording.report) + write_sensitivity_text(recording.report) +

@@ -23,7 +23,8 @@ namespace bubblescope {
 ///
 /// Idle time is split by cause (docs/bubble.md); causes that no rank has are left out. `peak`
 /// counts the micro-batches whose activations a rank holds at once, first at the op of `at`. Times
-/// are rounded for reading: the json report is exact.
+/// are rounded for reading: the json report is exact. Of a report without conclusions only the
+/// makespan is said.
 std::string write_text_report(const Recording& recording, const DrawOptions& options = {});
 
 /// Writes one line where sensitivity was asked for: kinds, then the most sensitive ranks.

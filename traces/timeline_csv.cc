@@ -5,13 +5,15 @@
 //   0,compute,0F0,F,0,0,0,1000000,0,1
 //   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1
 //
-// lane is blank for a message that occupies nothing. critical is 1 on the critical path.
+// lane is blank for a message that occupies nothing. critical is 1 on the critical path; it and
+// slack_ns are blank where the report has no conclusions.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <iterator>
 #include <vector>
 
+#include "sim/analysis/conclusions.h"
 #include "traces/format.h"
 
 namespace bubblescope {
@@ -23,7 +25,8 @@ std::string write_timeline_csv(const Recording& recording, const std::string&) {
   const BubbleReport& report = recording.report;
   std::vector<char> critical(program.instructions.size(), '0');
   for (const InstructionId id : report.critical_path) critical[id] = '1';
-  const bool has_slack = report.slack.size() == program.instructions.size();
+  const bool has_slack =
+      is_conclusive(report) && report.slack.size() == program.instructions.size();
   fmt::memory_buffer out;
   out.reserve(64 * program.instructions.size());
   const auto end = std::back_inserter(out);
@@ -37,7 +40,9 @@ std::string write_timeline_csv(const Recording& recording, const std::string&) {
                    to_string(op), code(op.kind), op.stage, op.microbatch,
                    recording.timeline.start[id], recording.timeline.end[id]);
     if (has_slack) fmt::format_to(end, FMT_COMPILE("{}"), report.slack[id]);
-    fmt::format_to(end, FMT_COMPILE(",{}\n"), critical[id]);
+    out.push_back(',');
+    if (is_conclusive(report)) out.push_back(critical[id]);
+    out.push_back('\n');
   }
   return fmt::to_string(out);
 }

@@ -13,6 +13,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/format.h"
+#include "traces/no_pipeline.h"
 
 namespace bubblescope {
 
@@ -72,7 +73,7 @@ ObservedTrace parse_trace(const TraceInput& input) {
     if (format.recognize(input.text)) return format.read(input);
     readable += (readable.empty() ? "" : ", ") + format.name;
   }
-  throw Error(
+  throw NoPipeline(
       fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
 }
 

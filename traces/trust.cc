@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "sim/ir/quantile.h"
 #include "traces/json_string.h"
 #include "traces/time_axis.h"
 
@@ -15,13 +15,6 @@ namespace {
 
 constexpr double kMostReplayError = 0.05;
 constexpr double kRounding = 1e-6;
-
-/// The value that a fraction of the values does not exceed.
-double quantile(std::vector<double> values, std::size_t percent) {
-  std::sort(values.begin(), values.end());
-  const std::size_t rank = (values.size() * percent + 99) / 100;
-  return values[std::max<std::size_t>(rank, 1) - 1];
-}
 
 }  // namespace
 
@@ -73,19 +66,10 @@ std::string trust_text(const Trust& trust) {
   std::string text =
       trust.verdict == Verdict::kNone
           ? "not trusted: the trace does not explain its steps, so no bubble, bound, straggler or "
-            "what-if is shown\n"
+            "cause is shown\n"
           : "trusted with reservations:\n";
   for (const std::string& reason : trust.why) text += "  " + reason + "\n";
   return text + "\n";
-}
-
-std::string without_conclusions(const std::string& report_json) {
-  nlohmann::ordered_json report = nlohmann::ordered_json::parse(report_json);
-  for (const char* key : {"bubble", "lower_bound_ns", "critical_path", "stragglers", "slowdown"})
-    if (report.contains(key)) report[key] = nullptr;
-  for (nlohmann::ordered_json& rank : report["ranks"]) rank["idle_by_cause_ns"] = nullptr;
-  for (nlohmann::ordered_json& row : report["per_iteration"]) row["bubble_ratio"] = nullptr;
-  return report.dump(1) + "\n";
 }
 
 }  // namespace bubblescope

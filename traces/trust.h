@@ -15,9 +15,9 @@
 namespace bubblescope {
 
 enum class Verdict : std::uint8_t {
-  kGood,     ///< the report is reliable
-  kLimited,  ///< reliable with the reservations of `why`
-  kNone,     ///< the ops do not explain the step; no conclusions are drawn
+  kGood,     ///< what is reported stands
+  kLimited,  ///< it stands with the reservations of `why`
+  kNone,     ///< the ops do not explain the step: reports are without_conclusions()
 };
 
 struct Trust {
@@ -45,9 +45,5 @@ std::string trust_json(const Trust& trust);
 
 /// Returns the warning to print before anything else; empty for kGood.
 std::string trust_text(const Trust& trust);
-
-/// Returns the report's json without the conclusions that kNone forbids: bubbles, bound, causes,
-/// stragglers and what-ifs are null.
-std::string without_conclusions(const std::string& report_json);
 
 }  // namespace bubblescope

@@ -2,11 +2,27 @@
 #include "sim/analysis/critical_path.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "sim/analysis/holder.h"
 
 namespace bubblescope {
+
+namespace {
+
+/// Every instruction behind those that hold it up or that wait for nothing.
+std::vector<InstructionId> backwards(const Program& program, const Holders& holders) {
+  std::vector<InstructionId> order(program.size());
+  std::iota(order.rbegin(), order.rend(), InstructionId{0});
+  if (holders.has_unsaid())
+    std::sort(order.begin(), order.end(), [&](InstructionId left, InstructionId right) {
+      return holders.begins_before(right, left);
+    });
+  return order;
+}
+
+}  // namespace
 
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline) {
   std::vector<InstructionId> path;
@@ -20,21 +36,32 @@ std::vector<InstructionId> find_critical_path(const Program& program, const Time
   return path;
 }
 
+std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
+                                   const Timeline& timeline) {
+  std::vector<PathPart> parts;
+  Nanos reached = step_bounds(timeline).start;
+  for (const InstructionId id : path) {
+    const Nanos start = std::max(reached, timeline.start[id]);
+    const Nanos end = std::max(start, timeline.end[id]);
+    parts.push_back({id, start - reached, end - start});
+    reached = end;
+  }
+  return parts;
+}
+
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline) {
   std::vector<Nanos> slack(program.size());
   if (program.size() == 0) return slack;
   const Nanos step_end = *std::max_element(timeline.end.begin(), timeline.end.end());
-  std::vector<Nanos>& latest_end = slack;
-  std::fill(latest_end.begin(), latest_end.end(), step_end);
-  std::vector<Nanos> next_start(program.lanes.size(), step_end);
-  for (InstructionId id = program.size(); id-- > 0;) {
-    const std::uint32_t lane = program.instructions[id].lane;
-    if (lane != kNoLane) latest_end[id] = std::min(latest_end[id], next_start[lane]);
-    const Nanos latest_start = latest_end[id] - (timeline.end[id] - timeline.start[id]);
-    if (lane != kNoLane) next_start[lane] = latest_start;
-    for (const InstructionId dependency : program.dependencies_of(id))
-      latest_end[dependency] = std::min(latest_end[dependency], latest_start);
-    slack[id] = latest_end[id] - timeline.end[id];
+  for (InstructionId id = 0; id < program.size(); ++id) slack[id] = step_end - timeline.end[id];
+  const Holders holders(program, timeline);
+  for (const InstructionId id : backwards(program, holders)) {
+    const std::optional<InstructionId> holder = holders.holder(id);
+    if (!holder) continue;
+    const Nanos held_until = timeline.end[*holder];
+    holders.for_each_awaited(id, [&](InstructionId earlier) {
+      slack[earlier] = std::min(slack[earlier], slack[id] + held_until - timeline.end[earlier]);
+    });
   }
   return slack;
 }

@@ -4,25 +4,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/quantile.h"
+
 namespace bubblescope {
-
-namespace {
-
-Nanos nearest_rank(const std::vector<Nanos>& sorted, std::size_t percent) {
-  const std::size_t rank = (sorted.size() * percent + 99) / 100;
-  return sorted[std::max<std::size_t>(rank, 1) - 1];
-}
-
-}  // namespace
 
 StepTimes summarize(std::vector<Nanos> makespans) {
   StepTimes times;
   if (makespans.empty()) return times;
+  times.p50 = quantile(makespans, 50);
+  times.p95 = quantile(makespans, 95);
   std::vector<Nanos> sorted = makespans;
   std::sort(sorted.begin(), sorted.end());
   times.makespans = std::move(makespans);
-  times.p50 = nearest_rank(sorted, 50);
-  times.p95 = nearest_rank(sorted, 95);
   times.least = sorted.front();
   times.most = sorted.back();
   for (const Nanos makespan : sorted) times.mean += static_cast<double>(makespan);

@@ -1,10 +1,8 @@
-// Stragglers: which ranks, stages and ops are slow, and the step time if they were not. Measured
-// steps are replayed with some durations replaced by medians.
+// Who is slow: medians by stage and kind, and the ops that are far from them. What a step would
+// take otherwise is in sim/analysis/causes.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,23 +39,11 @@ struct Outlier {
 };
 
 struct StragglerReport {
-  Nanos replayed = 0;              ///< mean makespan of the replays with the measured durations
-  Nanos even = 0;                  ///< the same if every op takes the median of its kind
   std::vector<StageSpeed> stages;  ///< by stage and kind
-  /// [rank]: mean makespan if the rank's ops take the median of the other ranks' ops of their kind
-  /// in the same step. Empty if there is only one rank.
-  std::vector<Nanos> without_rank;
-  /// [kind]: mean makespan if only this kind takes its median on every stage; empty for kinds that
-  /// do not occur.
-  std::array<std::optional<Nanos>, kComputeKinds> without_kind;
-  std::vector<Outlier> outliers;  ///< the worst first, at most ten
-
-  double slowdown() const {
-    return even == 0 ? 1 : static_cast<double>(replayed) / static_cast<double>(even);
-  }
+  std::vector<Outlier> outliers;   ///< the worst first, at most ten
 };
 
-/// Replays every step once per question. All steps must have the same stages on the same ranks.
+/// All steps run the same stages on the same ranks.
 StragglerReport find_stragglers(std::span<const ObservedStep> steps);
 
 }  // namespace bubblescope

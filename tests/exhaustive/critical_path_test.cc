@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "sim/analysis/holder.h"
 #include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 
@@ -77,6 +78,102 @@ TEST(Slack, IsExactlyHowMuchLongerAnInstructionCouldTakeForFree) {
       ASSERT_EQ(makespan_of(simulate(made.program, longer)), made.makespan + 1) << round;
     }
   }
+}
+
+/// A measured step: everything but messages starts some time after it could.
+struct MeasuredCase {
+  Program program;
+  std::vector<Nanos> durations;
+  std::vector<Nanos> gaps;
+
+  Timeline run(const std::vector<Nanos>& taken) const {
+    Timeline timeline;
+    std::vector<Nanos> lane_end(program.lanes.size(), 0);
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      const std::uint32_t lane = program.instructions[id].lane;
+      Nanos ready = lane == kNoLane ? 0 : lane_end[lane];
+      for (const InstructionId awaited : program.dependencies_of(id))
+        ready = std::max(ready, timeline.end[awaited]);
+      timeline.start.push_back(ready + gaps[id]);
+      timeline.end.push_back(ready + gaps[id] + taken[id]);
+      if (lane != kNoLane) lane_end[lane] = timeline.end[id];
+    }
+    return timeline;
+  }
+};
+
+/// Messages that end in a gap look like blocking sends, which no dependency says.
+bool has_unsaid(const MeasuredCase& made) {
+  return Holders(made.program, made.run(made.durations)).has_unsaid();
+}
+
+MeasuredCase measured_case(std::mt19937& random) {
+  MeasuredCase made{random_program(random), {}, {}};
+  made.durations = random_durations(made.program, random);
+  made.gaps = random_durations(made.program, random);
+  for (InstructionId id = 0; id < made.program.size(); ++id)
+    if (is_message(made.program.instructions[id])) made.gaps[id] = 0;
+  return made;
+}
+
+TEST(MeasuredCriticalPath, ExplainsTheStepToTheNanosecondWithItsGaps) {
+  std::mt19937 random(20261122);
+  for (int round = 0; round < 1000; ++round) {
+    const MeasuredCase made = measured_case(random);
+    const Timeline timeline = made.run(made.durations);
+    const std::vector<InstructionId> path = find_critical_path(made.program, timeline);
+    const std::vector<Nanos> slack = compute_slack(made.program, timeline);
+    Nanos sum = 0;
+    for (const PathPart& part : measure_path(path, timeline)) {
+      EXPECT_EQ(part.time, made.durations[part.id]) << round;
+      EXPECT_GE(part.gap, 0) << round;
+      EXPECT_EQ(slack[part.id], 0) << round;
+      sum += part.gap + part.time;
+    }
+    EXPECT_EQ(sum, makespan_of(timeline)) << round;
+  }
+}
+
+// In a replay, which has no gaps, what is critical may end later by as much as all gaps of the path
+// together, but not by more.
+TEST(MeasuredCriticalPath, HasLessSlackInAReplayThanItHasGaps) {
+  std::mt19937 random(20261123);
+  int counted = 0;
+  for (int round = 0; round < 500; ++round) {
+    const MeasuredCase made = measured_case(random);
+    if (has_unsaid(made)) continue;
+    ++counted;
+    const Timeline timeline = made.run(made.durations);
+    const std::vector<InstructionId> path = find_critical_path(made.program, timeline);
+    Nanos gaps = 0;
+    for (const PathPart& part : measure_path(path, timeline)) gaps += part.gap;
+    const Timeline replayed = simulate(made.program, made.durations);
+    const std::vector<Nanos> slack = compute_slack(made.program, replayed);
+    for (const InstructionId id : path) ASSERT_LE(slack[id], gaps) << round;
+  }
+  EXPECT_GT(counted, 50);
+}
+
+TEST(MeasuredSlack, IsExactlyHowMuchLongerAnInstructionCouldTakeIfGapsStay) {
+  std::mt19937 random(20261124);
+  int counted = 0;
+  for (int round = 0; round < 500; ++round) {
+    const MeasuredCase made = measured_case(random);
+    if (has_unsaid(made)) continue;
+    ++counted;
+    const Timeline timeline = made.run(made.durations);
+    const std::vector<Nanos> slack = compute_slack(made.program, timeline);
+    const Nanos end = step_bounds(timeline).end;
+    for (InstructionId id = 0; id < made.program.size(); ++id) {
+      if (is_message(made.program.instructions[id])) continue;
+      std::vector<Nanos> longer = made.durations;
+      longer[id] += slack[id];
+      ASSERT_EQ(step_bounds(made.run(longer)).end, end) << round;
+      ++longer[id];
+      ASSERT_EQ(step_bounds(made.run(longer)).end, end + 1) << round;
+    }
+  }
+  EXPECT_GT(counted, 50);
 }
 
 }  // namespace

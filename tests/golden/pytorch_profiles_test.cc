@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,29 @@ TEST_P(PytorchProfiles, GiveTheTrueBubbleStepAndSchedule) {
   EXPECT_LE(report["lower_bound_ns"], report["makespan_ns"]);
   EXPECT_EQ(report["schedule"], GetParam().schedule);
   EXPECT_EQ(report["iterations"], 2);
+}
+
+/// "1.152 s" behind `word` in a report, in seconds; 0 where the word is not there.
+double seconds_behind(const std::string& text, const std::string& word) {
+  const std::size_t at = text.find(word);
+  if (at == text.npos) return 0;
+  double value = 0;
+  std::string unit;
+  std::istringstream(text.substr(at + word.size())) >> value >> unit;
+  return unit.starts_with("ms") ? value / 1e3 : unit.starts_with("us") ? value / 1e6 : value;
+}
+
+// All four processes share a host: messages take under a millisecond, and sends that wait for their
+// receiver are not on their way.
+TEST_P(PytorchProfiles, CriticalPathsAreComputing) {
+  const std::string folder = std::string("traces/pytorch/") + GetParam().folder;
+  if (const std::string missing = missing_reference(folder + "/rank0.json.gz"); !missing.empty())
+    GTEST_SKIP() << missing;
+  const CommandOutcome outcome = run_command("analyze " + reference_folder() + "/" + folder);
+  ASSERT_EQ(outcome.status, 0);
+  const std::string path = outcome.output.substr(outcome.output.find("critical path"));
+  EXPECT_LT(seconds_behind(path, "messages "), 0.05) << path;
+  EXPECT_LT(seconds_behind(path, "waiting "), 0.05) << path;
 }
 
 INSTANTIATE_TEST_SUITE_P(Recorded, PytorchProfiles,

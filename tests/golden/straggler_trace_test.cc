@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "sim/analysis/analyze.h"
+#include "sim/analysis/causes.h"
+#include "sim/analysis/critical_path.h"
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/stragglers.h"
@@ -57,9 +61,52 @@ TEST(StragglerTrace, TheLastStageIsSlow) {
   EXPECT_EQ(slowest->stage, 3);
   EXPECT_EQ(slowest->kind, OpKind::kForward);
   EXPECT_GT(slowest->slowness(), 2);
-  const auto best = std::min_element(report.without_rank.begin(), report.without_rank.end());
-  EXPECT_EQ(best - report.without_rank.begin(), 3);
-  EXPECT_LT(*best, report.replayed * 3 / 4);
+}
+
+// Every op that is called critical is so in a replay, too: it could end later by no more than what
+// the path has of gaps and messages.
+TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
+  if (const std::string missing = missing_reference(kTrace); !missing.empty())
+    GTEST_SKIP() << missing;
+  for (const MeasuredStep& step : read_steps(reference_folder() + "/" + kTrace)) {
+    const std::vector<InstructionId> path = find_critical_path(step.program, step.timeline);
+    Nanos computing = 0;
+    Nanos others = 0;
+    for (const PathPart& part : measure_path(path, step.timeline)) {
+      const bool computes = is_compute(step.program.instructions[part.id].op.kind);
+      (computes ? computing : others) += part.time;
+      others += part.gap;
+    }
+    const Nanos makespan = makespan_of(step.timeline);
+    EXPECT_EQ(computing + others, makespan) << step.label;
+    EXPECT_LT(others, makespan / 100) << step.label;
+    const std::vector<Nanos> slack =
+        compute_slack(step.program, replay(step.program, step.timeline));
+    for (const InstructionId id : path) {
+      const bool computes = is_compute(step.program.instructions[id].op.kind);
+      EXPECT_LE(computes ? slack[id] : 0, others) << step.label;
+    }
+  }
+}
+
+// The last stage is the first cause. Equal stages keep the work: not 26 %, as with the medians of
+// the other stages, but under 15 % of the pipeline's 2.011 s.
+TEST(StragglerTrace, ItsFirstCauseIsTheLastStage) {
+  if (const std::string missing = missing_reference(kTrace); !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::vector<MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
+  std::map<std::int64_t, ReplicatedStep> by_number;
+  for (const MeasuredStep& step : steps)
+    by_number[step.number].push_back({step.program, step.timeline});
+  std::vector<ReplicatedStep> replicated;
+  for (auto& [_, step] : by_number) replicated.push_back(std::move(step));
+  const CauseReport report = find_causes(replicated);
+  ASSERT_FALSE(report.causes.empty());
+  const Cause& first = report.causes.front();
+  EXPECT_EQ(first.kind, CauseKind::kStage);
+  EXPECT_EQ(first.stage, 3);
+  EXPECT_NEAR(static_cast<double>(first.saves) / static_cast<double>(report.replayed), 0.146,
+              0.003);
 }
 
 class NoPipeline : public testing::TestWithParam<const char*> {};

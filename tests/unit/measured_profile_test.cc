@@ -247,13 +247,32 @@ TEST(ProfilePlace, IsThatInThePipelineGroup) {
                    {"mesh_pp", {2, 6}},
                    {"mesh_tp", {6, 7}},
                    {"mesh_dp_shard", {4, 6}}};
-  ProfilePlace place = place_in_job(events);
+  ProfilePlace place = place_in_job(events, "rank6.json");
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.replica, 2);
   EXPECT_EQ(place.ranks, 2);
   EXPECT_FALSE(place.is_tensor_peer);
   events.distributed_rank = 7;
-  EXPECT_TRUE(place_in_job(events).is_tensor_peer);
+  EXPECT_TRUE(place_in_job(events, "rank7.json").is_tensor_peer);
+}
+
+TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
+  // 4294967298 is 2 in 32 bits.
+  for (const std::int64_t rank : {std::int64_t{4294967298}, std::int64_t{-1}}) {
+    ChromeEvents events;
+    events.distributed_rank = rank;
+    try {
+      place_in_job(events, "rank2.json");
+      FAIL() << rank;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("rank2.json: /distributedInfo has rank"),
+                std::string::npos)
+          << error.what();
+    }
+    events.distributed_rank = 1;
+    events.groups = {{"mesh_pp", {1, rank}}};
+    EXPECT_THROW(place_in_job(events, "rank1.json"), Error);
+  }
 }
 
 }  // namespace

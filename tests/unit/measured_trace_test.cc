@@ -5,43 +5,11 @@
 #include "sim/analysis/replay.h"
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
+#include "tests/support/chrome_text.h"
 #include "traces/measured_steps.h"
 
 namespace bubblescope {
 namespace {
-
-/// Builds events of a Chrome trace concisely.
-class Events {
- public:
-  Events& thread(int pid, int tid, const std::string& name) {
-    return add(R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(pid) + R"(,"tid":)" +
-               std::to_string(tid) + R"(,"args":{"name":")" + name + R"("}})");
-  }
-  Events& slice(const std::string& name, int pid, int tid, int start, int duration,
-                const std::string& arguments = "", const std::string& category = "") {
-    return add(R"({"ph":"X","name":")" + name + R"(","cat":")" + category + R"(","pid":)" +
-               std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ts":)" +
-               std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + R"(,"args":{)" +
-               arguments + "}}");
-  }
-  std::string list() const { return "[" + events_ + "]"; }
-  std::string kineto(int rank) const {
-    return R"({"schemaVersion":1,"distributedInfo":{"rank":)" + std::to_string(rank) +
-           R"(},"traceEvents":[)" + events_ + "]}";
-  }
-
- private:
-  Events& add(const std::string& event) {
-    events_ += (events_.empty() ? "" : ",\n") + event;
-    return *this;
-  }
-  std::string events_;
-};
-
-std::string step_args(int step, int microbatch, int chunk = 0) {
-  return "\"step\":" + std::to_string(step) + ",\"mb_id\":" + std::to_string(microbatch) +
-         ",\"model_chunk\":" + std::to_string(chunk);
-}
 
 /// Two ranks, one micro-batch: F takes 10 us, B 20; messages take 1 us. `late` delays rank 1.
 void add_step(Events& events, int pid, int step, int origin, int late = 0) {
@@ -55,14 +23,6 @@ void add_step(Events& events, int pid, int step, int origin, int late = 0) {
       .slice("backward-recv", pid, first + 1, origin + 11, 31 + late, step_args(step, -1, -1))
       .slice("backward-compute", pid, first, origin + 42 + late, 20, step_args(step, 0))
       .slice("optimizer", pid, first, origin + 70, 5, step_args(step, -1, -1));
-}
-
-void name_threads(Events& events, int pid) {
-  const int first = pid * 100;
-  events.thread(pid, first, "PP rank 0, TP rank 0, compute")
-      .thread(pid, first + 1, "PP rank 0, TP rank 0, pp-comm")
-      .thread(pid, first + 10, "PP rank 1, TP rank 0, compute")
-      .thread(pid, first + 11, "PP rank 1, TP rank 0, pp-comm");
 }
 
 std::vector<MeasuredStep> read(const std::string& text, std::vector<std::string>* notes = nullptr) {

@@ -1,4 +1,4 @@
-// Means, replays and counterfactuals on steps with known answers.
+// Means, medians and replays of steps whose answers are known.
 #include "sim/analysis/stragglers.h"
 
 #include <gtest/gtest.h>
@@ -29,20 +29,15 @@ RecordedStep with_slow_rank(std::int32_t slow, Nanos factor = 2) {
   return step;
 }
 
-TEST(Stragglers, NamesTheSlowRankAndWhatItCosts) {
+TEST(Stragglers, NamesTheSlowStage) {
   const RecordedStep step = with_slow_rank(2);
   const std::vector<ObservedStep> observed{{step.program, step.timeline}};
   const StragglerReport report = find_stragglers(observed);
-  EXPECT_EQ(report.replayed, step.report.makespan);
-  // Without it (m+p-1)(F+B) = 11 * 30.
-  EXPECT_EQ(report.even, 330);
-  EXPECT_EQ(report.without_rank[2], 330);
-  EXPECT_EQ(report.without_rank[1], step.report.makespan);
   for (const StageSpeed& speed : report.stages)
     EXPECT_DOUBLE_EQ(speed.slowness(), speed.stage == 2 ? 2.0 : 1.0) << speed.stage;
 }
 
-TEST(Stragglers, NamesTheKind) {
+TEST(Stragglers, NamesTheSlowOp) {
   RecordedStep step = with_slow_rank(0, 1);
   std::vector<Nanos> durations = durations_of(step.timeline);
   for (InstructionId id = 0; id < step.program.size(); ++id)
@@ -50,11 +45,6 @@ TEST(Stragglers, NamesTheKind) {
   step.timeline = simulate(step.program, durations);
   const std::vector<ObservedStep> observed{{step.program, step.timeline}};
   const StragglerReport report = find_stragglers(observed);
-  // The last stage's backwards are on the critical path: one that takes 100 more delays the step.
-  EXPECT_EQ(report.replayed, 430);
-  EXPECT_EQ(report.without_kind[static_cast<int>(OpKind::kForward)], 430);
-  EXPECT_EQ(report.without_kind[static_cast<int>(OpKind::kBackward)], 330);
-  EXPECT_FALSE(report.without_kind[static_cast<int>(OpKind::kWeightGrad)]);
   ASSERT_EQ(report.outliers.size(), 1u);
   EXPECT_EQ(report.outliers[0].op, backward(3, 5));
   EXPECT_EQ(report.outliers[0].duration, 120);

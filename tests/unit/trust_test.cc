@@ -4,6 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/analysis/conclusions.h"
+#include "tests/support/recorded_step.h"
+#include "traces/report_csv.h"
+#include "traces/report_json.h"
+#include "traces/text_report.h"
 
 namespace bubblescope {
 namespace {
@@ -40,16 +47,62 @@ TEST(Trust, IsLimitedByDoubtsAndByAFewBadSteps) {
   EXPECT_EQ(judge_trust(report_of(100, 90), {{0.0, 0.0, 0.2}, {}, {}}).verdict, Verdict::kLimited);
 }
 
-TEST(Trust, WithoutItAReportHasNoConclusions) {
-  const nlohmann::json report = nlohmann::json::parse(without_conclusions(
-      R"({"makespan_ns":5,"bubble":{"ratio":0.3},"lower_bound_ns":4,"critical_path":[1],
-          "ranks":[{"busy_ns":3,"idle_by_cause_ns":{"drain":1}}],
-          "per_iteration":[{"makespan_ns":5,"bubble_ratio":0.3}],"stragglers":{}})"));
-  EXPECT_TRUE(report["bubble"].is_null());
-  EXPECT_TRUE(report["lower_bound_ns"].is_null());
-  EXPECT_TRUE(report["stragglers"].is_null());
-  EXPECT_TRUE(report["ranks"][0]["idle_by_cause_ns"].is_null());
-  EXPECT_EQ(report["makespan_ns"], 5);
+/// A report without conclusions in every format that shows one.
+class WithoutConclusions : public testing::Test {
+ protected:
+  WithoutConclusions()
+      : step_(record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost())) {
+    step_.report = without_conclusions(step_.report);
+  }
+
+  RecordedStep step_;
+};
+
+TEST_F(WithoutConclusions, AReportIsNotConclusive) {
+  EXPECT_FALSE(is_conclusive(step_.report));
+  EXPECT_TRUE(is_conclusive(record_step("gpipe", {.ranks = 2, .microbatches = 2}).report));
+  EXPECT_GT(step_.report.makespan, 0);
+  EXPECT_GT(step_.report.ranks[1].busy, 0);
+}
+
+TEST_F(WithoutConclusions, JsonHasNulls) {
+  const nlohmann::json report =
+      nlohmann::json::parse(write_report_json(step_.report, step_.program, step_.timeline));
+  for (const char* key : {"bubble", "lower_bound_ns", "critical_path"})
+    EXPECT_TRUE(report.at(key).is_null()) << key;
+  for (const nlohmann::json& rank : report["ranks"]) {
+    EXPECT_TRUE(rank.at("idle_by_cause_ns").is_null());
+    EXPECT_FALSE(rank.contains("max_slack_ns"));
+  }
+  EXPECT_EQ(report["makespan_ns"], step_.report.makespan);
+}
+
+TEST_F(WithoutConclusions, CsvHasBlanks) {
+  const std::string csv = write_report_csv(step_.report);
+  const std::string row = csv.substr(csv.find('\n') + 1, csv.find('\n', csv.find('\n') + 1));
+  EXPECT_NE(row.find(",,,,,,,\n"), std::string::npos) << csv;  // the seven causes
+}
+
+TEST_F(WithoutConclusions, TextSaysWhatWasSeenOnly) {
+  const std::string text = write_text_report(step_.recording());
+  EXPECT_EQ(text.find('\n') + 1, text.size()) << text;
+  EXPECT_NE(text.find("of the ops that were seen"), std::string::npos);
+}
+
+TEST_F(WithoutConclusions, NoFormatShowsBubblesOrSlack) {
+  for (const char* format : {"svg", "trace", "timeline", "perfetto", "dot"}) {
+    const std::string text = write_as(format, step_);
+    for (const char* said :
+         {"bubble ratio", "bubble_ratio", "lower_bound_ns", "slack_ns\":", ", slack", "nan"})
+      EXPECT_EQ(text.find(said), std::string::npos) << format << ": " << said;
+  }
+}
+
+TEST_F(WithoutConclusions, ThePageKnowsIt) {
+  const std::string page = write_as("html", step_);
+  EXPECT_NE(page.find("\"isConclusive\":false"), std::string::npos);
+  EXPECT_EQ(page.find("\"ratio\":"), std::string::npos);
+  EXPECT_EQ(page.find("\"lowerBound\":"), std::string::npos);
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ class Painter {
     const width = context.measureText(title).width;
     context.fillStyle = theme.faint;
     context.font = '12px system-ui, sans-serif';
-    const facts = [step.shape, step.source, shortTimeText(step.makespan), `bubble ${percentText(step.ratio)}`];
+    const facts = [step.shape, step.source, shortTimeText(step.makespan)];
+    if (step.isConclusive) facts.push(`bubble ${percentText(step.ratio)}`);
     context.fillText(facts.join(' \u00b7 '), 10 + width + 12, y + 15);
   }
 

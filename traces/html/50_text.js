@@ -103,6 +103,7 @@ function describeOp(data, step, id) {
   if (step.slices > 1 && kind.hasMicrobatch) rows.push(['slice', String(op.slice[id])]);
   rows.push(['start', timeText(op.start[id] - origin)], ['end', timeText(op.end[id] - origin)]);
   rows.push(['duration', timeText(op.end[id] - op.start[id])]);
+  if (!step.isConclusive) return rows;
   rows.push(['slack', op.slack[id] === 0 ? 'none: the step waits for it' : timeText(op.slack[id])]);
   const idle = gapsBefore(data, step, id).map((gap) => `${timeText(gap.length)} ${gap.cause}`);
   rows.push(['idle before', idle.length === 0 ? 'none' : idle.join(', ')]);

@@ -20,6 +20,7 @@ const kNumbers = [
 function makeNumbers(step) {
   const list = make('dl', { class: 'numbers' });
   for (const [name, key, text, meaning] of kNumbers) {
+    if (step[key] === undefined) continue;  // a step that its ops do not explain
     const exact = text === shortTimeText ? timeText(step[key]) : '';
     list.append(make('div', {},
       make('dt', {}, name),
@@ -162,7 +163,7 @@ function makeSummary(data) {
   const best = Math.min(...data.steps.map((step) => step.makespan));
   const rows = data.steps.map((step) => [
     step.label, shortTimeText(step.makespan), step.makespan === best ? '\u2013' : `+${share(step.makespan - best, best)}`,
-    percentText(step.ratio), percentText(step.overhead), percentText(step.spanRate),
+    ...['ratio', 'overhead', 'spanRate'].map((key) => (step.isConclusive ? percentText(step[key]) : '\u2013')),
     step.memoryInBytes ? heldText(step, step.highestHeld)
       : countText(Math.max(...step.ranks.map((rank) => rank.peakActivations)), 'micro-batch'),
   ]);
@@ -180,7 +181,8 @@ function makeAssumptions(step) {
 function makeStepSection(data, step, select) {
   const section = make('section', { 'aria-label': step.label }, make('h2', {}, step.label));
   if (step.breakdown) section.append(make('p', { class: 'breakdown', role: 'alert' }, `This step broke off: ${step.breakdown}`));
-  section.append(makeNumbers(step), makeRankTable(data, step));
+  section.append(makeNumbers(step));
+  if (step.isConclusive) section.append(makeRankTable(data, step));
   if (step.against !== null) section.append(makeErrorTables(data, step, select));
   if (step.made.length > 0)
     section.append(make('details', {}, make('summary', {}, 'What it was made with'), makeAssumptions(step)));

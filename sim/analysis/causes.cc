@@ -1,0 +1,307 @@
+// Replays of all replicas with one thing mended at a time.
+#include "sim/analysis/causes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sim/analysis/replay.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/quantile.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kSlow = 1.02;
+constexpr double kGrowTogether = 0.9;
+constexpr double kMostDropped = 0.02;  ///< of the step
+constexpr std::size_t kMostWorkers = 3;
+constexpr std::size_t kFewestSamples = 8;
+
+using StageKind = std::pair<std::int32_t, OpKind>;
+/// The durations of one replica in one step, mended.
+using Durations = std::vector<Nanos>;
+
+/// Sums that become means.
+struct Mean {
+  double sum = 0;
+  double count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  double value() const { return sum / count; }
+};
+
+Nanos duration_of(const ObservedStep& step, InstructionId id) {
+  return step.timeline.end[id] - step.timeline.start[id];
+}
+
+template <class Visit>
+void visit_computes(const ObservedStep& step, Visit visit) {
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
+}
+
+/// Lets messages arrive at once that are seen to end when their receiver ended what it computed:
+/// they waited for it, and had it been faster, they would have taken less.
+void drop_waiting(const ObservedStep& step, Durations& durations) {
+  std::set<std::pair<std::int32_t, Nanos>> ends;
+  visit_computes(step, [&](InstructionId id, const Instruction& one) {
+    ends.emplace(one.rank, step.timeline.end[id]);
+  });
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& one = step.program.instructions[id];
+    if (is_message(one) && ends.contains({one.peer, step.timeline.end[id]})) durations[id] = 0;
+  }
+}
+
+enum class Waiting : std::uint8_t { kKept, kDropped };
+
+/// The mean over the steps of their slowest replica's makespan, where `mend(step)` returns the
+/// durations of each of its replicas.
+double mean_time(std::span<const ReplicatedStep> steps, Waiting waiting,
+                 const std::function<std::vector<Durations>(const ReplicatedStep&)>& mend) {
+  double sum = 0;
+  for (const ReplicatedStep& step : steps) {
+    std::vector<Durations> durations = mend(step);
+    Nanos longest = 0;
+    for (std::size_t replica = 0; replica < step.size(); ++replica) {
+      if (waiting == Waiting::kDropped) drop_waiting(step[replica], durations[replica]);
+      longest = std::max(longest, makespan_of(simulate(step[replica].program, durations[replica])));
+    }
+    sum += static_cast<double>(longest);
+  }
+  return sum / static_cast<double>(steps.size());
+}
+
+std::vector<Durations> as_measured(const ReplicatedStep& step) {
+  std::vector<Durations> durations;
+  for (const ObservedStep& replica : step) durations.push_back(durations_of(replica.timeline));
+  return durations;
+}
+
+/// Every compute op takes the mean of those that have the same key, over all replicas of the step.
+template <class KeyOf>
+std::vector<Durations> with_means(const ReplicatedStep& step, KeyOf key_of) {
+  std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
+  for (std::size_t replica = 0; replica < step.size(); ++replica)
+    visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+      means[key_of(replica, one.op)].add(static_cast<double>(duration_of(step[replica], id)));
+    });
+  std::vector<Durations> durations = as_measured(step);
+  for (std::size_t replica = 0; replica < step.size(); ++replica)
+    visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+      durations[replica][id] = std::llround(means.at(key_of(replica, one.op)).value());
+    });
+  return durations;
+}
+
+std::vector<Durations> with_equal_stages(const ReplicatedStep& step) {
+  return with_means(step, [](std::size_t replica, const Op& op) {
+    return std::tuple(replica, op.kind, op.microbatch, op.slice);
+  });
+}
+
+std::vector<Durations> with_equal_lengths(const ReplicatedStep& step) {
+  return with_means(
+      step, [](std::size_t, const Op& op) { return std::tuple(op.kind, op.stage, op.slice); });
+}
+
+/// The stage with the most work, and how much more it has than the mean one.
+Cause largest_stage(std::span<const ReplicatedStep> steps) {
+  std::map<std::int32_t, double> work;
+  std::map<std::int32_t, std::int32_t> rank_of;
+  for (const ReplicatedStep& step : steps)
+    for (const ObservedStep& replica : step)
+      visit_computes(replica, [&](InstructionId id, const Instruction& one) {
+        work[one.op.stage] += static_cast<double>(duration_of(replica, id));
+        rank_of[one.op.stage] = one.rank;
+      });
+  const auto most = std::max_element(
+      work.begin(), work.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  double all = 0;
+  for (const auto& [_, time] : work) all += time;
+  Cause cause{CauseKind::kStage};
+  cause.stage = most->first;
+  cause.rank = rank_of.at(most->first);
+  if (all > 0) cause.factor = most->second * static_cast<double>(work.size()) / all;
+  return cause;
+}
+
+/// How forwards and backwards of the same micro-batches vary together, from -1 to 1; nothing where
+/// there are too few, or neither varies.
+std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
+  std::vector<std::pair<double, double>> samples;
+  for (const ReplicatedStep& step : steps)
+    for (const ObservedStep& replica : step) {
+      std::map<std::int32_t, std::pair<double, double>> of_microbatch;
+      visit_computes(replica, [&](InstructionId id, const Instruction& one) {
+        auto& [forward, backward] = of_microbatch[one.op.microbatch];
+        (one.op.kind == OpKind::kForward ? forward : backward) +=
+            static_cast<double>(duration_of(replica, id));
+      });
+      for (const auto& [_, times] : of_microbatch) samples.push_back(times);
+    }
+  if (samples.size() < kFewestSamples) return {};
+  Mean forward;
+  Mean backward;
+  for (const auto& [f, b] : samples) {
+    forward.add(f);
+    backward.add(b);
+  }
+  double both = 0;
+  double forwards = 0;
+  double backwards = 0;
+  for (const auto& [f, b] : samples) {
+    both += (f - forward.value()) * (b - backward.value());
+    forwards += (f - forward.value()) * (f - forward.value());
+    backwards += (b - backward.value()) * (b - backward.value());
+  }
+  if (forwards == 0 || backwards == 0) return {};
+  return both / std::sqrt(forwards * backwards);
+}
+
+/// The times of every worker, and those of the same stages in the other replicas.
+class Workers {
+ public:
+  explicit Workers(std::span<const ReplicatedStep> steps)
+      : steps_(steps), replicas_(steps.front().size()) {
+    for (const ReplicatedStep& step : steps)
+      for (std::size_t replica = 0; replica < replicas_; ++replica)
+        visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+          times_[{one.op.stage, one.op.kind}].resize(replicas_);
+          times_[{one.op.stage, one.op.kind}][replica].push_back(duration_of(step[replica], id));
+        });
+    for (const auto& [place, of_replicas] : times_)
+      for (std::size_t replica = 0; replica < replicas_; ++replica)
+        factors_[{replica, place}] = compare(of_replicas, replica);
+  }
+
+  /// Those that are over 2 % slower, the slowest first.
+  std::vector<Cause> slow() const {
+    std::vector<Cause> causes;
+    for (std::size_t replica = 0; replica < replicas_; ++replica)
+      for (std::int32_t rank = 0; rank < steps_.front().front().program.ranks; ++rank) {
+        Cause cause{CauseKind::kWorker, static_cast<std::int32_t>(replica), rank};
+        cause.factor = slowness(cause);
+        if (cause.factor > kSlow) causes.push_back(cause);
+      }
+    std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
+      return left.factor > right.factor;
+    });
+    if (causes.size() > kMostWorkers) causes.resize(kMostWorkers);
+    for (Cause& cause : causes) cause.steps = count_slow_steps(cause);
+    return causes;
+  }
+
+  std::vector<Durations> mend(const ReplicatedStep& step, const Cause& worker) const {
+    std::vector<Durations> durations = as_measured(step);
+    const auto replica = static_cast<std::size_t>(worker.replica);
+    visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+      if (one.rank == worker.rank)
+        durations[replica][id] =
+            std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
+    });
+    return durations;
+  }
+
+ private:
+  /// The median of one replica over that of all others; 1 where nothing can be compared.
+  static double compare(const std::vector<std::vector<Nanos>>& of_replicas, std::size_t replica) {
+    std::vector<Nanos> others;
+    for (std::size_t other = 0; other < of_replicas.size(); ++other)
+      if (other != replica)
+        others.insert(others.end(), of_replicas[other].begin(), of_replicas[other].end());
+    if (others.empty() || of_replicas[replica].empty()) return 1;
+    const Nanos usual = quantile(std::move(others), 50);
+    const Nanos own = quantile(of_replicas[replica], 50);
+    return usual <= 0 || own <= 0 ? 1 : static_cast<double>(own) / static_cast<double>(usual);
+  }
+
+  double factor(std::size_t replica, const Op& op) const {
+    return factors_.at({replica, StageKind{op.stage, op.kind}});
+  }
+
+  /// The worker's time over what it would be at the others' pace.
+  double slowness(const Cause& worker) const {
+    double own = 0;
+    double usual = 0;
+    const auto replica = static_cast<std::size_t>(worker.replica);
+    for (const ReplicatedStep& step : steps_)
+      visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+        if (one.rank != worker.rank) return;
+        const auto time = static_cast<double>(duration_of(step[replica], id));
+        own += time;
+        usual += time / factor(replica, one.op);
+      });
+    return usual == 0 ? 1 : own / usual;
+  }
+
+  /// Step by step, the worker against the mean of the same rank in the other replicas.
+  std::int64_t count_slow_steps(const Cause& worker) const {
+    std::int64_t count = 0;
+    for (const ReplicatedStep& step : steps_) {
+      std::vector<double> busy(replicas_, 0);
+      for (std::size_t replica = 0; replica < replicas_; ++replica)
+        visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+          if (one.rank == worker.rank)
+            busy[replica] += static_cast<double>(duration_of(step[replica], id));
+        });
+      const double own = busy[static_cast<std::size_t>(worker.replica)];
+      const double others = std::accumulate(busy.begin(), busy.end(), -own);
+      if (own * static_cast<double>(replicas_ - 1) > kSlow * others) ++count;
+    }
+    return count;
+  }
+
+  std::span<const ReplicatedStep> steps_;
+  std::size_t replicas_;
+  std::map<StageKind, std::vector<std::vector<Nanos>>> times_;  ///< [replica]
+  std::map<std::pair<std::size_t, StageKind>, double> factors_;
+};
+
+}  // namespace
+
+CauseReport find_causes(std::span<const ReplicatedStep> steps) {
+  CauseReport report;
+  // Messages that leave later than their op ended need the waiting to make up for that.
+  const double as_it_was = mean_time(steps, Waiting::kKept, as_measured);
+  double replayed = mean_time(steps, Waiting::kDropped, as_measured);
+  const Waiting waiting = std::abs(replayed - as_it_was) <= kMostDropped * as_it_was
+                              ? Waiting::kDropped
+                              : Waiting::kKept;
+  if (waiting == Waiting::kKept) replayed = as_it_was;
+  report.replayed = std::llround(replayed);
+  const auto add = [&](Cause cause, double mended) {
+    cause.saves = std::llround(replayed - mended);
+    if (cause.saves > 0) report.causes.push_back(cause);
+  };
+  add(largest_stage(steps), mean_time(steps, waiting, with_equal_stages));
+  if (const std::optional<double> together = correlation(steps);
+      together && *together >= kGrowTogether) {
+    Cause cause{CauseKind::kSequenceLengths};
+    cause.factor = *together;
+    add(cause, mean_time(steps, waiting, with_equal_lengths));
+  }
+  if (steps.front().size() > 1) {
+    const Workers workers(steps);
+    for (const Cause& worker : workers.slow())
+      add(worker, mean_time(steps, waiting, [&](const ReplicatedStep& step) {
+            return workers.mend(step, worker);
+          }));
+  }
+  std::stable_sort(report.causes.begin(), report.causes.end(),
+                   [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
+  return report;
+}
+
+}  // namespace bubblescope

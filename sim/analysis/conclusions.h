@@ -1,0 +1,17 @@
+// A report on measured steps that their ops do not explain: what was seen, and nothing concluded.
+//
+// Its bubble ratios are not a number, and bubble time, idle causes, lower bound, critical path and
+// slack are empty. Every writer asks is_conclusive() before it shows one of these.
+#pragma once
+
+#include "sim/analysis/report.h"
+
+namespace bubblescope {
+
+/// The report without its conclusions: ranks keep their busy and idle times.
+BubbleReport without_conclusions(BubbleReport report);
+
+/// False of what without_conclusions() returned.
+bool is_conclusive(const BubbleReport& report);
+
+}  // namespace bubblescope

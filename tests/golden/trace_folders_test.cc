@@ -1,0 +1,80 @@
+// Folders of traces with something else in them: what is left out, and what is refused.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/format.h"
+
+namespace bubblescope {
+namespace {
+
+/// rank0.json and rank1.json hold one forward and one backward each.
+class TraceFolders : public TemporaryFolder {
+ protected:
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    write("rank0.json", trace("0F0", 0, 10, "0B0", 40));
+    write("rank1.json", trace("1F0", 10, 10, "1B0", 20));
+  }
+
+  void write(const std::string& name, const std::string& content) const {
+    write_file(path(name), content);
+  }
+
+  /// The process is the stage.
+  static std::string slice(const std::string& op, int start, int duration) {
+    return R"({"ph":"X","tid":0,"pid":)" + op.substr(0, 1) + R"(,"name":"PP:)" + op + R"(","ts":)" +
+           std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + "}";
+  }
+
+  static std::string trace(const std::string& forward, int start, int duration,
+                           const std::string& backward, int backward_start) {
+    return "[" + slice(forward, start, duration) + "," + slice(backward, backward_start, 20) + "]";
+  }
+
+  CommandOutcome analyze() const { return run_with_messages("analyze " + folder_.string()); }
+};
+
+TEST_F(TraceFolders, BeginWithWhatIsLeftOut) {
+  write("README.md", "how this was recorded");
+  write("config.json", R"({"layers":32})");
+  const CommandOutcome outcome = analyze();
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(outcome.output.starts_with("left out of ")) << outcome.output;
+  const std::string first = outcome.output.substr(0, outcome.output.find('\n'));
+  EXPECT_NE(first.find("README.md, config.json"), std::string::npos) << first;
+}
+
+TEST_F(TraceFolders, SayNothingWhereAllWasRead) {
+  const CommandOutcome outcome = analyze();
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.output.find("left out"), std::string::npos) << outcome.output;
+}
+
+TEST_F(TraceFolders, RefuseADamagedTraceByName) {
+  const std::string whole = "{\"traceEvents\":" + trace("2F0", 20, 10, "2B0", 30) + "}";
+  for (const char* name : {"rank2.json", "worker-b.json"}) {
+    write(name, whole.substr(0, whole.size() / 2));
+    const CommandOutcome outcome = analyze();
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(name), std::string::npos) << outcome.output;
+    EXPECT_NE(outcome.output.find("mend it, or move it elsewhere"), std::string::npos)
+        << outcome.output;
+    std::filesystem::remove(path(name));
+  }
+}
+
+TEST_F(TraceFolders, RefuseWhatIsNamedLikeATraceButIsNone) {
+  for (const char* content : {"", "[]", R"({"traceEvents":[]})"}) {
+    write("rank2.json", content);
+    const CommandOutcome outcome = analyze();
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find("rank2.json"), std::string::npos) << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope

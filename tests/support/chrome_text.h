@@ -1,0 +1,51 @@
+// Chrome traces, written shortly for tests of those who read them.
+#pragma once
+
+#include <string>
+
+namespace bubblescope {
+
+/// Events of a Chrome trace, written shortly.
+class Events {
+ public:
+  Events& thread(int pid, int tid, const std::string& name) {
+    return add(R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(pid) + R"(,"tid":)" +
+               std::to_string(tid) + R"(,"args":{"name":")" + name + R"("}})");
+  }
+  Events& slice(const std::string& name, int pid, int tid, int start, int duration,
+                const std::string& arguments = "", const std::string& category = "") {
+    return add(R"({"ph":"X","name":")" + name + R"(","cat":")" + category + R"(","pid":)" +
+               std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ts":)" +
+               std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + R"(,"args":{)" +
+               arguments + "}}");
+  }
+  std::string list() const { return "[" + events_ + "]"; }
+  std::string kineto(int rank) const {
+    return R"({"schemaVersion":1,"distributedInfo":{"rank":)" + std::to_string(rank) +
+           R"(},"traceEvents":[)" + events_ + "]}";
+  }
+
+ private:
+  Events& add(const std::string& event) {
+    events_ += (events_.empty() ? "" : ",\n") + event;
+    return *this;
+  }
+  std::string events_;
+};
+
+/// The arguments by which StragglerAnalysis says whose op a slice is.
+inline std::string step_args(int step, int microbatch, int chunk = 0) {
+  return "\"step\":" + std::to_string(step) + ",\"mb_id\":" + std::to_string(microbatch) +
+         ",\"model_chunk\":" + std::to_string(chunk);
+}
+
+/// The threads of two ranks in process `pid`, each with one for its messages.
+inline void name_threads(Events& events, int pid) {
+  const int first = pid * 100;
+  events.thread(pid, first, "PP rank 0, TP rank 0, compute")
+      .thread(pid, first + 1, "PP rank 0, TP rank 0, pp-comm")
+      .thread(pid, first + 10, "PP rank 1, TP rank 0, compute")
+      .thread(pid, first + 11, "PP rank 1, TP rank 0, pp-comm");
+}
+
+}  // namespace bubblescope

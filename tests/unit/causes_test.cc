@@ -1,0 +1,106 @@
+// What mending saves, on steps whose answers are known.
+#include "sim/analysis/causes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "sim/analysis/replay.h"
+#include "sim/engine/simulate.h"
+#include "tests/support/recorded_step.h"
+
+namespace bubblescope {
+namespace {
+
+/// 1F1B, p = 4, m = 8, F = 10, B = 20, messages free, each op times `factor(op)`.
+RecordedStep recorded(const std::function<double(const Op&)>& factor) {
+  UniformCost cost;
+  cost.forward = 10;
+  cost.backward = 20;
+  RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
+  std::vector<Nanos> durations = durations_of(step.timeline);
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    durations[id] = static_cast<Nanos>(static_cast<double>(durations[id]) *
+                                       factor(step.program.instructions[id].op));
+  step.timeline = simulate(step.program, durations);
+  return step;
+}
+
+double even(const Op&) { return 1; }
+
+ObservedStep observe(const RecordedStep& step) { return {step.program, step.timeline}; }
+
+const Cause* find(const CauseReport& report, CauseKind kind) {
+  const auto found = std::find_if(report.causes.begin(), report.causes.end(),
+                                  [kind](const Cause& cause) { return cause.kind == kind; });
+  return found == report.causes.end() ? nullptr : &*found;
+}
+
+TEST(Causes, AreNoneWhereAllIsEven) {
+  const RecordedStep step = recorded(even);
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
+  const CauseReport report = find_causes(steps);
+  EXPECT_EQ(report.replayed, 330);  // (m+p-1)(F+B) = 11 * 30
+  EXPECT_TRUE(report.causes.empty());
+}
+
+// Stage 3 takes 3 times as long in both replicas. Its work can be moved, not deleted: equal stages
+// take (1+1+1+3)/4 = 1.5 times as long each, so the step takes 11 * 45 = 495.
+TEST(Causes, EqualStagesKeepTheWork) {
+  const RecordedStep step = recorded([](const Op& op) { return op.stage == 3 ? 3.0 : 1.0; });
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
+  const CauseReport report = find_causes(steps);
+  const Cause* stage = find(report, CauseKind::kStage);
+  ASSERT_NE(stage, nullptr);
+  EXPECT_EQ(stage, &report.causes.front());
+  EXPECT_EQ(stage->stage, 3);
+  EXPECT_EQ(stage->rank, 3);
+  EXPECT_DOUBLE_EQ(stage->factor, 2);
+  EXPECT_EQ(report.replayed - stage->saves, 495);
+  EXPECT_EQ(find(report, CauseKind::kWorker), nullptr);
+}
+
+// Rank 1 of replica 1 alone takes twice as long: mended, the step is that of the other replica.
+TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
+  const RecordedStep step = recorded(even);
+  const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; });
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(late)},
+                                          {observe(step), observe(late)}};
+  const CauseReport report = find_causes(steps);
+  ASSERT_FALSE(report.causes.empty());
+  const Cause& worker = report.causes.front();
+  EXPECT_EQ(worker.kind, CauseKind::kWorker);
+  EXPECT_EQ(worker.replica, 1);
+  EXPECT_EQ(worker.rank, 1);
+  EXPECT_DOUBLE_EQ(worker.factor, 2);
+  EXPECT_EQ(worker.steps, 2);
+  EXPECT_EQ(report.replayed - worker.saves, 330);
+}
+
+// Both replicas have the same slow rank: mending one of them leaves the step as long as it is.
+TEST(Causes, OneWorkerOfTwoThatAreSlowSavesNothing) {
+  const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; });
+  const std::vector<ReplicatedStep> steps{{observe(late), observe(late)}};
+  EXPECT_EQ(find(find_causes(steps), CauseKind::kWorker), nullptr);
+}
+
+// Micro-batches 0 to 7 take 1, 2, 1, 2 ... times as long, forwards and backwards alike: in the mean
+// 1.5, so equal ones take 495. Where only forwards vary, lengths are not the cause.
+TEST(Causes, SequenceLengthsShowInForwardsAndBackwards) {
+  const auto length = [](const Op& op) { return 1.0 + op.microbatch % 2; };
+  const RecordedStep step = recorded(length);
+  const std::vector<ReplicatedStep> steps{{observe(step)}};
+  const CauseReport report = find_causes(steps);
+  const Cause* lengths = find(report, CauseKind::kSequenceLengths);
+  ASSERT_NE(lengths, nullptr);
+  EXPECT_NEAR(lengths->factor, 1, 1e-9);
+  EXPECT_EQ(report.replayed - lengths->saves, 495);
+  const RecordedStep jitter =
+      recorded([&](const Op& op) { return op.kind == OpKind::kForward ? length(op) : 1.0; });
+  const std::vector<ReplicatedStep> others{{observe(jitter)}};
+  EXPECT_EQ(find(find_causes(others), CauseKind::kSequenceLengths), nullptr);
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -130,11 +130,22 @@ class BranchAndBound {
     return found;
   }
 
-  /// The ops from which the next one of some rank can be chosen: gradients first, W last.
-  static std::vector<Candidate> conflict_set(std::vector<Candidate> all) {
+  /// Whether the op could be put in front for free: an I whose W takes longer than the full
+  /// backward could not, where a best order has the full backward; that one could itself.
+  bool can_come_first(const Candidate& candidate) const {
+    if (mixed_ == nullptr || candidate.token % kSteps != 1 || is_whole(candidate.token))
+      return true;
+    const auto weight = static_cast<Token>(candidate.token + 1);
+    return duration_of(candidate.rank, weight) <=
+           mixed_->full.duration_of(candidate.rank, candidate.token);
+  }
+
+  /// The ops among which the next one of some rank can be chosen; gradients first, W last.
+  std::vector<Candidate> conflict_set(std::vector<Candidate> all) const {
     const auto first =
-        std::min_element(all.begin(), all.end(),
-                         [](const Candidate& a, const Candidate& b) { return a.end < b.end; });
+        std::min_element(all.begin(), all.end(), [this](const Candidate& a, const Candidate& b) {
+          return std::pair(!can_come_first(a), a.end) < std::pair(!can_come_first(b), b.end);
+        });
     const Candidate earliest = *first;
     std::erase_if(all, [&](const Candidate& other) {
       if (other.rank != earliest.rank) return true;
@@ -252,12 +263,6 @@ class BranchAndBound {
 
 bool can_be_exact(const SearchProblem& problem) {
   return problem.from_step_start || first_starts(problem).has_value();
-}
-
-bool can_be_exact(const MixedProblem& problem) {
-  for (std::size_t stage = 0; stage < problem.split.duration.size(); ++stage)
-    if (problem.split.duration[stage][2] > problem.full.duration[stage][1]) return false;
-  return can_be_exact(problem.split);
 }
 
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,

@@ -21,9 +21,6 @@ struct ExactAnswer {
 /// or only the step's length counts.
 bool can_be_exact(const SearchProblem& problem);
 
-/// The same for mixes, where moreover no W takes longer than its full backward.
-bool can_be_exact(const MixedProblem& problem);
-
 /// Looks for an order whose longest span (or step) is at most `value`.
 ///
 /// Consider all ops that could run next; let the one that could end first be on rank r and end at

@@ -139,7 +139,7 @@ void LevelSearch::refine(std::int64_t effort) {
 
 /// The effort that it took.
 std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
-  if (!can_be_exact(*mixed_) || mixed_->split.ops() > kMostExactOps) return 0;
+  if (!can_be_exact(mixed_->split) || mixed_->split.ops() > kMostExactOps) return 0;
   const Nanos step = std::gcd(granularity(mixed_->split), granularity(mixed_->full));
   std::int64_t left = effort;
   while (left > 0 && bound() < value() && !stopped(goal_.stop)) {

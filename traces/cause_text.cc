@@ -65,6 +65,7 @@ std::string_view remedy(CauseKind kind) {
 }  // namespace
 
 std::string write_causes_json(const CauseReport& report, Nanos step) {
+  if (!report.is_known) return "null";
   std::string out = "[";
   for (const Cause& cause : report.causes)
     out += fmt::format("{}\n   {{\"cause\":\"{}\",\"where\":{},\"saves_ns\":{},\"share\":{:.6f}}}",
@@ -74,6 +75,8 @@ std::string write_causes_json(const CauseReport& report, Nanos step) {
 }
 
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas) {
+  if (!report.is_known)
+    return "cause:    unknown: the trace does not say how long messages travel\n";
   std::string text;
   for (const Cause& cause : report.causes) {
     if (share_of(cause, step) < kWorthSaying) continue;

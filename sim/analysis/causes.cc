@@ -275,12 +275,11 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   CauseReport report;
   // Messages that leave later than their op ended need the waiting to make up for that.
   const double as_it_was = mean_time(steps, Waiting::kKept, as_measured);
-  double replayed = mean_time(steps, Waiting::kDropped, as_measured);
-  const Waiting waiting = std::abs(replayed - as_it_was) <= kMostDropped * as_it_was
-                              ? Waiting::kDropped
-                              : Waiting::kKept;
-  if (waiting == Waiting::kKept) replayed = as_it_was;
+  const double replayed = mean_time(steps, Waiting::kDropped, as_measured);
+  const Waiting waiting = Waiting::kDropped;
+  report.is_known = std::abs(replayed - as_it_was) <= kMostDropped * as_it_was;
   report.replayed = std::llround(replayed);
+  if (!report.is_known) return report;
   const auto add = [&](Cause cause, double mended) {
     cause.saves = std::llround(replayed - mended);
     if (cause.saves > 0) report.causes.push_back(cause);

@@ -37,6 +37,8 @@ struct Cause {
 struct CauseReport {
   Nanos replayed = 0;         ///< mean time of the steps' replays, to which `saves` refer
   std::vector<Cause> causes;  ///< what saves most comes first
+  /// False where the trace does not say how long messages travel, so that no cause can be told.
+  bool is_known = true;
 };
 
 /// There is at least one step; all have as many replicas, which run the same stages.

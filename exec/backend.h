@@ -1,5 +1,4 @@
-// What runs a Program: a Backend opens one RankWorker per rank. These two are the only virtual
-// interfaces.
+// What runs a Program: a Backend, whose one virtual is to run a step of it.
 #pragma once
 
 #include <cstdint>
@@ -44,27 +43,15 @@ struct RankResult {
   std::exception_ptr failure;  ///< what this rank's work threw
 };
 
-/// One rank of a running Program.
-class RankWorker {
- public:
-  virtual ~RankWorker() = default;
-
-  /// Puts an instruction of this rank at the end of its lane. Instructions come in the Program's
-  /// order, over all ranks.
-  virtual void enqueue(InstructionId id) = 0;
-
-  /// Everything is enqueued: lets the step begin where it has not, waits until this rank has done
-  /// its part or every rank has stopped, and forgets what was enqueued.
-  virtual RankResult finish() = 0;
-};
-
-/// Must outlive its workers, as the Program must. Its workers run one Program at a time: those of
-/// the one before must be gone.
+/// Runs one Program, step after step. Its threads, streams and connections are there as long as it
+/// lives.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) = 0;
+  /// Runs every instruction of the Program once. Returns what each rank did, by rank, when all have
+  /// done their part or were stopped.
+  virtual std::vector<RankResult> run_step() = 0;
 };
 
 /// What every backend is given.
@@ -94,8 +81,8 @@ struct BackendDef {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;  ///< one line for `list backends`
-  /// For backends whose work is done by the host.
-  std::function<std::unique_ptr<Backend>(BackendRequest request)> make;
+  /// For backends whose work is done by the host. The Program is not copied. Throws Error.
+  std::function<std::unique_ptr<Backend>(BackendRequest request, const Program& program)> make;
   /// Finds the other processes; empty for backends that run all ranks in this one.
   std::function<Processes::Link(const Limits& limits)> join = {};
   /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.

@@ -2,22 +2,11 @@
 #include "exec/execute.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 namespace bubblescope {
 
 namespace {
-
-using Workers = std::vector<std::unique_ptr<RankWorker>>;
-
-std::vector<RankResult> run_step(const Program& program, const Workers& workers) {
-  for (InstructionId id = 0; id < program.size(); ++id)
-    workers[program.instructions[id].rank]->enqueue(id);
-  std::vector<RankResult> results;
-  for (const auto& worker : workers) results.push_back(worker->finish());
-  return results;
-}
 
 Timeline gather(const Program& program, const std::vector<RankResult>& results) {
   Timeline timeline;
@@ -91,12 +80,9 @@ std::optional<Breakdown> find_breakdown(const Program& program,
 
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options) {
-  Workers workers;
-  for (std::int32_t rank = 0; rank < program.ranks; ++rank)
-    workers.push_back(backend.open(rank, program));
   Execution execution;
   for (std::int32_t step = -options.warmup; step < options.steps; ++step) {
-    const std::vector<RankResult> results = run_step(program, workers);
+    const std::vector<RankResult> results = backend.run_step();
     execution.breakdown = find_breakdown(program, results);
     if (step < 0 && !execution.breakdown) {
       if (options.after_step) options.after_step();

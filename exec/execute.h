@@ -32,8 +32,8 @@ struct Execution {
   std::optional<Breakdown> breakdown;
 };
 
-/// Runs warm-up and measured steps, each enqueued whole before it begins. `source` is the
-/// backend's name. Returns, with a breakdown, also when a rank fails.
+/// Runs warm-up and measured steps of the backend's Program. `source` is the backend's name.
+/// Returns, with a breakdown, also when a rank fails.
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options);
 

@@ -13,19 +13,6 @@ namespace bubblescope {
 
 namespace {
 
-/// Every process has all ranks' workers; they share the one crew.
-class MpiWorker : public RankWorker {
- public:
-  MpiWorker(std::int32_t rank, MpiCrew& crew) : rank_(rank), crew_(crew) {}
-
-  void enqueue(InstructionId id) override { crew_.enqueue(id); }
-  RankResult finish() override { return crew_.finish(rank_); }
-
- private:
-  std::int32_t rank_;
-  MpiCrew& crew_;
-};
-
 void expect_process_per_rank(const Program& program, const MpiPort& port) {
   if (program.ranks == port.count()) return;
   const std::string ranks = std::to_string(program.ranks);
@@ -34,21 +21,11 @@ void expect_process_per_rank(const Program& program, const MpiPort& port) {
               std::to_string(port.count()) + ")");
 }
 
-class MpiBackend : public Backend {
- public:
-  explicit MpiBackend(BackendRequest request) : request_(std::move(request)), port_(open_mpi()) {}
-
-  std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) override {
-    expect_process_per_rank(program, port_);
-    if (rank == 0) crew_ = std::make_unique<MpiCrew>(request_, program, port_);
-    return std::make_unique<MpiWorker>(rank, *crew_);
-  }
-
- private:
-  BackendRequest request_;
-  MpiPort& port_;
-  std::unique_ptr<MpiCrew> crew_;
-};
+std::unique_ptr<Backend> make(BackendRequest request, const Program& program) {
+  MpiPort& port = open_mpi();
+  expect_process_per_rank(program, port);
+  return std::make_unique<MpiCrew>(std::move(request), program, port);
+}
 
 /// Signs of life let one wait on.
 bool is_over(Waiting& waiting, MpiPort& port) {
@@ -110,13 +87,8 @@ Processes::Link join(const Limits& limits) {
           [&port] { port.send_all(Channel::kControl, sign_of_life()); }};
 }
 
-const BackendRegistrar registrar{{"mpi",
-                                  {"openmpi"},
-                                  "one process per rank, started by mpirun; messages over MPI",
-                                  [](BackendRequest request) -> std::unique_ptr<Backend> {
-                                    return std::make_unique<MpiBackend>(std::move(request));
-                                  },
-                                  join}};
+const BackendRegistrar registrar{
+    {"mpi", {"openmpi"}, "one process per rank, started by mpirun; messages over MPI", make, join}};
 
 }  // namespace
 

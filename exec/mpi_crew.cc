@@ -48,39 +48,21 @@ std::vector<std::vector<std::int32_t>> find_receivers(const Program& program, st
 /// Of no step.
 Blob sign_of_life() { return to_letter(ControlHeader{}); }
 
-MpiCrew::MpiCrew(const BackendRequest& request, const Program& program, MpiPort& port)
-    : request_(request),
+MpiCrew::MpiCrew(BackendRequest request, const Program& program, MpiPort& port)
+    : request_(std::move(request)),
       program_(program),
       port_(port),
       here_(port.rank()),
       receivers_(find_receivers(program, port.rank())),
-      copies_(request.cargo, program, port),
-      crew_(request, program, make_outside()),
-      lanes_(program.lanes.size()) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
-    if (program.lanes[lane].rank == here_) lanes_[lane] = std::make_unique<LaneThread>(crew_);
-}
+      copies_(request_.cargo, program, port),
+      pool_(request_, program, make_outside()) {}
 
 Outside MpiCrew::make_outside() {
   return {here_, [this](InstructionId id, Nanos end) { tell(id, end); },
           [this](InstructionId copy) { move(copy); }, [this] { return listen(); }};
 }
 
-void MpiCrew::enqueue(InstructionId id) {
-  parts_.clear();
-  const Instruction& instruction = program_.instructions[id];
-  if (instruction.rank != here_) return;
-  if (instruction.lane != kNoLane) lanes_[instruction.lane]->push(id);
-  enqueued_.push_back(id);
-  crew_.note_enqueued();
-}
-
-RankResult MpiCrew::finish(std::int32_t rank) {
-  if (parts_.empty()) parts_ = run_step();
-  return std::move(parts_[static_cast<std::size_t>(rank)].result);
-}
-
-std::vector<RankPart> MpiCrew::run_step() {
+std::vector<RankResult> MpiCrew::run_step() {
   ++step_;
   news_at_ = read_monotonic_clock();
   deadline_.reset();
@@ -100,7 +82,7 @@ std::vector<RankPart> MpiCrew::run_step() {
   }
   parts = call_roll(std::move(parts));
   set_arrivals(parts, program_);
-  return parts;
+  return take_results(std::move(parts));
 }
 
 /// A rank that was done may have died since: a launcher then stops the others and does not say why.
@@ -115,31 +97,17 @@ std::vector<RankPart> MpiCrew::call_roll(std::vector<RankPart> parts) {
 
 /// Also where a process is missed before the step: then nothing has started.
 RankPart MpiCrew::run_lanes() {
-  crew_.await_lanes();
-  RankPart part;
+  pool_.await_threads();
   // Whoever hears of a stop gives up at once: the others wait for what it tells.
   const std::optional<Nanos> begin =
       agree_on_begin(port_, [this] { return gives_up(kLeastBegin) || deadline_.has_value(); });
-  if (begin) {
-    crew_.begin(*begin);
-    part.result.reason = crew_.await_idle();
-  } else {
-    part.result.reason = is_interrupted() ? Stop::kInterrupt : heard_stop_;
-  }
+  begin ? static_cast<void>(pool_.run_step(*begin)) : pool_.skip_step();
+  RankPart part{pool_.result(here_), {}};
+  if (!begin) part.result.reason = is_interrupted() ? Stop::kInterrupt : heard_stop_;
   if (part.result.reason != Stop::kNone) {
     port_.send_all(Channel::kControl, to_letter(ControlHeader{step_, part.result.reason}));
     deadline_ = read_monotonic_clock() + grace_of(part.result.reason);
   }
-  if (begin) part.result.failure = crew_.run().failure(here_);
-  for (const InstructionId id : enqueued_)
-    if (const auto span = begin ? crew_.run().span(id) : std::nullopt)
-      part.result.spans.push_back(*span);
-  for (const auto& lane : lanes_) {
-    if (lane == nullptr) continue;
-    if (!lane->is_done()) part.result.stopped.push_back(crew_.run().explain(lane->head()));
-    lane->clear();
-  }
-  enqueued_.clear();
   part.arrivals = std::exchange(arrivals_, {});
   news_at_ = read_monotonic_clock();
   return part;
@@ -159,7 +127,7 @@ void MpiCrew::move(InstructionId copy) {
   const Patience patience;
   copies_.move(copy, [&] {
     if (!listen()) patience.wait();
-    return !crew_.run().stopped();
+    return !pool_.run().stopped();
   });
 }
 
@@ -172,7 +140,7 @@ bool MpiCrew::listen() {
     show_life();
     return copied || !letters.empty();
   } catch (...) {
-    crew_.run().fail(here_);
+    pool_.run().fail(here_);
     return false;
   }
 }
@@ -194,11 +162,11 @@ void MpiCrew::take(const Letter& letter) {
                                      std::to_string(size));
   if (request_.cargo.unpack && size != 0) request_.cargo.unpack(header.id, reader.rest());
   if (is_message(instruction) && instruction.peer == here_) {
-    const Nanos now = crew_.run().now();
+    const Nanos now = pool_.run().now();
     const std::lock_guard lock(mutex_);
     arrivals_.push_back({header.id, now, now});
   }
-  crew_.run().hear(header.id, header.end);
+  pool_.run().hear(header.id, header.end);
 }
 
 void MpiCrew::heed(const Letter& letter) {
@@ -209,9 +177,9 @@ void MpiCrew::heed(const Letter& letter) {
     news_at_ = read_monotonic_clock();
   }
   if (header.stop == Stop::kNone)
-    crew_.run().note_progress();
+    pool_.run().note_progress();
   else if (header.step == step_)
-    crew_.stop(header.stop);
+    pool_.stop(header.stop);
 }
 
 /// The others wait for as long as anyone goes on.
@@ -220,7 +188,7 @@ void MpiCrew::show_life() {
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock || now - shown_at_ < request_.timeout / kShownPerTimeout) return;
-    const std::uint64_t progress = crew_.run().progress() - heard_;
+    const std::uint64_t progress = pool_.run().progress() - heard_;
     if (std::exchange(shown_, progress) == progress) return;
     shown_at_ = now;
   }

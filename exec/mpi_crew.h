@@ -1,36 +1,31 @@
-// The lanes of this process's rank, and their dealings with the other processes.
+// The backend of one process per rank: the lanes of this process's rank, and their dealings with
+// the other processes.
 #pragma once
 
-#include <memory>
 #include <mutex>
 #include <vector>
 
-#include "exec/lane_crew.h"
 #include "exec/mpi_copies.h"
 #include "exec/mpi_port.h"
 #include "exec/rank_part.h"
+#include "exec/worker_pool.h"
 
 namespace bubblescope {
 
 /// A sign of life of this process, for Channel::kControl.
 Blob sign_of_life();
 
-class MpiCrew {
+class MpiCrew : public Backend {
  public:
-  /// Nothing is copied. There must be one process per rank.
-  MpiCrew(const BackendRequest& request, const Program& program, MpiPort& port);
-  ~MpiCrew() { crew_.close(); }
+  /// Nothing is copied but the request. There must be one process per rank.
+  MpiCrew(BackendRequest request, const Program& program, MpiPort& port);
   MpiCrew(const MpiCrew&) = delete;
   MpiCrew& operator=(const MpiCrew&) = delete;
 
-  void enqueue(InstructionId id);
-
-  /// What a rank did in the step, which the first call after an enqueue runs.
-  RankResult finish(std::int32_t rank);
+  std::vector<RankResult> run_step() override;
 
  private:
   Outside make_outside();
-  std::vector<RankPart> run_step();
   std::vector<RankPart> call_roll(std::vector<RankPart> parts);
   RankPart run_lanes();
   void tell(InstructionId id, Nanos end);
@@ -42,16 +37,13 @@ class MpiCrew {
   bool gives_up(Nanos least = 0);
   bool is_interrupted() const;
 
-  const BackendRequest& request_;
+  BackendRequest request_;
   const Program& program_;
   MpiPort& port_;
   std::int32_t here_;
   std::vector<std::vector<std::int32_t>> receivers_;  ///< per instruction of this rank
   MpiCopies copies_;
-  LaneCrew crew_;
-  std::vector<std::unique_ptr<LaneThread>> lanes_;  ///< [lane]; null for those of other ranks
-  std::vector<InstructionId> enqueued_;
-  std::vector<RankPart> parts_;  ///< of the last step; empty once something is enqueued
+  WorkerPool pool_;
   std::uint32_t step_ = 0;
 
   std::mutex mutex_;  ///< guards what follows

@@ -97,6 +97,12 @@ std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts,
   return parts;
 }
 
+std::vector<RankResult> take_results(std::vector<RankPart> parts) {
+  std::vector<RankResult> results;
+  for (RankPart& part : parts) results.push_back(std::move(part.result));
+  return results;
+}
+
 void set_arrivals(std::vector<RankPart>& parts, const Program& program) {
   std::vector<Nanos> arrival(program.size(), 0);
   for (const RankPart& part : parts)

@@ -31,6 +31,9 @@ Stop find_stop(const std::vector<RankPart>& parts);
 std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts,
                                       const std::function<bool(std::int32_t rank)>& is_gone);
 
+/// The results of all parts, by rank.
+std::vector<RankResult> take_results(std::vector<RankPart> parts);
+
 /// A message ends when it arrives.
 void set_arrivals(std::vector<RankPart>& parts, const Program& program);
 

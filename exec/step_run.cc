@@ -58,12 +58,16 @@ void StepRun::find_dependents() {
       if (!same_lane(program_, id, dependency)) dependents_[next[dependency]++] = id;
 }
 
-void StepRun::start(Nanos begin) {
+void StepRun::reset() {
   for (InstructionId id = 0; id < program_.size(); ++id)
     missing_[id].store(needed_[id], std::memory_order_relaxed);
   std::fill(state_.begin(), state_.end(), kNotStarted);
   std::fill(lane_end_.begin(), lane_end_.end(), 0);
   failure_ = nullptr;
+}
+
+void StepRun::start(Nanos begin) {
+  reset();
   clock_.start(begin);
   for (InstructionId id = 0; id < program_.size(); ++id)
     if (program_.instructions[id].lane == kNoLane && needed_[id] == 0 && is_here(id)) perform(id);

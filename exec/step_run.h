@@ -36,8 +36,10 @@ class StepRun {
   StepRun(const BackendRequest& request, const Program& program,
           std::optional<Outside> outside = std::nullopt);
 
-  /// Sets the events back and starts the clock, at a time of the monotonic one. Only while no lane
-  /// runs.
+  /// Sets the events back: nothing has started. Only while no lane runs.
+  void reset();
+
+  /// Does that and starts the clock, at a time of the monotonic one.
   void start(Nanos begin);
 
   /// An instruction of another process has ended. What its dependents throw is passed on.

@@ -63,7 +63,7 @@ void train(Measurement& measurement, const Bench& bench) {
   Training training(step.schedule, step.program, run.training, bench.processes);
   BackendRequest request = request_of(training.work(), bench);
   request.cargo = training.cargo();
-  const auto backend = find_backend(run.backend).make(std::move(request));
+  const auto backend = find_backend(run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
   measurement.device += "; products by " + multiplier();
   if (measurement.breakdown) return;
@@ -78,7 +78,7 @@ void play(Measurement& measurement, const Bench& bench) {
   const Pass pass = pass_of(bench.run.work);
   BackendRequest request = request_of(play(step.program, durations, pass), bench);
   request.punctual = pass == Pass::kSleep;
-  const auto backend = find_backend(bench.run.backend).make(std::move(request));
+  const auto backend = find_backend(bench.run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
 }
 

@@ -14,18 +14,6 @@ namespace bubblescope {
 
 namespace {
 
-class GpuWorker : public RankWorker {
- public:
-  GpuWorker(std::int32_t rank, GpuStep& step) : rank_(rank), step_(step) {}
-
-  void enqueue(InstructionId id) override { step_.push(id); }
-  RankResult finish() override { return step_.result(rank_); }
-
- private:
-  std::int32_t rank_;
-  GpuStep& step_;
-};
-
 /// Before anything is made on a device.
 const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
   if (!device.activity) return calls;
@@ -46,10 +34,12 @@ class GpuBackend : public Backend {
     step_.emplace(machine_, program_, request_, work_of(job));
   }
 
-  std::unique_ptr<RankWorker> open(std::int32_t rank, const Program& program) override {
-    if (&program != &program_)
-      throw Error(Fault::kProblem, "a job on GPUs runs the program that it was started for");
-    return std::make_unique<GpuWorker>(rank, *step_);
+  std::vector<RankResult> run_step() override {
+    step_->run();
+    std::vector<RankResult> results;
+    for (std::int32_t rank = 0; rank < program_.ranks; ++rank)
+      results.push_back(step_->result(rank));
+    return results;
   }
 
   const GpuMachine& machine() const { return machine_; }

@@ -61,17 +61,10 @@ GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const Backen
     zero_.push_back(machine.gpu().create_event(device, true));
   }
   graph_end_ = machine.gpu().create_event(lanes_.device_of(0), false);
+  arrange();
 }
 
-void GpuStep::push(InstructionId id) {
-  if (std::exchange(has_run_, false)) {
-    ids_.clear();
-  }
-  ids_.push_back(id);
-}
-
-RankResult GpuStep::result(std::int32_t rank) {
-  if (!std::exchange(has_run_, true)) run();
+RankResult GpuStep::result(std::int32_t rank) const {
   RankResult result;
   result.reason = reason_;
   if (rank == failed_rank_) result.failure = failure_;
@@ -93,7 +86,6 @@ void GpuStep::run() {
   reason_ = Stop::kNone;
   failure_ = nullptr;
   failed_rank_ = ids_.empty() ? 0 : program_.instructions[ids_[0]].rank;
-  arrange();
   std::fill(enqueued_.begin(), enqueued_.end(), 0);
   std::fill(ended_.begin(), ended_.end(), 0);
   std::fill(state_.begin(), state_.end(), State::kWaits);
@@ -121,13 +113,14 @@ void GpuStep::run() {
   ++steps_;
 }
 
-/// Puts the step's instructions into the order of the plan.
+/// Puts the Program's instructions into the order of the plan.
 void GpuStep::arrange() {
   const StreamPlan& plan = lanes_.plan();
+  ids_.resize(program_.size());
+  std::iota(ids_.begin(), ids_.end(), InstructionId{0});
   std::sort(ids_.begin(), ids_.end(), [&](InstructionId left, InstructionId right) {
     return plan.place[left] < plan.place[right];
   });
-  for (auto& queue : queues_) queue.clear();
   for (const InstructionId id : ids_) queues_[plan.stream_of[id]].push_back(id);
 }
 

@@ -53,11 +53,11 @@ class GpuStep {
   GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
           GpuStepWork work);
 
-  /// What the next step has to do, in the Program's order.
-  void push(InstructionId id);
+  /// Runs one step: every instruction of the Program once.
+  void run();
 
-  /// Runs the step unless it has run, and tells what became of a rank in it.
-  RankResult result(std::int32_t rank);
+  /// What became of a rank in the step that has run.
+  RankResult result(std::int32_t rank) const;
 
   /// When an instruction ran in the step that has run; empty: it did not.
   std::optional<Span> span_of(InstructionId id) const;
@@ -68,7 +68,6 @@ class GpuStep {
  private:
   enum class State : std::uint8_t { kWaits, kRuns, kEnded };
 
-  void run();
   void arrange();
   void enqueue_behind_gate();
   void enqueue_one(InstructionId id);
@@ -99,7 +98,7 @@ class GpuStep {
   std::vector<GpuHandle> zero_;          ///< [device]
   GpuHandle graph_;
   GpuHandle graph_end_;
-  std::vector<InstructionId> ids_;                  ///< of this step
+  std::vector<InstructionId> ids_;                  ///< the Program's, in the order of the plan
   std::vector<std::vector<InstructionId>> queues_;  ///< those, per stream
   std::vector<std::size_t> enqueued_;               ///< per stream, how many of them
   std::vector<std::size_t> ended_;                  ///< per stream, how many of them have ended
@@ -107,7 +106,6 @@ class GpuStep {
   std::int64_t steps_ = 0;
   ZeroTime zero_time_;
   bool gate_is_open_ = false;
-  bool has_run_ = false;
   bool in_graph_ = false;   ///< this step
   bool is_broken_ = false;  ///< the device answers no more
   Stop reason_ = Stop::kNone;

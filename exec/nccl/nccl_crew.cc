@@ -141,14 +141,9 @@ OutsideNews NcclCrew::listen(std::size_t ended) {
   return news;
 }
 
-RankResult NcclCrew::finish(std::int32_t rank) {
-  if (parts_.empty()) parts_ = run_step();
-  return std::move(parts_[static_cast<std::size_t>(rank)].result);
-}
-
-std::vector<RankPart> NcclCrew::run_step() {
+std::vector<RankResult> NcclCrew::run_step() {
   outside_.open_step();
-  for (InstructionId id = 0; id < plan_.program.size(); ++id) step_->push(id);
+  step_->run();
   RankPart own = translate(step_->result(part_.rank));
   if (outside_.stopped() != Stop::kNone) {  // what failed here is a consequence
     own.result.failure = nullptr;
@@ -161,7 +156,7 @@ std::vector<RankPart> NcclCrew::run_step() {
     for (const Span& span : part.result.spans) first = std::min(first, span.start);
   for (RankPart& part : parts)
     for (Span& span : part.result.spans) span = {span.id, span.start - first, span.end - first};
-  return parts;
+  return take_results(std::move(parts));
 }
 
 /// The first copy's, and what failed in another.

@@ -264,7 +264,7 @@ TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
       if (std::string(name) == "gpipe") schedule = with_offload(std::move(schedule), {});
       const Program program = lowered(schedule);
       Training training(schedule, program, options);
-      const auto backend = find_backend("cpu").make({training.work(), {}});
+      const auto backend = find_backend("cpu").make({training.work(), {}}, program);
       const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
       const std::vector<Peak> peaks =
           find_peaks(schedule, program, execution.steps[0], training_memory(schedule, options));
@@ -285,7 +285,7 @@ TEST(Training, HoldsAsMuchMemoryAsItsModelSays) {
     const Program program = lowered(schedule);
     const TrainingOptions options = small_model();
     Training training(schedule, program, options);
-    const auto backend = find_backend("cpu").make({training.work(), {}});
+    const auto backend = find_backend("cpu").make({training.work(), {}}, program);
     execute(program, *backend, "cpu", {0, 1, {}});
     const std::vector<MemoryDelta> memory = training_memory(schedule, options).activation_bytes;
     const std::vector<Bytes> peaks = training.peak_bytes();

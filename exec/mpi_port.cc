@@ -1,12 +1,10 @@
 // Letters, and loading the module.
 #include "exec/mpi_port.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "exec/module_file.h"
+#include "exec/module.h"
 #include "exec/step_clock.h"
 #include "sim/ir/error.h"
 
@@ -18,35 +16,24 @@ Error failure(const std::string& what) {
   return Error(Fault::kMachine, "the backend mpi: " + what);
 }
 
-void* open_module(const std::string& file) {
-  // MPI's own plugins look for MPI's names in the whole program.
-  void* const module = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (module != nullptr) return module;
-  throw failure(
-      std::string("its module cannot be loaded: install libopenmpi-dev and build again (") +
-      dlerror() + ")");
-}
-
-template <class Function>
-void find_function(void* module, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(module, name));
-  if (function == nullptr)
-    throw failure(std::string(BUBBLESCOPE_MPI_MODULE) + " has no " + name +
-                  "; build and install both from one source");
-}
-
 }  // namespace
 
 /// The module stays open for good: MPI's threads and exit handlers live in it.
 MpiPort::MpiPort(const std::string& module_file) {
-  void* const module = open_module(module_file);
-  decltype(&bubblescope_mpi_open) open = nullptr;
-  find_function(module, "bubblescope_mpi_open", open);
-  find_function(module, "bubblescope_mpi_send", send_);
-  find_function(module, "bubblescope_mpi_find", find_);
-  find_function(module, "bubblescope_mpi_receive", receive_);
-  find_function(module, "bubblescope_mpi_is_done", is_done_);
-  find_function(module, "bubblescope_mpi_close", close_);
+  // MPI's own plugins look for MPI's names in the whole program.
+  const ModuleFile file{module_file, "the backend mpi", "",
+                        ": its module cannot be loaded: install libopenmpi-dev and build again",
+                        /*is_global=*/true};
+  void* const module = load_module(file);
+  const auto open =
+      find_function<decltype(bubblescope_mpi_open)>(module, file, "bubblescope_mpi_open");
+  send_ = find_function<decltype(bubblescope_mpi_send)>(module, file, "bubblescope_mpi_send");
+  find_ = find_function<decltype(bubblescope_mpi_find)>(module, file, "bubblescope_mpi_find");
+  receive_ =
+      find_function<decltype(bubblescope_mpi_receive)>(module, file, "bubblescope_mpi_receive");
+  is_done_ =
+      find_function<decltype(bubblescope_mpi_is_done)>(module, file, "bubblescope_mpi_is_done");
+  close_ = find_function<decltype(bubblescope_mpi_close)>(module, file, "bubblescope_mpi_close");
   world_ = open();
   if (world_.error != nullptr) throw failure(world_.error);
   gone_.assign(static_cast<std::size_t>(world_.size), false);
@@ -153,7 +140,7 @@ void MpiPort::close() {
 }
 
 MpiPort& open_mpi() {
-  static MpiPort port(find_module_file(BUBBLESCOPE_MPI_MODULE));
+  static MpiPort port(find_module(BUBBLESCOPE_MPI_MODULE));
   return port;
 }
 

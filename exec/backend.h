@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exec/injection.h"
+#include "exec/limits.h"
 #include "exec/processes.h"
 #include "exec/work.h"
 #include "sim/ir/program.h"
@@ -43,6 +44,12 @@ struct RankResult {
   std::exception_ptr failure;  ///< what this rank's work threw
 };
 
+/// What one process hears of the others while a step runs.
+struct StepNews {
+  bool goes_on = false;     ///< something has ended there
+  Stop stop = Stop::kNone;  ///< the step was stopped there
+};
+
 /// Runs one Program, step after step. Its threads, streams and connections are there as long as it
 /// lives.
 class Backend {
@@ -70,12 +77,6 @@ struct JobRequest;
 struct MessageTime;
 struct DeviceOptions;
 
-/// When one gives up waiting for other processes.
-struct Limits {
-  Nanos timeout = 30'000'000'000;
-  const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned
-};
-
 /// A backend as the registry knows it.
 struct BackendDef {
   std::string name;
@@ -83,8 +84,8 @@ struct BackendDef {
   std::string summary;  ///< one line for `list backends`
   /// For backends whose work is done by the host. The Program is not copied. Throws Error.
   std::function<std::unique_ptr<Backend>(BackendRequest request, const Program& program)> make;
-  /// Finds the other processes; empty for backends that run all ranks in this one.
-  std::function<Processes::Link(const Limits& limits)> join = {};
+  /// Finds the other processes; empty for backends that run all ranks in this one. Throws Error.
+  std::function<std::unique_ptr<Processes>(const Limits& limits)> join = {};
   /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
   std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
   /// Of these, what messages of several sizes take among so many ranks; may be empty. Throws Error.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMachineFailed = 3;
 constexpr Nanos kAfterInterrupt = 400'000'000;
 /// Ranks speak one after the other, so that mostly the first one does.
 constexpr Nanos kTurn = 200'000'000;
@@ -91,13 +89,6 @@ Nanos turn_of_this_rank() {
   return kTurn * std::clamp(rank ? std::atoi(rank->c_str()) : 0, 0, 10);
 }
 
-[[noreturn]] void end(const std::string& message) {
-  const std::string line = "bubblescope: " + message + "\n";
-  std::fputs(line.c_str(), stderr);
-  std::fflush(stderr);
-  std::_Exit(kMachineFailed);
-}
-
 std::string in_seconds(Nanos time) { return std::to_string(time / 1'000'000'000) + " s"; }
 
 }  // namespace
@@ -115,9 +106,12 @@ std::string find_stopped_process() {
 }
 
 MpiWatch::MpiWatch(const Limits& limits, std::string call)
-    : limits_(limits), call_(std::move(call)), thread_([this] { watch(); }) {}
+    : limits_(limits), call_(std::move(call)) {
+  if (limits_.abandon) thread_ = std::thread([this] { watch(); });
+}
 
 MpiWatch::~MpiWatch() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     has_returned_ = true;
@@ -140,16 +134,18 @@ void MpiWatch::watch() {
     if (!interrupted_at && limits_.interrupted != nullptr && limits_.interrupted->load())
       interrupted_at = now + turn;
     if (interrupted_at && now - *interrupted_at > kAfterInterrupt)
-      end("interrupted while MPI waited for other processes to " + call_);
+      return limits_.abandon("interrupted while MPI waited for other processes to " + call_);
     if (now - begin < limits_.timeout || now < next_look) continue;
     next_look = now + kBetweenLooks;
     const std::string stopped = find_stopped_process();
     if (!stopped.empty())
-      end(stopped + "; MPI waited " + in_seconds(now - begin) + " for it to " + call_);
+      return limits_.abandon(stopped + "; MPI waited " + in_seconds(now - begin) + " for it to " +
+                             call_);
     if (now - begin > std::max(limits_.timeout, kLeastMpiStart))
-      end("a rank does not answer: MPI waited " + in_seconds(now - begin) + " for it to " + call_ +
-          ", and no process of this host is stopped; look for it on the other hosts, or give it "
-          "more time with --timeout");
+      return limits_.abandon("a rank does not answer: MPI waited " + in_seconds(now - begin) +
+                             " for it to " + call_ +
+                             ", and no process of this host is stopped; look for it on the other "
+                             "hosts, or give it more time with --timeout");
   }
 }
 

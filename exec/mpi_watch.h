@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "exec/backend.h"
+#include "exec/limits.h"
 
 namespace bubblescope {
 
@@ -15,10 +15,10 @@ namespace bubblescope {
 /// that runs.
 inline constexpr Nanos kLeastMpiStart = 20'000'000'000;
 
-/// While it lives, a call into MPI may take the limit's timeout, and longer where no process of
-/// this host is seen to be stopped: kLeastMpiStart at least. Then this process ends with status 3
-/// and a message that names the stopped one; the launcher ends the others. After Ctrl-C it ends
-/// soon.
+/// While it lives, a call into MPI may take the limits' timeout, and longer where no process of
+/// this host is seen to be stopped: kLeastMpiStart at least. Then Limits::abandon() is called with
+/// a message that names the stopped one, and has to end this process; the launcher ends the others.
+/// After Ctrl-C it is called soon.
 class MpiWatch {
  public:
   /// `call` is what MPI does: "start", "end".

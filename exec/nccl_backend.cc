@@ -6,28 +6,24 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "exec/gpu/gpu.h"
-#include "exec/mpi_port.h"
+#include "exec/mpi_transport.h"
 #include "exec/nccl/choose_device.h"
-#include "exec/nccl/farewell.h"
 #include "exec/nccl/launch.h"
 #include "exec/nccl/meeting.h"
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
-#include "exec/nccl/step_link.h"
-#include "exec/waiting.h"
+#include "exec/processes.h"
+#include "exec/step_protocol.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
-
-/// The program's exit status where the machine failed.
-constexpr int kMachineFailed = 3;
 
 std::string read_host_name() {
   std::array<char, 256> name{};
@@ -39,41 +35,29 @@ void warn(const std::string& what) {
   std::fputs(("bubblescope: warning: " + what + "\n").c_str(), stderr);
 }
 
-std::vector<Blob> share_over_mpi(MpiPort& port, Blob own, const Limits& limits) {
-  Waiting waiting(limits);
-  std::vector<Blob> all;
-  for (auto& bytes : port.share(std::move(own), [&waiting] { return waiting.is_over(); })) {
-    if (!bytes)
-      throw Error(Fault::kMachine,
-                  "rank " + std::to_string(all.size()) + " does not answer over MPI");
-    all.push_back(std::move(*bytes));
-  }
-  return all;
-}
-
 /// The loopback interface, where all processes are on one host and no interface is named.
-std::string find_host_of_first(MpiPort& port, const Limits& limits,
-                               const std::string& interface_name) {
+std::string find_host_of_first(StepProtocol& protocol, const std::string& interface_name) {
   BlobWriter writer;
   writer.write_text(read_host_name());
-  const std::vector<Blob> names = share_over_mpi(port, writer.take(), limits);
+  const std::vector<Blob> names = protocol.gather(writer.take());
   const bool is_one = std::all_of(names.begin(), names.end(),
                                   [&names](const Blob& name) { return name == names[0]; });
   return is_one && interface_name.empty() ? "127.0.0.1" : BlobReader(names[0]).read_text();
 }
 
 /// Started by mpirun, with no address given: rank 0 tells its own over MPI.
-ProcessLink meet_over_mpi(const Launch& launch, const Limits& limits) {
-  MpiPort& port = open_mpi();
+SocketTransport meet_over_mpi(const Launch& launch, const Limits& limits) {
+  MpiTransport& mpi = open_mpi();
+  StepProtocol protocol(mpi, limits);
   const bool leads = launch.seat.rank == 0;
-  const std::string host = find_host_of_first(port, limits, launch.interface_name);
+  const std::string host = find_host_of_first(protocol, launch.interface_name);
   std::optional<TcpSocket> listener;
   BlobWriter writer;
   if (leads) listener = listen_at({host, 0}, launch.interface_name);
   writer.write(leads ? port_of(*listener) : std::uint16_t{0});
   writer.write_text(Secret::make().text());
-  const std::vector<Blob> told = share_over_mpi(port, writer.take(), limits);
-  if (port.all_answer()) port.close();  // nothing more goes over MPI
+  const std::vector<Blob> told = protocol.gather(writer.take());
+  if (!mpi.first_gone()) mpi.close();  // nothing more goes over MPI
   BlobReader reader(told[0]);
   const Address address{host, reader.read<std::uint16_t>()};
   const Secret secret(reader.read_text());
@@ -82,7 +66,7 @@ ProcessLink meet_over_mpi(const Launch& launch, const Limits& limits) {
 }
 
 /// On one host without a word of the launcher, rank 0 leaves a secret in a file for the others.
-ProcessLink receive_at(const Launch& launch, const Limits& limits) {
+SocketTransport receive_at(const Launch& launch, const Limits& limits) {
   const bool leaves_file = launch.is_local() && launch.secret.is_empty();
   const Secret secret = leaves_file ? Secret::make() : read_secret(launch.secret);
   const TcpSocket listener = listen_at(*launch.meeting, launch.interface_name);
@@ -92,7 +76,7 @@ ProcessLink receive_at(const Launch& launch, const Limits& limits) {
   return receive_others(listener, launch.seat.count, limits, {secret, warn});
 }
 
-ProcessLink call_at(const Launch& launch, const Limits& limits) {
+SocketTransport call_at(const Launch& launch, const Limits& limits) {
   if (!launch.is_local() || !launch.secret.is_empty()) {
     const Secret secret = read_secret(launch.secret);
     return call_first(*launch.meeting, launch.seat, limits, {[&secret] { return secret; }});
@@ -104,29 +88,28 @@ ProcessLink call_at(const Launch& launch, const Limits& limits) {
   return call_first(*launch.meeting, launch.seat, limits, {read_file});
 }
 
-ProcessLink meet(const Launch& launch, const Limits& limits) {
+SocketTransport meet(const Launch& launch, const Limits& limits) {
   if (launch.seat.count == 1) return {launch.seat, {}};
   if (!launch.meeting) return meet_over_mpi(launch, limits);
   return launch.seat.rank == 0 ? receive_at(launch, limits) : call_at(launch, limits);
 }
 
-std::vector<Standing> share_standings(StepLink& outside, const Standing& own) {
+std::vector<HostInfo> gather_hosts(StepProtocol& protocol, const HostInfo& own) {
   BlobWriter writer;
   for (const std::string* text : {&own.host, &own.host_id, &own.device, &own.problem})
     writer.write_text(*text);
-  std::vector<Standing> all;
-  for (const Blob& blob : outside.share(writer.take())) {
+  std::vector<HostInfo> all;
+  for (const Blob& blob : protocol.gather(writer.take())) {
     BlobReader reader(blob);
-    Standing& standing = all.emplace_back();
-    for (std::string* text :
-         {&standing.host, &standing.host_id, &standing.device, &standing.problem})
+    HostInfo& host = all.emplace_back();
+    for (std::string* text : {&host.host, &host.host_id, &host.device, &host.problem})
       *text = reader.read_text();
   }
   return all;
 }
 
 /// Opens the modules and takes a device, or says in `own` why not.
-std::int32_t take_device(Standing& own, std::int32_t local_rank) {
+std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
   try {
     const auto devices = static_cast<std::int32_t>(Gpu(open_gpu()).devices().size());
     const std::int32_t device = choose_device(local_rank, devices, !own.host_id.empty());
@@ -141,49 +124,41 @@ std::int32_t take_device(Standing& own, std::int32_t local_rank) {
   }
 }
 
-/// What this process has from the beginning of a session to its end.
-struct Presence {
-  ProcessLink link;
+/// What this process has from the rendezvous to the shutdown.
+struct NcclSession {
+  NcclSession(const Launch& launch, const Limits& limits) : transport(meet(launch, limits)) {}
+
+  SocketTransport transport;
   std::int32_t device = 0;
 };
 
-std::optional<Presence>& presence() {
-  static std::optional<Presence> own;
+std::optional<NcclSession>& session() {
+  static std::optional<NcclSession> own;
   return own;
 }
 
-/// Where the one that all wait for is lost, this process tells so and ends, unless it is ending
-/// with words of its own.
-void end(const std::string& lost) {
-  std::fflush(nullptr);
-  presence().reset();
-  if (lost.empty() || std::uncaught_exceptions() > 0) return;
-  std::fputs(("bubblescope: " + lost + "\n").c_str(), stderr);
-  std::_Exit(kMachineFailed);
-}
-
-void take_place(const Launch& launch, const Limits& limits) {
-  Presence& own = *presence();
-  StepLink outside(own.link, limits);
+void take_place(NcclSession& own, const Launch& launch, const Limits& limits) {
+  StepProtocol protocol(own.transport, limits);
   const char* const host_id = std::getenv("NCCL_HOSTID");
-  Standing standing{read_host_name(), host_id == nullptr ? "" : host_id, {}, {}};
+  HostInfo host{read_host_name(), host_id == nullptr ? "" : host_id, {}, {}};
   const std::int32_t rank = launch.seat.rank;
-  const std::int32_t place = count_lower_on_host(share_standings(outside, standing), rank);
-  own.device = take_device(standing, launch.local_rank.value_or(place));
-  if (const auto obstacle = find_obstacle(share_standings(outside, standing), rank))
+  const std::int32_t place = count_lower_on_host(gather_hosts(protocol, host), rank);
+  own.device = take_device(host, launch.local_rank.value_or(place));
+  if (const auto obstacle = find_obstacle(gather_hosts(protocol, host), rank))
     throw Error(Fault::kMachine, *obstacle);
 }
 
-Processes::Link join(const Limits& limits) {
+std::unique_ptr<Processes> join(const Limits& limits) {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
-  presence().emplace(Presence{meet(launch, limits), 0});
-  take_place(launch, limits);
-  return as_processes(presence()->link, limits, end);
+  NcclSession& own = session().emplace(launch, limits);
+  take_place(own, launch, limits);
+  return std::make_unique<Processes>(own.transport, limits, [] { session().reset(); });
 }
 
 Job start(const JobRequest& job, BackendRequest request) {
-  Presence& own = *presence();
-  return start_nccl_job({open_gpu(), open_nccl(), own.link, own.device}, job, std::move(request));
+  NcclSession& own = *session();
+  return start_nccl_job({open_gpu(), open_nccl(), own.transport, own.device}, job,
+                        std::move(request));
 }
 
 const BackendRegistrar registrar{

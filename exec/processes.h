@@ -4,65 +4,61 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "exec/blob.h"
+#include "exec/limits.h"
+#include "exec/transport.h"
 
 namespace bubblescope {
 
 class Processes {
  public:
-  /// What several processes need of whatever connects them.
-  struct Link {
-    std::int32_t rank = 0;   ///< of this process: it runs the ops of this rank
-    std::int32_t count = 1;  ///< of processes
-    /// Gives everyone's bytes to everyone, by rank. Every process calls it, in the same order.
-    /// Throws Error where one of them does not answer.
-    std::function<std::vector<Blob>(Blob)> share;
-    /// The lowest rank whose process still answers.
-    std::function<std::int32_t()> speaker;
-    /// Waits until the speaker has come here, and ends the link.
-    std::function<void()> leave;
-    /// Tells the others to go on waiting. Any thread may call it while nothing is shared.
-    std::function<void()> show_life = {};
-  };
-
   /// This process alone.
   Processes() = default;
-  explicit Processes(Link link) : link_(std::move(link)) {}
-  ~Processes() {
-    if (link_) link_->leave();
-  }
+  /// Connected by a transport, which is not copied; `close` is called at the very end.
+  Processes(Transport& transport, const Limits& limits, std::function<void()> close = {});
+  /// Shuts down where nobody has, and says nothing about what became of the others.
+  ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  std::int32_t count() const { return link_ ? link_->count : 1; }
+  std::int32_t count() const { return transport_ == nullptr ? 1 : transport_->self().count; }
 
   /// The only rank that runs here; empty: all of them do.
   std::optional<std::int32_t> here() const {
-    return link_ ? std::optional(link_->rank) : std::nullopt;
+    return transport_ == nullptr ? std::nullopt : std::optional(transport_->self().rank);
   }
-  bool runs(std::int32_t rank) const { return !link_ || link_->rank == rank; }
+  bool runs(std::int32_t rank) const { return here().value_or(rank) == rank; }
 
-  /// Whether this process is the one that prints and writes files.
-  bool speaks() const { return !link_ || link_->speaker() == link_->rank; }
-
-  void show_life() const {
-    if (link_ && link_->show_life) link_->show_life();
+  /// Whether this process is the coordinator, which prints and writes files.
+  bool speaks() const {
+    return transport_ == nullptr || transport_->coordinator() == transport_->self().rank;
   }
 
-  /// Everyone's bytes, by rank; alone, one's own.
-  std::vector<Blob> share(Blob own) const {
-    if (link_) return link_->share(std::move(own));
-    std::vector<Blob> all;
-    all.push_back(std::move(own));
-    return all;
-  }
+  /// Everyone's bytes, by rank; alone, one's own. Every process calls it, in the same order. Throws
+  /// Error where one of them does not answer.
+  std::vector<Blob> gather(Blob own) const;
+
+  /// Tells the others to wait on. Any thread may call it while nothing is gathered.
+  void send_heartbeat() const;
+
+  /// The end, for all: the coordinator tells the others that it is done, and they wait for that, as
+  /// long as it lives. It may still have files to write, or a serial reference to train. Throws
+  /// Error where the coordinator was lost: "rank 0 is gone: ...".
+  void shutdown();
 
  private:
-  std::optional<Link> link_;
+  Transport* transport_ = nullptr;
+  Limits limits_;
+  std::function<void()> close_;
+  bool is_shut_down_ = false;
 };
+
+/// The shutdown over a transport. Returns what became of the coordinator where it did not tell that
+/// it was done; else nothing.
+std::string await_shutdown(Transport& transport, const Limits& limits);
 
 inline const Processes& this_process_alone() {
   static const Processes alone;

@@ -84,15 +84,13 @@ Stop find_stop(const std::vector<RankPart>& parts) {
   return Stop::kNone;
 }
 
-std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts,
-                                      const std::function<bool(std::int32_t rank)>& is_gone) {
+std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts, const std::vector<bool>& gone) {
   const Stop stop = find_stop(parts);
   if (stop == Stop::kNone) return parts;
   for (std::size_t at = 0; at < parts.size(); ++at) {
-    const auto rank = static_cast<std::int32_t>(at);
     RankResult& result = parts[at].result;
-    if (result.failure == nullptr && is_gone(rank))
-      result.failure = missing_part(rank, stop).result.failure;
+    if (result.failure == nullptr && gone[at])
+      result.failure = missing_part(static_cast<std::int32_t>(at), stop).result.failure;
   }
   return parts;
 }

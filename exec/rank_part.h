@@ -1,7 +1,6 @@
 // What one rank did in a step, as bytes for the other processes.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "exec/backend.h"
@@ -27,9 +26,8 @@ RankPart missing_part(std::int32_t rank, Stop reason);
 Stop find_stop(const std::vector<RankPart>& parts);
 
 /// The parts of a stopped step, in which ranks have failed that told theirs and are gone since: who
-/// is told to stop because of a death must know whose.
-std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts,
-                                      const std::function<bool(std::int32_t rank)>& is_gone);
+/// is told to stop because of a death must know whose. `gone` is by rank.
+std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts, const std::vector<bool>& gone);
 
 /// The results of all parts, by rank.
 std::vector<RankResult> take_results(std::vector<RankPart> parts);

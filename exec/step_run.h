@@ -62,10 +62,14 @@ class StepRun {
   void stop();
   bool stopped() const { return clock_.stopped(); }
 
-  /// How many instructions of a lane have ended, over all lanes: it grows while the step goes on,
-  /// here or, as far as it is noted, elsewhere.
-  std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
-  void note_progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
+  /// How many instructions of a lane have ended, over all lanes, and how many of others were heard
+  /// of: it grows while the step goes on here.
+  std::uint64_t progress_here() const { return progress_.load(std::memory_order_relaxed); }
+  /// The same, and how often others have shown that they go on.
+  std::uint64_t progress() const {
+    return progress_here() + elsewhere_.load(std::memory_order_relaxed);
+  }
+  void note_progress_elsewhere() { elsewhere_.fetch_add(1, std::memory_order_relaxed); }
 
   /// When an instruction ran; empty if it never started. Only while no lane runs.
   std::optional<Span> span(InstructionId id) const;
@@ -111,6 +115,7 @@ class StepRun {
   std::vector<Nanos> lane_end_;
   std::unique_ptr<Bell[]> bells_;  ///< per lane
   std::atomic<std::uint64_t> progress_ = 0;
+  std::atomic<std::uint64_t> elsewhere_ = 0;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   std::int32_t failed_rank_ = 0;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "exec/backend.h"
+#include "exec/limits.h"
 #include "exec/step_clock.h"
 
 namespace bubblescope {

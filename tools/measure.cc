@@ -5,13 +5,15 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "exec/device.h"
-#include "exec/signs_of_life.h"
+#include "exec/heartbeat.h"
 #include "exec/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
+#include "tools/command.h"
 #include "traces/json_string.h"
 
 namespace bubblescope {
@@ -50,7 +52,7 @@ void keep(Measurement& measurement, Execution execution) {
 void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
-  const SignsOfLife others_wait(bench.processes);
+  const Heartbeat others_wait(bench.processes);
   Schedule whole = measurement.step.schedule;
   whole.shape.microbatches *= copies;
   measurement.proof =
@@ -132,6 +134,12 @@ void start(Measurement& measurement, const Bench& bench) {
   prove_training(measurement, bench, job.copies);
 }
 
+/// A thread that does not come back from a library cannot be unwound.
+[[noreturn]] void end_program(const std::string& why) {
+  complain(why);
+  std::_Exit(exit_status(Fault::kMachine));
+}
+
 std::string describe_device(const Processes& processes) {
   const std::string host = describe_host();
   return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
@@ -148,9 +156,9 @@ Session::Session(const RunOptions& run) {
     sigaction(kSignals[at], &action, &before_[at]);
   const BackendDef& def = find_backend(run.backend);
   if (def.join)
-    processes_.emplace(def.join({run.timeout, &interrupted}));
+    processes_ = def.join({run.timeout, &interrupted, end_program});
   else
-    processes_.emplace();
+    processes_ = std::make_unique<Processes>();
 }
 
 Session::~Session() {

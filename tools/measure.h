@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,9 +56,13 @@ class Session {
 
   const Processes& processes() const { return *processes_; }
 
+  /// For processes that do not speak(): waits until the one that does is done. Throws Error where
+  /// it is lost.
+  void await_end() { processes_->shutdown(); }
+
  private:
   std::array<struct sigaction, 2> before_;
-  std::optional<Processes> processes_;
+  std::unique_ptr<Processes> processes_;
 };
 
 /// Runs a legal schedule's program on the backend of the options. Ctrl-C is a breakdown.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/heartbeat.h"
 #include "tools/activity_file.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
@@ -97,11 +98,14 @@ int run_run(const Arguments& arguments) {
   const ValidSchedule schedule =
       load_valid_schedule(name, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  const Session session(run);
+  Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
   const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
-  // A failure's status would make the launcher end the speaker before it has told everything.
-  if (!session.processes().speaks()) return 0;
+  if (!session.processes().speaks()) {
+    session.await_end();
+    return 0;  // a failure's status would make the launcher end the one that tells of it
+  }
+  const Heartbeat others_wait(session.processes());
   if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports, command_line("run", arguments));
   if (!training_file.empty() && !measurement.breakdown)

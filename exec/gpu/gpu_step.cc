@@ -210,7 +210,7 @@ void GpuStep::watch() {
 /// Whether other processes go on; a stop of theirs is one here.
 bool GpuStep::hears() {
   if (!work_.outside.listen) return false;
-  const OutsideNews news =
+  const StepNews news =
       work_.outside.listen(std::accumulate(ended_.begin(), ended_.end(), std::size_t{0}));
   if (news.stop != Stop::kNone) stop(news.stop);
   return news.goes_on;

@@ -17,17 +17,11 @@
 
 namespace bubblescope {
 
-/// What is heard of other processes while a step runs.
-struct OutsideNews {
-  bool goes_on = false;     ///< something has ended there
-  Stop stop = Stop::kNone;  ///< the step was stopped there
-};
-
 /// The step's dealings with other processes; all empty where there are none. What they throw stops
 /// the step.
 struct GpuStepOutside {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
-  std::function<OutsideNews(std::size_t ended)> listen;  ///< told how much has ended here
+  std::function<StepNews(std::size_t ended)> listen;  ///< told how much has ended here
   std::function<void()> let_go;  ///< after a stop: ends the messages that nobody will answer
 };
 

@@ -23,14 +23,15 @@ class NcclCrew : public Backend {
   std::vector<std::string> buses() const { return machine_.buses(); }
   std::int32_t copies() const { return part_.copies; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }
-  StepLink& outside() { return outside_; }
+  StepProtocol& protocol() { return protocol_; }
 
   std::vector<RankResult> run_step() override;
 
  private:
   GpuStepWork make_work(const JobRequest& job);
   void put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
-  OutsideNews listen(std::size_t ended);
+  void await_begin();
+  StepNews listen(std::size_t ended);
   std::vector<RankPart> fold(std::vector<RankPart> parts) const;
   bool is_own(InstructionId planned) const;
   RankPart translate(RankResult result) const;
@@ -42,7 +43,7 @@ class NcclCrew : public Backend {
   BackendRequest request_;
   RankPlan plan_;
   GpuMachine machine_;
-  StepLink outside_;
+  StepProtocol protocol_;
   std::optional<NcclTraining> training_;
   std::optional<NcclWires> wires_;
   std::optional<GpuStep> step_;

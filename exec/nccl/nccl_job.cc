@@ -13,7 +13,7 @@ Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest
   try {
     backend = std::make_unique<NcclCrew>(place, job, std::move(request));
   } catch (const Error& error) {
-    StepLink(place.link, {}).tell_failure(error.what());
+    StepProtocol(place.link, {}).notify_failure(error.what());
     throw;
   }
   Job started;

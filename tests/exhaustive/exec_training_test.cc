@@ -11,6 +11,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "tests/support/as_written.h"
+#include "tests/support/lone_transport.h"
 #include "tests/support/proven_training.h"
 
 namespace bubblescope {
@@ -220,8 +221,8 @@ InstructionId find_copy(const Program& program, const std::string& name) {
 TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const Schedule schedule = *build_if_legal(find_schedule("bpipe"), {4, 1, 8, 1, {}});
   const Program program = lowered(schedule);
-  const Processes last_of_four(
-      Processes::Link{3, 4, [](Blob own) { return std::vector<Blob>{std::move(own)}; }, {}, [] {}});
+  LoneTransport transport({3, 4});
+  const Processes last_of_four(transport, {});
   Training keeper(schedule, program, small_model(), last_of_four);
   const Cargo cargo = keeper.cargo();
   const InstructionId evict = find_copy(program, "0EVICT2");

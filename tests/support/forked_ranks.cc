@@ -28,13 +28,13 @@ struct Child {
   int says = -1;
 };
 
-std::string live(const TcpSocket& listener, const Seat& seat,
-                 const std::function<std::string(ProcessLink& link)>& run) {
+std::string live(const TcpSocket& listener, const RankInfo& seat,
+                 const std::function<std::string(SocketTransport& link)>& run) {
   try {
     reset_fake_gpu(1);
     enter_fake_nccl(seat.rank);
     const Limits limits;
-    ProcessLink link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
+    SocketTransport link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
                                       : call_first({"127.0.0.1", port_of(listener)}, seat, limits,
                                                    {[] { return kSecret; }});
     std::string said = run(link);
@@ -72,7 +72,7 @@ bool await(pid_t process, Nanos end) {
 }  // namespace
 
 std::vector<RankEnd> run_ranks(std::int32_t count,
-                               const std::function<std::string(ProcessLink& link)>& run) {
+                               const std::function<std::string(SocketTransport& link)>& run) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   open_fake_nccl(count);
   std::vector<Child> children;

@@ -1,5 +1,5 @@
 // A thread that tells the others, again and again.
-#include "exec/signs_of_life.h"
+#include "exec/heartbeat.h"
 
 #include <chrono>
 
@@ -14,11 +14,11 @@ constexpr std::chrono::milliseconds kBetween{100};
 
 }  // namespace
 
-SignsOfLife::SignsOfLife(const Processes& processes) : processes_(processes) {
-  if (processes.count() > 1) thread_ = std::thread([this] { show(); });
+Heartbeat::Heartbeat(const Processes& processes) : processes_(processes) {
+  if (processes.count() > 1) thread_ = std::thread([this] { beat(); });
 }
 
-SignsOfLife::~SignsOfLife() {
+Heartbeat::~Heartbeat() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -28,12 +28,12 @@ SignsOfLife::~SignsOfLife() {
   thread_.join();
 }
 
-/// Who cannot be told will be missed when it is next needed, and named then.
-void SignsOfLife::show() {
+/// A process that cannot be told is missed when it is next needed, and named then.
+void Heartbeat::beat() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kBetween, [&] { return has_ended_; })) {
     try {
-      processes_.show_life();
+      processes_.send_heartbeat();
     } catch (const Error&) {
       return;
     }

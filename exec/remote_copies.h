@@ -8,17 +8,17 @@
 #include <mutex>
 #include <optional>
 
-#include "exec/mpi_port.h"
+#include "exec/transport.h"
 #include "exec/work.h"
 #include "sim/ir/program.h"
 
 namespace bubblescope {
 
 /// Any thread may call.
-class MpiCopies {
+class RemoteCopies {
  public:
   /// Nothing is copied.
-  MpiCopies(const Cargo& cargo, const Program& program, MpiPort& port);
+  RemoteCopies(const Cargo& cargo, const Program& program, Transport& transport);
 
   /// While no lane runs.
   void begin_step(std::uint32_t step);
@@ -28,16 +28,16 @@ class MpiCopies {
   void move(InstructionId copy, const std::function<bool()>& wait);
 
   /// Answers who asks, and takes in what was answered. False: nothing came. Throws Error for
-  /// letters that cannot be.
+  /// messages that cannot be.
   bool serve();
 
  private:
-  void take(const Letter& letter);
+  void take(const Message& message);
   std::optional<Blob> find_answer(InstructionId copy);
 
   const Cargo& cargo_;
   const Program& program_;
-  MpiPort& port_;
+  Transport& transport_;
   bool takes_part_ = false;  ///< this rank copies to another, or keeps what another copies
   std::uint32_t step_ = 0;
   std::mutex mutex_;

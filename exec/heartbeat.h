@@ -9,18 +9,17 @@
 
 namespace bubblescope {
 
-/// While it lives, the other processes go on waiting for this one. Does nothing where there are
-/// none.
-class SignsOfLife {
+/// Heartbeats for the other processes, as long as it lives. Does nothing where there are none.
+class Heartbeat {
  public:
   /// The processes are not copied.
-  explicit SignsOfLife(const Processes& processes);
-  ~SignsOfLife();
-  SignsOfLife(const SignsOfLife&) = delete;
-  SignsOfLife& operator=(const SignsOfLife&) = delete;
+  explicit Heartbeat(const Processes& processes);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
-  void show();
+  void beat();
 
   const Processes& processes_;
   std::mutex mutex_;

@@ -2,7 +2,7 @@
 #include <memory>
 #include <utility>
 
-#include "exec/worker_pool.h"
+#include "exec/runtime/worker_pool.h"
 
 namespace bubblescope {
 

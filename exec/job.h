@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "exec/backend.h"
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/epilogue.h"
 #include "exec/gpu/gpu_activity.h"
 #include "exec/gpu/place_ranks.h"
 #include "exec/gpu/precision.h"
+#include "exec/runtime/backend.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"

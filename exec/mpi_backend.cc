@@ -2,9 +2,9 @@
 #include <memory>
 #include <utility>
 
-#include "exec/distributed_backend.h"
 #include "exec/mpi_transport.h"
 #include "exec/mpi_watch.h"
+#include "exec/runtime/distributed_backend.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

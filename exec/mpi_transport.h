@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/module.h"
 #include "exec/mpi_module.h"
-#include "exec/transport.h"
+#include "exec/runtime/module.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 

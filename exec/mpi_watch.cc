@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 
 namespace bubblescope {
 

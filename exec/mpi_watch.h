@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "exec/limits.h"
+#include "exec/runtime/limits.h"
 
 namespace bubblescope {
 

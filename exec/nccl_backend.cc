@@ -17,8 +17,8 @@
 #include "exec/nccl/meeting.h"
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
-#include "exec/processes.h"
-#include "exec/step_protocol.h"
+#include "exec/runtime/processes.h"
+#include "exec/runtime/step_protocol.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "exec/heartbeat.h"
+#include "exec/runtime/heartbeat.h"
 #include "sim/ir/number.h"
 #include "tools/compare_measured.h"
 #include "tools/compare_noise.h"

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "exec/device.h"
-#include "exec/heartbeat.h"
-#include "exec/timed_work.h"
+#include "exec/runtime/device.h"
+#include "exec/runtime/heartbeat.h"
+#include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
 #include "tools/command.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/execute.h"
 #include "exec/gpu/device_state.h"
 #include "exec/job.h"
+#include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "tools/predict.h"
 #include "tools/run_options.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "exec/heartbeat.h"
+#include "exec/runtime/heartbeat.h"
 #include "tools/activity_file.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"

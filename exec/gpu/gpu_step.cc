@@ -8,9 +8,9 @@
 #include <thread>
 #include <utility>
 
-#include "exec/find_awaited.h"
 #include "exec/gpu/gpu_activity.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/find_awaited.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

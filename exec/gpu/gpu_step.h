@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/backend.h"
 #include "exec/gpu/gpu_lanes.h"
+#include "exec/runtime/backend.h"
 
 namespace bubblescope {
 

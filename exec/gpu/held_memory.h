@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/backend.h"
+#include "exec/runtime/backend.h"
 
 namespace bubblescope {
 

@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "exec/gpu/gpu.h"
-#include "exec/module.h"
+#include "exec/runtime/module.h"
 
 namespace bubblescope {
 

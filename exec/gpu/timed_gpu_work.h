@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/gpu/gpu_lanes.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/program.h"
 
 namespace bubblescope {

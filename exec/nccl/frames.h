@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "exec/blob.h"
-#include "exec/transport.h"
+#include "exec/runtime/blob.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 

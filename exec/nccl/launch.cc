@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "exec/launchers.h"
+#include "exec/runtime/launchers.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 

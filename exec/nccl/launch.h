@@ -16,7 +16,7 @@
 
 #include "exec/nccl/secret.h"
 #include "exec/nccl/tcp_socket.h"
-#include "exec/transport.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 

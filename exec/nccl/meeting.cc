@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/waiting.h"
+#include "exec/runtime/waiting.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -8,9 +8,9 @@
 
 #include <functional>
 
-#include "exec/backend.h"
 #include "exec/nccl/secret.h"
 #include "exec/nccl/socket_transport.h"
+#include "exec/runtime/backend.h"
 
 namespace bubblescope {
 

@@ -10,7 +10,7 @@
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
 #include "exec/nccl/shards.h"
-#include "exec/step_protocol.h"
+#include "exec/runtime/step_protocol.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {

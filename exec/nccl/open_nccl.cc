@@ -1,6 +1,6 @@
 // Opening the NCCL module.
-#include "exec/module.h"
 #include "exec/nccl/nccl.h"
+#include "exec/runtime/module.h"
 
 namespace bubblescope {
 

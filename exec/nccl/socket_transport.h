@@ -11,7 +11,7 @@
 
 #include "exec/nccl/frames.h"
 #include "exec/nccl/tcp_socket.h"
-#include "exec/transport.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 

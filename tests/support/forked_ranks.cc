@@ -9,7 +9,7 @@
 #include <exception>
 
 #include "exec/nccl/meeting.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 
@@ -35,8 +35,8 @@ std::string live(const TcpSocket& listener, const RankInfo& seat,
     enter_fake_nccl(seat.rank);
     const Limits limits;
     SocketTransport link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
-                                      : call_first({"127.0.0.1", port_of(listener)}, seat, limits,
-                                                   {[] { return kSecret; }});
+                                          : call_first({"127.0.0.1", port_of(listener)}, seat,
+                                                       limits, {[] { return kSecret; }});
     std::string said = run(link);
     const Nanos end = read_monotonic_clock() + kAfterFirst;
     link.flush([end] { return read_monotonic_clock() > end; });

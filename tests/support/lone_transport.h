@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "exec/transport.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "exec/execute.h"
 #include "exec/nccl/socket_transport.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/lower.h"
 #include "tests/support/fake_gpu.h"
 

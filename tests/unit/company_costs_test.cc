@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "exec/company_program.h"
-#include "exec/execute.h"
 #include "exec/gpu/gpu_job.h"
+#include "exec/runtime/execute.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/recompute.h"

@@ -7,9 +7,9 @@
 
 #include "exec/company_costs.h"
 #include "exec/copies_program.h"
-#include "exec/execute.h"
 #include "exec/gpu/gpu_job.h"
 #include "exec/gpu/time_copies.h"
+#include "exec/runtime/execute.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

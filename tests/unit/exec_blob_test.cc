@@ -1,7 +1,7 @@
 // Bytes for other processes: what goes in comes out, and what is too short is refused.
 #include <gtest/gtest.h>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
 #include "exec/training/parcel.h"
 #include "sim/ir/error.h"
 

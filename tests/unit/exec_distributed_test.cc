@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "exec/distributed_backend.h"
-#include "exec/execute.h"
-#include "exec/processes.h"
+#include "exec/runtime/distributed_backend.h"
+#include "exec/runtime/execute.h"
+#include "exec/runtime/processes.h"
 #include "exec/training/proof.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"

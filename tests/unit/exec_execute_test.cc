@@ -8,8 +8,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/timed_work.h"
+#include "exec/runtime/execute.h"
+#include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"

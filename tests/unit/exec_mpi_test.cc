@@ -8,11 +8,11 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/clock_sync.h"
-#include "exec/heartbeat.h"
 #include "exec/mpi_transport.h"
 #include "exec/mpi_watch.h"
-#include "exec/rank_part.h"
+#include "exec/runtime/clock_sync.h"
+#include "exec/runtime/heartbeat.h"
+#include "exec/runtime/rank_part.h"
 #include "sim/ir/error.h"
 #include "tests/support/lone_transport.h"
 

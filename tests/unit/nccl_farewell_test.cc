@@ -6,9 +6,9 @@
 #include <string>
 #include <thread>
 
-#include "exec/heartbeat.h"
-#include "exec/processes.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/heartbeat.h"
+#include "exec/runtime/processes.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 #include "tests/support/forked_ranks.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/execute.h"
 #include "exec/nccl/nccl_place.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "exec/clock_sync.h"
 #include "exec/nccl/meeting.h"
-#include "exec/processes.h"
-#include "exec/step_clock.h"
-#include "exec/step_protocol.h"
+#include "exec/runtime/clock_sync.h"
+#include "exec/runtime/processes.h"
+#include "exec/runtime/step_clock.h"
+#include "exec/runtime/step_protocol.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

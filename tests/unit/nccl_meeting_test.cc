@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exec/nccl/meeting.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

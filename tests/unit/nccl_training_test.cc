@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "exec/execute.h"
 #include "exec/nccl/nccl_place.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "exec/gpu/gpu.h"
-#include "exec/mpi_transport.h"
+#include "exec/mpi/mpi_transport.h"
 #include "exec/nccl/choose_device.h"
 #include "exec/nccl/launch.h"
 #include "exec/nccl/meeting.h"

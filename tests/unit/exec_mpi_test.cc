@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/mpi_transport.h"
-#include "exec/mpi_watch.h"
+#include "exec/mpi/mpi_transport.h"
+#include "exec/mpi/mpi_watch.h"
 #include "exec/runtime/clock_sync.h"
 #include "exec/runtime/heartbeat.h"
 #include "exec/runtime/rank_part.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/mpi_module.h"
+#include "exec/mpi/mpi_module.h"
 #include "exec/runtime/module.h"
 #include "exec/runtime/transport.h"
 

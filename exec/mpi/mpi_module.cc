@@ -1,5 +1,5 @@
 // The module bubblescope_mpi.so: the only file that is linked to MPI.
-#include "exec/mpi_module.h"
+#include "exec/mpi/mpi_module.h"
 
 #include <mpi.h>
 

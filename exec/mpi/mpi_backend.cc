@@ -2,8 +2,8 @@
 #include <memory>
 #include <utility>
 
-#include "exec/mpi_transport.h"
-#include "exec/mpi_watch.h"
+#include "exec/mpi/mpi_transport.h"
+#include "exec/mpi/mpi_watch.h"
 #include "exec/runtime/distributed_backend.h"
 #include "sim/ir/error.h"
 

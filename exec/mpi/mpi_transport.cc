@@ -1,5 +1,5 @@
 // Messages as MPI's transfers.
-#include "exec/mpi_transport.h"
+#include "exec/mpi/mpi_transport.h"
 
 #include <algorithm>
 #include <utility>

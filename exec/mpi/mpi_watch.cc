@@ -1,5 +1,5 @@
 // Waiting beside MPI, and looking at the processes of this host.
-#include "exec/mpi_watch.h"
+#include "exec/mpi/mpi_watch.h"
 
 #include <unistd.h>
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "exec/gpu/gpu.h"
+#include "exec/gpu/host/gpu.h"
 #include "exec/mpi/mpi_transport.h"
 #include "exec/nccl/choose_device.h"
 #include "exec/nccl/launch.h"

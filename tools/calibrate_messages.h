@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/company_costs.h"
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 #include "tools/run_options.h"
 
 namespace bubblescope {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/gpu/device_state.h"
-#include "exec/job.h"
+#include "exec/gpu/host/device_state.h"
+#include "exec/gpu/host/job.h"
 #include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "tools/predict.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/gpu/timed_gpu_work.h"
+#include "exec/gpu/host/timed_gpu_work.h"
 #include "exec/nccl/largest_share.h"
 #include "sim/ir/error.h"
 

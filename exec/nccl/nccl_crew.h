@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/gpu/gpu_step.h"
+#include "exec/gpu/host/gpu_step.h"
 #include "exec/nccl/nccl_training.h"
 
 namespace bubblescope {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/gpu/calls.h"
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 #include "exec/nccl/calls.h"
 #include "exec/nccl/socket_transport.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/gpu/gpu_training.h"
+#include "exec/gpu/host/gpu_training.h"
 #include "exec/nccl/nccl_wires.h"
 
 namespace bubblescope {

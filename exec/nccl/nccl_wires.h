@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/gpu/gpu_machine.h"
-#include "exec/gpu/gpu_stage.h"
+#include "exec/gpu/host/gpu_machine.h"
+#include "exec/gpu/host/gpu_stage.h"
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
 #include "exec/nccl/shards.h"

@@ -72,7 +72,7 @@ struct BackendRequest {
   const std::atomic<bool>* interrupted = nullptr;
 };
 
-struct Job;  // exec/job.h
+struct Job;  // exec/gpu/host/job.h
 struct JobRequest;
 struct MessageTime;
 struct DeviceOptions;

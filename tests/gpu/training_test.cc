@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu_job.h"
 #include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "sim/analysis/analyze.h"

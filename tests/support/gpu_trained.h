@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 #include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "sim/ir/lower.h"

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "exec/company_program.h"
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu_job.h"
 #include "exec/runtime/execute.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/lower.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu_job.h"
 #include "exec/runtime/execute.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

@@ -32,7 +32,7 @@ ROOMS = [
     (r"zlib\.h$", r"(traces|tests)/"),
     (r"(gtest|gmock|benchmark)/", r"tests/"),
     (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/gpu/device/|tests/fake_cuda/"),
-    (r"nccl\.h$", r"exec/.*\.cuh?$|exec/(cuda|nccl)_"),
+    (r"nccl\.h$", r"exec/nccl/.*\.cu$"),
     (r"mpi\.h$", r"exec/mpi/"),
 ]
 # The simulator is pure: no file, no thread, no clock.
@@ -82,14 +82,14 @@ sim/ir/a.h "schedules/a.h" | sim/analysis/a.cc "traces/a.h" | schedules/a.cc "tr
 traces/a.cc "schedules/a.h" | traces/a.cc "exec/a.h" | exec/a.cc "traces/a.h" | exec/a.cu "schedules/a.h"
 tools/a.cc "tests/a.h" | sim/ir/a.cc "op.h" | sim/engine/a.cc <thread> | sim/ir/a.cc <fstream> | sim/ir/a.cc <chrono>
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
-exec/gpu/host/a.cc <cuda_runtime.h> | exec/launch.cc <nccl.h> | exec/nccl/launch.cc <mpi.h> | tools/a.cc <mpi.h>
+exec/gpu/host/a.cc <cuda_runtime.h> | exec/nccl/launch.cc <nccl.h> | exec/nccl/launch.cc <mpi.h> | tools/a.cc <mpi.h>
 traces/svg.cc <graphviz/gvc.h> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
 schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
 tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
-exec/gpu/device/a.h <cuda.h> | exec/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
+exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
 """
 
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "exec/calibrate.h"
+#include "exec/calibration/calibrate.h"
 #include "tools/calibrate_company.h"
 #include "tools/calibrate_copies.h"
 #include "tools/calibrate_messages.h"

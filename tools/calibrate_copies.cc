@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/copies_program.h"
+#include "exec/calibration/copies_program.h"
 #include "sim/ir/recompute.h"
 #include "traces/cost_file.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "exec/company_costs.h"
+#include "exec/calibration/company_costs.h"
 #include "exec/gpu/host/job.h"
 #include "tools/measure.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/company_costs.h"
+#include "exec/calibration/company_costs.h"
 #include "exec/gpu/host/job.h"
 #include "tools/run_options.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/company_costs.h"
-#include "exec/copies_program.h"
+#include "exec/calibration/company_costs.h"
+#include "exec/calibration/copies_program.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/time_copies.h"
 #include "exec/runtime/execute.h"

@@ -1,5 +1,5 @@
 // Turns with copies.
-#include "exec/copies_program.h"
+#include "exec/calibration/copies_program.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Sorting measured times into samples.
-#include "exec/calibrate.h"
+#include "exec/calibration/calibrate.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "exec/calibrate.h"
+#include "exec/calibration/calibrate.h"
 
 namespace bubblescope {
 

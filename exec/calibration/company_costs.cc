@@ -1,5 +1,5 @@
 // Counting busy ranks over time.
-#include "exec/company_costs.h"
+#include "exec/calibration/company_costs.h"
 
 #include <algorithm>
 #include <cmath>

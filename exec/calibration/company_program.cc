@@ -1,5 +1,5 @@
 // Turns.
-#include "exec/company_program.h"
+#include "exec/calibration/company_program.h"
 
 #include <algorithm>
 #include <utility>

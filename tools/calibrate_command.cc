@@ -186,9 +186,7 @@ int run_calibrate(const Arguments& arguments) {
   if (session.processes().speaks())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
   const Json costs = measure_costs(request, session.processes());
-  if (!session.processes().speaks())
-    session.await_end();
-  else
+  if (session.reports())
     write_and_say(output,
                   costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "exec/runtime/heartbeat.h"
 #include "sim/ir/number.h"
 #include "tools/compare_measured.h"
 #include "tools/compare_noise.h"
@@ -311,11 +310,7 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
       say("bubblescope: {}\n", row.refusal);
   }
   if (comparisons.empty()) return 1;
-  if (!session.processes().speaks()) {
-    session.await_end();
-    return 0;
-  }
-  const Heartbeat others_wait(session.processes());
+  if (!session.reports()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
   if (output.format == "json")
     show("{}", write_comparison_json(comparisons));

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "exec/runtime/device.h"
-#include "exec/runtime/heartbeat.h"
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
@@ -161,7 +160,17 @@ Session::Session(const RunOptions& run) {
     processes_ = std::make_unique<Processes>();
 }
 
+bool Session::reports() {
+  if (processes_->speaks()) {
+    heartbeat_.emplace(*processes_);
+    return true;
+  }
+  processes_->shutdown();
+  return false;
+}
+
 Session::~Session() {
+  heartbeat_.reset();
   processes_.reset();
   for (std::size_t at = 0; at < kSignals.size(); ++at)
     sigaction(kSignals[at], &before_[at], nullptr);

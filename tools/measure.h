@@ -12,6 +12,7 @@
 #include "exec/gpu/host/device_state.h"
 #include "exec/gpu/host/job.h"
 #include "exec/runtime/execute.h"
+#include "exec/runtime/heartbeat.h"
 #include "exec/training/proof.h"
 #include "tools/predict.h"
 #include "tools/run_options.h"
@@ -56,13 +57,14 @@ class Session {
 
   const Processes& processes() const { return *processes_; }
 
-  /// For processes that do not speak(): waits until the one that does is done. Throws Error where
-  /// it is lost.
-  void await_end() { processes_->shutdown(); }
+  /// Whether this process is the one that reports. It gives heartbeats from now on; the others wait
+  /// here until it is done. Throws Error where it is lost.
+  bool reports();
 
  private:
   std::array<struct sigaction, 2> before_;
   std::unique_ptr<Processes> processes_;
+  std::optional<Heartbeat> heartbeat_;
 };
 
 /// Runs a legal schedule's program on the backend of the options. Ctrl-C is a breakdown.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "exec/runtime/heartbeat.h"
 #include "tools/activity_file.h"
 #include "tools/exports.h"
 #include "tools/flags/command_flags.h"
@@ -101,11 +100,8 @@ int run_run(const Arguments& arguments) {
   Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
   const Measurement measurement = measure(schedule, program, {options, run, session.processes()});
-  if (!session.processes().speaks()) {
-    session.await_end();
-    return 0;  // a failure's status would make the launcher end the one that tells of it
-  }
-  const Heartbeat others_wait(session.processes());
+  // A failure's status would make the launcher end the one that tells of it.
+  if (!session.reports()) return 0;
   if (measurement.breakdown) complain(measurement.breakdown->message);
   write_exports(measurement.step, exports, command_line("run", arguments));
   if (!training_file.empty() && !measurement.breakdown)

@@ -38,7 +38,6 @@ class StepRun {
 
   /// Sets the events back: nothing has started. Only while no lane runs.
   void reset();
-
   /// Does that and starts the clock, at a time of the monotonic one.
   void start(Nanos begin);
 
@@ -62,13 +61,10 @@ class StepRun {
   void stop();
   bool stopped() const { return clock_.stopped(); }
 
-  /// How many instructions of a lane have ended, over all lanes, and how many of others were heard
-  /// of: it grows while the step goes on here.
+  /// How many instructions have ended here, and elsewhere as far as it was heard of.
   std::uint64_t progress_here() const { return progress_.load(std::memory_order_relaxed); }
   /// The same, and how often others have shown that they go on.
-  std::uint64_t progress() const {
-    return progress_here() + elsewhere_.load(std::memory_order_relaxed);
-  }
+  std::uint64_t progress() const { return progress_here() + elsewhere_.load(); }
   void note_progress_elsewhere() { elsewhere_.fetch_add(1, std::memory_order_relaxed); }
 
   /// When an instruction ran; empty if it never started. Only while no lane runs.

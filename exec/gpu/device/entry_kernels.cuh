@@ -3,8 +3,8 @@
 #pragma once
 
 #include "exec/gpu/device/entries.cuh"
-#include "exec/gpu/kernels.h"
 #include "exec/gpu/device/number.cuh"
+#include "exec/gpu/kernels.h"
 
 namespace bubblescope {
 

@@ -2,8 +2,8 @@
 // does.
 #pragma once
 
-#include "exec/gpu/kernels.h"
 #include "exec/gpu/device/number.cuh"
+#include "exec/gpu/kernels.h"
 
 namespace bubblescope {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/backend.h"
+#include "exec/runtime/backend.h"
 #include "sim/ir/error.h"
 #include "tools/exports.h"
 #include "traces/csv_string.h"

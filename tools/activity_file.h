@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "exec/gpu/gpu_activity.h"
+#include "exec/gpu/host/gpu_activity.h"
 #include "tools/predict.h"
 
 namespace bubblescope {

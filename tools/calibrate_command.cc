@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "exec/calibrate.h"
+#include "exec/calibration/calibrate.h"
 #include "tools/calibrate_company.h"
 #include "tools/calibrate_copies.h"
 #include "tools/calibrate_messages.h"
@@ -182,11 +182,11 @@ int run_calibrate(const Arguments& arguments) {
   expect_folder(output);
   request.schedules = schedules_of(list, request.options.shape);
   request.options = read_inputs(std::move(request.options), request.schedules);
-  const Session session(request.run);
+  Session session(request.run);
   if (session.processes().speaks())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
   const Json costs = measure_costs(request, session.processes());
-  if (session.processes().speaks())
+  if (session.reports())
     write_and_say(output,
                   costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;

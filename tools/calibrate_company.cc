@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "exec/company_costs.h"
-#include "exec/company_program.h"
+#include "exec/calibration/company_costs.h"
+#include "exec/calibration/company_program.h"
 #include "tools/calibrate_messages.h"
 #include "traces/company_entry.h"
 #include "traces/cost_file.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/calibrate.h"
+#include "exec/calibration/calibrate.h"
 #include "tools/measure.h"
 
 namespace bubblescope {

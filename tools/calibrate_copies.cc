@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "exec/copies_program.h"
+#include "exec/calibration/copies_program.h"
 #include "sim/ir/recompute.h"
 #include "traces/cost_file.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "exec/company_costs.h"
-#include "exec/job.h"
+#include "exec/calibration/company_costs.h"
+#include "exec/gpu/host/job.h"
 #include "tools/measure.h"
 
 namespace bubblescope {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/company_costs.h"
-#include "exec/job.h"
+#include "exec/calibration/company_costs.h"
+#include "exec/gpu/host/job.h"
 #include "tools/run_options.h"
 
 namespace bubblescope {

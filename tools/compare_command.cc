@@ -296,7 +296,7 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
         "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
         "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
         shape_flags(options.shape)));
-  const Session session(run);
+  Session session(run);
   if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
   if (run.work == WorkKind::kTransformer)
     std::erase_if(rows, [&](const Row& row) {
@@ -311,7 +311,7 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
       say("bubblescope: {}\n", row.refusal);
   }
   if (comparisons.empty()) return 1;
-  if (!session.processes().speaks()) return 0;
+  if (!session.reports()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
   if (output.format == "json")
     show("{}", write_comparison_json(comparisons));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "exec/backend.h"
+#include "exec/runtime/backend.h"
 #include "sim/model/gpu.h"
 #include "sim/model/transformer.h"
 #include "tools/flags/command_flags.h"

@@ -5,13 +5,14 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <utility>
 
-#include "exec/device.h"
-#include "exec/signs_of_life.h"
-#include "exec/timed_work.h"
+#include "exec/runtime/device.h"
+#include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
+#include "tools/command.h"
 #include "traces/json_string.h"
 
 namespace bubblescope {
@@ -50,7 +51,7 @@ void keep(Measurement& measurement, Execution execution) {
 void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
   const RunOptions& run = bench.run;
   if (!run.proof || !bench.processes.speaks()) return;
-  const SignsOfLife others_wait(bench.processes);
+  const Heartbeat others_wait(bench.processes);
   Schedule whole = measurement.step.schedule;
   whole.shape.microbatches *= copies;
   measurement.proof =
@@ -63,7 +64,7 @@ void train(Measurement& measurement, const Bench& bench) {
   Training training(step.schedule, step.program, run.training, bench.processes);
   BackendRequest request = request_of(training.work(), bench);
   request.cargo = training.cargo();
-  const auto backend = find_backend(run.backend).make(std::move(request));
+  const auto backend = find_backend(run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
   measurement.device += "; products by " + multiplier();
   if (measurement.breakdown) return;
@@ -78,7 +79,7 @@ void play(Measurement& measurement, const Bench& bench) {
   const Pass pass = pass_of(bench.run.work);
   BackendRequest request = request_of(play(step.program, durations, pass), bench);
   request.punctual = pass == Pass::kSleep;
-  const auto backend = find_backend(bench.run.backend).make(std::move(request));
+  const auto backend = find_backend(bench.run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
 }
 
@@ -132,6 +133,12 @@ void start(Measurement& measurement, const Bench& bench) {
   prove_training(measurement, bench, job.copies);
 }
 
+/// A thread that does not come back from a library cannot be unwound.
+[[noreturn]] void end_program(const std::string& why) {
+  complain(why);
+  std::_Exit(exit_status(Fault::kMachine));
+}
+
 std::string describe_device(const Processes& processes) {
   const std::string host = describe_host();
   return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
@@ -148,12 +155,22 @@ Session::Session(const RunOptions& run) {
     sigaction(kSignals[at], &action, &before_[at]);
   const BackendDef& def = find_backend(run.backend);
   if (def.join)
-    processes_.emplace(def.join({run.timeout, &interrupted}));
+    processes_ = def.join({run.timeout, &interrupted, end_program});
   else
-    processes_.emplace();
+    processes_ = std::make_unique<Processes>();
+}
+
+bool Session::reports() {
+  if (processes_->speaks()) {
+    heartbeat_.emplace(*processes_);
+    return true;
+  }
+  processes_->shutdown();
+  return false;
 }
 
 Session::~Session() {
+  heartbeat_.reset();
   processes_.reset();
   for (std::size_t at = 0; at < kSignals.size(); ++at)
     sigaction(kSignals[at], &before_[at], nullptr);

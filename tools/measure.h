@@ -4,13 +4,15 @@
 #include <signal.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "exec/execute.h"
-#include "exec/gpu/device_state.h"
-#include "exec/job.h"
+#include "exec/gpu/host/device_state.h"
+#include "exec/gpu/host/job.h"
+#include "exec/runtime/execute.h"
+#include "exec/runtime/heartbeat.h"
 #include "exec/training/proof.h"
 #include "tools/predict.h"
 #include "tools/run_options.h"
@@ -55,9 +57,14 @@ class Session {
 
   const Processes& processes() const { return *processes_; }
 
+  /// Whether this process is the one that reports. It gives heartbeats from now on; the others wait
+  /// here until it is done. Throws Error where it is lost.
+  bool reports();
+
  private:
   std::array<struct sigaction, 2> before_;
-  std::optional<Processes> processes_;
+  std::unique_ptr<Processes> processes_;
+  std::optional<Heartbeat> heartbeat_;
 };
 
 /// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/injection.h"
+#include "exec/runtime/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/keep_memory.h"
+#include "exec/runtime/keep_memory.h"
 #include "tools/break_even.h"
 #include "tools/command.h"
 #include "tools/memory_caps.h"

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "exec/launchers.h"
+#include "exec/runtime/launchers.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "tools/say.h"

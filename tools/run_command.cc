@@ -133,13 +133,13 @@ int run_run(const Arguments& arguments) {
   const ValidSchedule schedule = load_valid_schedule(
       command.schedule, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  const Session session(command.run);
+  Session session(command.run);
   if (session.processes().speaks())
     warn_of_unused_run_options(app, command.run, options.cost.any_uniform);
   const Measurement measurement =
       measure(schedule, program, {options, command.run, session.processes()});
-  // A failure's status would make the launcher end the speaker before it has told everything.
-  if (!session.processes().speaks()) return 0;
+  // A failure's status would make the launcher end the one that tells of it.
+  if (!session.reports()) return 0;
   if (measurement.breakdown) complain(measurement.breakdown->message);
   write_files(command, measurement, schedule, arguments);
   return report(command, measurement);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "exec/backend.h"
+#include "exec/runtime/backend.h"
 #include "tools/choice.h"
 #include "tools/command.h"
 #include "tools/flags/command_flags.h"

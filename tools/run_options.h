@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 #include "exec/training/training.h"
 #include "sim/ir/units.h"
 #include "tools/flags/command_flags.h"

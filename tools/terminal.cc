@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "exec/launchers.h"
+#include "exec/runtime/launchers.h"
 
 namespace bubblescope {
 

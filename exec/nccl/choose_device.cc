@@ -10,14 +10,14 @@ namespace {
 std::string name_of(std::size_t rank) { return "rank " + std::to_string(rank); }
 
 /// As NCCL sees it: a device of a host, and NCCL_HOSTID says what a host is.
-bool share_device(const Standing& left, const Standing& right) {
+bool share_device(const HostInfo& left, const HostInfo& right) {
   return left.host == right.host && left.device == right.device &&
          (left.host_id.empty() || right.host_id.empty() || left.host_id == right.host_id);
 }
 
 }  // namespace
 
-std::int32_t count_lower_on_host(const std::vector<Standing>& all, std::int32_t rank) {
+std::int32_t count_lower_on_host(const std::vector<HostInfo>& all, std::int32_t rank) {
   const auto here = static_cast<std::size_t>(rank);
   std::int32_t count = 0;
   for (std::size_t other = 0; other < here; ++other) count += all[other].host == all[here].host;
@@ -36,7 +36,7 @@ std::int32_t choose_device(std::int32_t local_rank, std::int32_t devices, bool h
                                    " devices; start fewer processes per host");
 }
 
-std::optional<std::string> find_obstacle(const std::vector<Standing>& all, std::int32_t here) {
+std::optional<std::string> find_obstacle(const std::vector<HostInfo>& all, std::int32_t here) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].problem.empty()) continue;
     if (all.size() == 1) return "the backend nccl cannot run here: " + all[rank].problem;

@@ -14,7 +14,7 @@ namespace {
 
 struct Header {
   char mark[4] = {'B', 'B', 'S', 'C'};
-  std::uint32_t line = 0;
+  std::uint32_t kind = 0;
   std::int32_t rank = 0;
   std::uint32_t low = 0;  ///< of the size, in two halves, so that there is no gap
   std::uint32_t high = 0;
@@ -27,25 +27,39 @@ static_assert(sizeof(Header) == 20);
 
 }  // namespace
 
-std::uint64_t largest_payload(Line line) {
-  switch (line) {
-    case Line::kChallenge:
-    case Line::kHello:
-    case Line::kWelcome: return 256;
-    case Line::kRefusal:
-    case Line::kControl: return 2 * kLongestText;
-    case Line::kClock: return sizeof(std::int64_t);
-    case Line::kGone: return sizeof(std::int32_t);
-    case Line::kLeave: return 0;
-    case Line::kShare:
-    case Line::kShared: break;
+FrameKind kind_of(Channel channel) {
+  switch (channel) {
+    case Channel::kStep: return FrameKind::kStep;
+    case Channel::kCopy: return FrameKind::kCopy;
+    case Channel::kControl: return FrameKind::kControl;
+    case Channel::kClock: return FrameKind::kClock;
+    case Channel::kGather: return FrameKind::kGather;
+    case Channel::kShutdown: break;
+  }
+  return FrameKind::kShutdown;
+}
+
+std::uint64_t largest_payload(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::kChallenge:
+    case FrameKind::kHello:
+    case FrameKind::kWelcome: return 256;
+    case FrameKind::kRefusal:
+    case FrameKind::kControl: return 2 * kLongestText;
+    case FrameKind::kClock: return sizeof(std::int64_t);
+    case FrameKind::kGone: return sizeof(std::int32_t);
+    case FrameKind::kShutdown: return 0;
+    case FrameKind::kGather:
+    case FrameKind::kGathered:
+    case FrameKind::kStep:
+    case FrameKind::kCopy: break;
   }
   return std::numeric_limits<std::uint64_t>::max();
 }
 
 Blob to_bytes(const Frame& frame) {
   Header header;
-  header.line = static_cast<std::uint32_t>(frame.line);
+  header.kind = static_cast<std::uint32_t>(frame.kind);
   header.rank = frame.rank;
   header.low = static_cast<std::uint32_t>(frame.payload.size());
   header.high = static_cast<std::uint32_t>(std::uint64_t{frame.payload.size()} >> 32);
@@ -70,16 +84,17 @@ std::optional<Frame> FrameReader::next() {
   Header header;
   std::memcpy(&header, bytes_.data() + begin_, sizeof header);
   if (std::memcmp(header.mark, Header().mark, sizeof header.mark) != 0) refuse("it has no mark");
-  if (header.line >= kLines) refuse("line " + std::to_string(header.line) + " is not known");
+  if (header.kind >= kFrameKinds) refuse("kind " + std::to_string(header.kind) + " is not known");
   if (header.rank < kEveryone) refuse("rank " + std::to_string(header.rank) + " cannot be");
   const std::uint64_t size = (std::uint64_t{header.high} << 32) | header.low;
-  const std::uint64_t largest = std::min(largest_, largest_payload(static_cast<Line>(header.line)));
+  const std::uint64_t largest =
+      std::min(largest_, largest_payload(static_cast<FrameKind>(header.kind)));
   if (size > largest)
     refuse("it announces " + std::to_string(size) + " bytes, of at most " +
            std::to_string(largest));
   if (there - sizeof header < size) return std::nullopt;
   const auto* const payload = bytes_.data() + begin_ + sizeof header;
-  Frame frame{static_cast<Line>(header.line), header.rank, Blob(payload, payload + size)};
+  Frame frame{static_cast<FrameKind>(header.kind), header.rank, Blob(payload, payload + size)};
   begin_ += sizeof header + static_cast<std::size_t>(size);
   return frame;
 }

@@ -1,33 +1,38 @@
 // What processes say to each other over a socket, as bytes: frames of a header and a payload.
 //
-//   "BBSC" | line (4 bytes) | rank (4 bytes) | size (8 bytes) | payload
+//   "BBSC" | kind (4 bytes) | rank (4 bytes) | size (8 bytes) | payload
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 
-/// What a frame is about.
-enum class Line : std::uint32_t {
+/// What a frame is: a part of the rendezvous, of a gather, or a message of a channel.
+enum class FrameKind : std::uint32_t {
   kHello,      ///< a process says who it is
   kWelcome,    ///< all are there
   kRefusal,    ///< one may not join; a text says why
-  kShare,      ///< one's bytes for everyone
-  kShared,     ///< everyone's
-  kControl,    ///< signs of life, and stops
-  kClock,      ///< comparing clocks, and when a step begins
+  kGather,     ///< one's bytes for everyone
+  kGathered,   ///< everyone's
+  kControl,    ///< Channel::kControl
+  kClock,      ///< Channel::kClock
   kGone,       ///< a process that does not answer any more
-  kLeave,      ///< the end
+  kShutdown,   ///< Channel::kShutdown
   kChallenge,  ///< rank 0 asks a caller to show that it has the secret
+  kStep,       ///< Channel::kStep
+  kCopy,       ///< Channel::kCopy
 };
-inline constexpr std::uint32_t kLines = 10;
+inline constexpr std::uint32_t kFrameKinds = 12;
+
+FrameKind kind_of(Channel channel);
 
 struct Frame {
-  Line line = Line::kHello;
+  FrameKind kind = FrameKind::kHello;
   std::int32_t rank = 0;  ///< to rank 0: whom it is for; from rank 0: who says it
   Blob payload;
 };
@@ -39,7 +44,7 @@ Blob to_bytes(const Frame& frame);
 
 /// The largest payload that a kind of frame has. Shares have no size of their own: it depends on
 /// the Program, and FrameReader is told.
-std::uint64_t largest_payload(Line line);
+std::uint64_t largest_payload(FrameKind kind);
 
 /// The longest text of a failure or a refusal: whoever writes one cuts it.
 inline constexpr std::size_t kLongestText = 8192;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "exec/nccl/process_link.h"
+#include "exec/nccl/socket_transport.h"
 
 namespace bubblescope {
 
@@ -43,7 +43,7 @@ std::uint64_t largest_share(const JobRequest& job) {
   const Schedule& schedule = job.schedule;
   const std::uint64_t trained =
       job.training == nullptr ? 0 : bytes_of_model(schedule, *job.training);
-  return kSmallShare + std::max(bytes_of_step(job.program), trained);
+  return kSmallGather + std::max(bytes_of_step(job.program), trained);
 }
 
 }  // namespace bubblescope

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 
 namespace bubblescope {
 

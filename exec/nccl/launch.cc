@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "exec/launchers.h"
+#include "exec/runtime/launchers.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 
@@ -86,12 +86,12 @@ std::optional<Address> read_slurm(const Environment& environment) {
 }
 
 /// Slurm sets PMI's variables too, where it starts the processes itself.
-bool is_started_by_slurm(const Environment& environment, const Seat& seat) {
+bool is_started_by_slurm(const Environment& environment, const RankInfo& seat) {
   const auto slurm = read_seat(environment, kLaunchers.back());
   return slurm && slurm->seat.rank == seat.rank && slurm->seat.count == seat.count;
 }
 
-std::optional<Address> find_meeting(const Environment& environment, const Seat& seat) {
+std::optional<Address> find_meeting(const Environment& environment, const RankInfo& seat) {
   if (const auto own = read_text(environment, "BUBBLESCOPE_RENDEZVOUS"))
     return parse_address(*own, "the backend nccl: BUBBLESCOPE_RENDEZVOUS=");
   if (const auto master = read_master(environment)) return master;

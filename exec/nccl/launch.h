@@ -14,15 +14,15 @@
 #include <optional>
 #include <string>
 
-#include "exec/nccl/process_link.h"
 #include "exec/nccl/secret.h"
 #include "exec/nccl/tcp_socket.h"
+#include "exec/runtime/transport.h"
 
 namespace bubblescope {
 
 struct Launch {
   std::string launcher;  ///< "torchrun"; empty: none, this process is alone
-  Seat seat;
+  RankInfo seat;
   std::optional<std::int32_t> local_rank;  ///< on its host
   std::optional<Address> meeting;          ///< where rank 0 listens; empty: MPI has to tell
   std::string interface_name = {};         ///< where rank 0 listens instead; empty: at the meeting

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/waiting.h"
+#include "exec/runtime/waiting.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kLargestHello = 1024;
 /// How long someone who has called may take to say who it is, and where so many have called that
 /// others have to wait.
@@ -27,7 +27,7 @@ struct Challenge {
 };
 
 struct Hello {
-  Seat seat;
+  RankInfo seat;
   Nonce nonce{};
   Digest proof{};
 };
@@ -35,7 +35,7 @@ struct Hello {
 /// The values that both ends of a connection know and no one else has seen before.
 struct Encounter {
   Challenge challenge;
-  Seat seat;
+  RankInfo seat;
   Nonce nonce{};
 };
 
@@ -72,8 +72,8 @@ Blob blob_of(const Value& value) {
 }
 
 /// A short frame, at once: what does not go then is not waited for.
-void say(const TcpSocket& socket, Line line, Blob payload) {
-  const Blob bytes = to_bytes({line, 0, std::move(payload)});
+void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
+  const Blob bytes = to_bytes({kind, 0, std::move(payload)});
   socket.write(bytes);
 }
 
@@ -103,18 +103,18 @@ class Reception {
       BlobWriter writer;
       writer.write(challenge.version);
       writer.write(challenge.nonce);
-      say(socket, Line::kChallenge, writer.take());
+      say(socket, FrameKind::kChallenge, writer.take());
       guests_.push_back(
           {{std::move(socket), FrameReader(kLargestHello)}, challenge, read_monotonic_clock()});
     }
     std::erase_if(guests_, [this](Guest& guest) { return is_done(guest); });
   }
 
-  ProcessLink welcome() {
+  SocketTransport welcome() {
     std::vector<Connection> connections;
     for (std::size_t rank = 1; rank < seated_.size(); ++rank) {
       Seated& seated = *seated_[rank];
-      say(seated.connection.socket, Line::kWelcome,
+      say(seated.connection.socket, FrameKind::kWelcome,
           blob_of(prove(door_.secret, End::kFirst, seated.encounter)));
       connections.push_back(std::move(seated.connection));
     }
@@ -146,13 +146,13 @@ class Reception {
       reason_ = error.what();
       BlobWriter writer;
       writer.write_text(reason_.substr(0, kLongestText));
-      say(guest.connection.socket, Line::kRefusal, writer.take());
+      say(guest.connection.socket, FrameKind::kRefusal, writer.take());
     }
     return true;
   }
 
   void seat(Guest& guest, const Frame& frame) {
-    if (frame.line != Line::kHello || frame.payload.size() != sizeof(Hello))
+    if (frame.kind != FrameKind::kHello || frame.payload.size() != sizeof(Hello))
       throw Error(Fault::kMachine, "it did not begin with a hello");
     const auto hello = BlobReader(frame.payload).read<Hello>();
     const Encounter encounter{guest.challenge, hello.seat, hello.nonce};
@@ -198,7 +198,7 @@ Connection reach(const Address& address, const Caller& caller, Waiting& waiting)
     int nap = kNextCallMilliseconds;
     try {
       TcpSocket socket = caller(address);
-      if (socket.is_open()) return {std::move(socket), FrameReader(kSmallShare)};
+      if (socket.is_open()) return {std::move(socket), FrameReader(kSmallGather)};
     } catch (const Error& error) {
       obstacle = error.what();
       nap = kNextLookupMilliseconds;
@@ -221,7 +221,7 @@ std::optional<Frame> hear_from(const std::string& where, Connection& connection)
 Frame await_frame(const std::string& where, Connection& connection, Waiting& waiting) {
   while (!waiting.is_over()) {
     std::optional<Frame> frame = hear_from(where, connection);
-    if (frame && frame->line == Line::kRefusal)
+    if (frame && frame->kind == FrameKind::kRefusal)
       throw Error(Fault::kMachine,
                   where + " turned this process away: " + BlobReader(frame->payload).read_text());
     if (frame) return std::move(*frame);
@@ -231,7 +231,7 @@ Frame await_frame(const std::string& where, Connection& connection, Waiting& wai
 }
 
 Challenge read_challenge(const std::string& where, const Frame& frame) {
-  if (frame.line != Line::kChallenge)
+  if (frame.kind != FrameKind::kChallenge)
     throw Error(Fault::kMachine, where + " answers as no bubblescope would");
   BlobReader reader(frame.payload);
   Challenge challenge{reader.read<std::uint32_t>(), {}};
@@ -243,8 +243,8 @@ Challenge read_challenge(const std::string& where, const Frame& frame) {
 
 }  // namespace
 
-ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
-                           const Door& door) {
+SocketTransport receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                               const Door& door) {
   Reception reception(count, door);
   Waiting waiting(limits);
   for (reception.look(listener); !reception.is_full(); reception.look(listener)) {
@@ -258,18 +258,18 @@ ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const 
   return reception.welcome();
 }
 
-ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits,
-                       const Approach& approach) {
+SocketTransport call_first(const Address& address, const RankInfo& seat, const Limits& limits,
+                           const Approach& approach) {
   Waiting waiting(limits);
   Connection connection = reach(address, approach.caller, waiting);
   const std::string where = "rank 0 at " + to_string(address);
   const Challenge challenge = read_challenge(where, await_frame(where, connection, waiting));
   const Secret secret = approach.find_secret();
   const Encounter encounter{challenge, seat, make_nonce()};
-  say(connection.socket, Line::kHello,
+  say(connection.socket, FrameKind::kHello,
       blob_of(Hello{seat, encounter.nonce, prove(secret, End::kCaller, encounter)}));
   const Frame answer = await_frame(where, connection, waiting);
-  if (answer.line != Line::kWelcome || answer.payload.size() != sizeof(Digest))
+  if (answer.kind != FrameKind::kWelcome || answer.payload.size() != sizeof(Digest))
     throw Error(Fault::kMachine, where + " answers as no bubblescope would");
   if (!are_equal(BlobReader(answer.payload).read<Digest>(), prove(secret, End::kFirst, encounter)))
     throw Error(Fault::kMachine, where + " does not have this run's secret; nothing is told to it");

@@ -8,9 +8,9 @@
 
 #include <functional>
 
-#include "exec/backend.h"
-#include "exec/nccl/process_link.h"
 #include "exec/nccl/secret.h"
+#include "exec/nccl/socket_transport.h"
+#include "exec/runtime/backend.h"
 
 namespace bubblescope {
 
@@ -24,8 +24,8 @@ struct Door {
 /// Rank 0: waits at the listener until all others have come. Whoever is not one of them is turned
 /// away; so many at most are listened to at a time, and nobody for longer than some seconds. Throws
 /// Error that names who did not come within the limits.
-ProcessLink receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
-                           const Door& door);
+SocketTransport receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                               const Door& door);
 
 /// How an address is called: not open where nobody answers, Error where its name is not known.
 using Caller = std::function<TcpSocket(const Address&)>;
@@ -39,7 +39,7 @@ struct Approach {
 
 /// Another rank: calls until rank 0 answers. Throws Error where it does not within the limits,
 /// turns this process away, or does not have the secret.
-ProcessLink call_first(const Address& address, const Seat& seat, const Limits& limits,
-                       const Approach& approach);
+SocketTransport call_first(const Address& address, const RankInfo& seat, const Limits& limits,
+                           const Approach& approach);
 
 }  // namespace bubblescope

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/gpu/gpu_matrix.h"
+#include "exec/gpu/host/gpu_matrix.h"
 #include "exec/nccl/calls.h"
 #include "exec/nccl/rank_plan.h"
 

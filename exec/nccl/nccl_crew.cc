@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/gpu/timed_gpu_work.h"
+#include "exec/gpu/host/timed_gpu_work.h"
 #include "exec/nccl/largest_share.h"
 #include "sim/ir/error.h"
 
@@ -38,11 +38,11 @@ std::uint64_t fingerprint(const Program& program) {
   return hash;
 }
 
-void expect_same_program(const Program& program, StepLink& outside) {
+void expect_same_program(const Program& program, StepProtocol& protocol) {
   BlobWriter writer;
   writer.write(fingerprint(program));
   std::vector<std::uint64_t> all;
-  for (const Blob& blob : outside.share(writer.take()))
+  for (const Blob& blob : protocol.gather(writer.take()))
     all.push_back(BlobReader(blob).read<std::uint64_t>());
   const auto other =
       std::find_if(all.begin(), all.end(), [&](std::uint64_t one) { return one != all[0]; });
@@ -61,7 +61,7 @@ const DeviceOptions& expect_possible(const DeviceOptions& device) {
 
 }  // namespace
 
-JobPart find_part(const Seat& seat, std::int32_t ranks) {
+JobPart find_part(const RankInfo& seat, std::int32_t ranks) {
   if (seat.count % ranks == 0)
     return {ranks, seat.count / ranks, seat.rank % ranks, seat.rank / ranks};
   const std::string count = std::to_string(ranks);
@@ -73,21 +73,21 @@ JobPart find_part(const Seat& seat, std::int32_t ranks) {
 NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest request)
     : place_((expect_possible(job.device), place)),
       program_(job.program),
-      part_(find_part(place.link.seat(), job.program.ranks)),
+      part_(find_part(place.link.self(), job.program.ranks)),
       request_(take_own(std::move(request), job.program, part_)),
       plan_(plan_rank(job.program, part_.rank)),
       machine_(place.gpu, job.program.ranks, OwnRank{part_.rank, place.device}),
-      outside_(place.link, {request_.timeout, request_.interrupted}) {
-  place.link.allow_shares(largest_share(job));
-  expect_same_program(program_, outside_);
-  if (job.training != nullptr) training_.emplace(machine_, job, part_, outside_);
-  wires_.emplace(place, machine_, job.schedule, plan_, outside_);
+      protocol_(place.link, {request_.timeout, request_.interrupted}) {
+  place.link.allow_gathers(largest_share(job));
+  expect_same_program(program_, protocol_);
+  if (job.training != nullptr) training_.emplace(machine_, job, part_, protocol_);
+  wires_.emplace(place, machine_, job.schedule, plan_, protocol_);
   if (training_) training_->connect(*wires_);
   step_.emplace(machine_, plan_.program, request_, make_work(job));
-  outside_.await_begin();
+  await_begin();
   BlobWriter writer;
-  writer.write(outside_.begin()->clock.error);
-  for (const Blob& blob : outside_.share(writer.take()))
+  writer.write(protocol_.begin()->clock.error);
+  for (const Blob& blob : protocol_.gather(writer.take()))
     clock_error_ = std::max(clock_error_, BlobReader(blob).read<Nanos>());
 }
 
@@ -109,7 +109,7 @@ GpuStepWork NcclCrew::make_work(const JobRequest& job) {
   } else {
     work = play_on_gpu(machine_, program_, job.durations, job.pass);
   }
-  GpuStepOutside outside{[this] { outside_.await_begin(); },
+  GpuStepOutside outside{[this] { await_begin(); },
                          [this](std::size_t ended) { return listen(ended); },
                          [this] { wires_->abort(); }};
   return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
@@ -132,8 +132,17 @@ void NcclCrew::put(InstructionId id, const GpuWork& work, const FindBuffers& fin
   wires_->carry(id, find, stream);
 }
 
-OutsideNews NcclCrew::listen(std::size_t ended) {
-  const OutsideNews news = outside_.listen(ended);
+/// Returns when the step begins, here as elsewhere.
+void NcclCrew::await_begin() {
+  const std::optional<StepBegin>& begin = protocol_.agree_on_begin();
+  if (!begin) throw Error(Fault::kMachine, "the step did not begin");
+  StepClock clock;
+  clock.start(begin->time);
+  clock.pass_until(0);
+}
+
+StepNews NcclCrew::listen(std::size_t ended) {
+  const StepNews news = protocol_.poll(ended);
   const Nanos now = read_monotonic_clock();
   if (news.stop != Stop::kNone || now - checked_at_ < kCheckEvery) return news;
   checked_at_ = now;
@@ -141,27 +150,22 @@ OutsideNews NcclCrew::listen(std::size_t ended) {
   return news;
 }
 
-RankResult NcclCrew::finish(std::int32_t rank) {
-  if (parts_.empty()) parts_ = run_step();
-  return std::move(parts_[static_cast<std::size_t>(rank)].result);
-}
-
-std::vector<RankPart> NcclCrew::run_step() {
-  outside_.open_step();
-  for (InstructionId id = 0; id < plan_.program.size(); ++id) step_->push(id);
+std::vector<RankResult> NcclCrew::run_step() {
+  protocol_.open_step();
+  step_->run();
   RankPart own = translate(step_->result(part_.rank));
-  if (outside_.stopped() != Stop::kNone) {  // what failed here is a consequence
+  if (protocol_.stopped() != Stop::kNone) {  // what failed here is a consequence
     own.result.failure = nullptr;
-    own.result.reason = outside_.stopped();
+    own.result.reason = protocol_.stopped();
   }
-  std::vector<RankPart> parts = fold(outside_.gather(own));
+  std::vector<RankPart> parts = fold(protocol_.gather_parts(own));
   set_arrivals(parts, program_);
   Nanos first = 0;
   for (const RankPart& part : parts)
     for (const Span& span : part.result.spans) first = std::min(first, span.start);
   for (RankPart& part : parts)
     for (Span& span : part.result.spans) span = {span.id, span.start - first, span.end - first};
-  return parts;
+  return take_results(std::move(parts));
 }
 
 /// The first copy's, and what failed in another.
@@ -188,9 +192,9 @@ bool NcclCrew::is_own(InstructionId planned) const {
 /// From this device's zero to the beginning of the step, and from the plan to the whole Program.
 RankPart NcclCrew::translate(RankResult result) const {
   const ZeroTime& zero = step_->zero_time();
-  const Nanos shift =
-      outside_.begin() ? zero.earliest + (zero.latest - zero.earliest) / 2 - outside_.begin()->time
-                       : 0;
+  const Nanos shift = protocol_.begin() ? zero.earliest + (zero.latest - zero.earliest) / 2 -
+                                              protocol_.begin()->time
+                                        : 0;
   RankPart part;
   part.result.reason = result.reason;
   part.result.failure = result.failure;

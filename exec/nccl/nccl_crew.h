@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "exec/gpu/gpu_step.h"
+#include "exec/gpu/host/gpu_step.h"
 #include "exec/nccl/nccl_training.h"
 
 namespace bubblescope {
 
-class NcclCrew {
+class NcclCrew : public Backend {
  public:
   /// Nothing is copied but the request. Throws Error.
   NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest request);
@@ -23,19 +23,15 @@ class NcclCrew {
   std::vector<std::string> buses() const { return machine_.buses(); }
   std::int32_t copies() const { return part_.copies; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }
-  StepLink& outside() { return outside_; }
+  StepProtocol& protocol() { return protocol_; }
 
-  /// The next step has something to do.
-  void enqueue() { parts_.clear(); }
-
-  /// What a rank did in the step, which the first call after an enqueue runs.
-  RankResult finish(std::int32_t rank);
+  std::vector<RankResult> run_step() override;
 
  private:
   GpuStepWork make_work(const JobRequest& job);
   void put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
-  OutsideNews listen(std::size_t ended);
-  std::vector<RankPart> run_step();
+  void await_begin();
+  StepNews listen(std::size_t ended);
   std::vector<RankPart> fold(std::vector<RankPart> parts) const;
   bool is_own(InstructionId planned) const;
   RankPart translate(RankResult result) const;
@@ -47,12 +43,11 @@ class NcclCrew {
   BackendRequest request_;
   RankPlan plan_;
   GpuMachine machine_;
-  StepLink outside_;
+  StepProtocol protocol_;
   std::optional<NcclTraining> training_;
   std::optional<NcclWires> wires_;
   std::optional<GpuStep> step_;
-  std::vector<RankPart> parts_;  ///< of the last step; empty once something is enqueued
-  Nanos clock_error_ = 0;        ///< the worst of all processes, when the job began
+  Nanos clock_error_ = 0;  ///< the worst of all processes, when the job began
   Nanos checked_at_ = 0;
 };
 

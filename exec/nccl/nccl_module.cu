@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "exec/gpu/cuda_calls.cuh"
+#include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/nccl/calls.h"
 
 namespace bubblescope {

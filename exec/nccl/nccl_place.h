@@ -2,9 +2,9 @@
 #pragma once
 
 #include "exec/gpu/calls.h"
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 #include "exec/nccl/calls.h"
-#include "exec/nccl/process_link.h"
+#include "exec/nccl/socket_transport.h"
 
 namespace bubblescope {
 
@@ -12,7 +12,7 @@ namespace bubblescope {
 struct NcclPlace {
   const BubblescopeGpu& gpu;
   const BubblescopeNccl& nccl;
-  ProcessLink& link;
+  SocketTransport& link;
   std::int32_t device = 0;
 };
 
@@ -31,7 +31,7 @@ struct JobPart {
 };
 
 /// Throws Error where the processes do not make whole copies of so many ranks.
-JobPart find_part(const Seat& seat, std::int32_t ranks);
+JobPart find_part(const RankInfo& seat, std::int32_t ranks);
 
 /// A job of which this process runs the rank that its seat says, and several copies where there are
 /// as many processes: they train together, each on micro-batches of its own. All processes start

@@ -22,11 +22,11 @@ std::vector<bool> find_reduced(const Schedule& schedule, const Program& program)
 }  // namespace
 
 NcclTraining::NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
-                           StepLink& outside)
+                           StepProtocol& protocol)
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
-      outside_(outside),
+      protocol_(protocol),
       part_(part),
       reduced_inside_(find_reduced(job.schedule, job.program)),
       training_(machine, job, make_exchange(part)) {}
@@ -109,7 +109,7 @@ double NcclTraining::sum_losses(double part) const {
   BlobWriter writer;
   writer.write(part);
   double sum = 0;
-  for (const Blob& blob : outside_.share(writer.take())) sum += BlobReader(blob).read<double>();
+  for (const Blob& blob : protocol_.gather(writer.take())) sum += BlobReader(blob).read<double>();
   return sum;
 }
 
@@ -123,7 +123,7 @@ TrainingResult NcclTraining::result() const {
   }
   result.gradients.resize(result.stages.size());
   std::int32_t process = 0;
-  for (const Blob& blob : outside_.share(writer.take())) {
+  for (const Blob& blob : protocol_.gather(writer.take())) {
     const std::int32_t copy = process++ / part_.ranks;
     BlobReader reader(blob);
     for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
@@ -157,7 +157,7 @@ std::vector<Bytes> NcclTraining::peak_bytes() const {
   std::vector<Bytes> peaks = training_.peak_bytes();
   BlobWriter writer;
   writer.write_all(peaks);
-  for (const Blob& blob : outside_.share(writer.take())) {
+  for (const Blob& blob : protocol_.gather(writer.take())) {
     const std::vector<Bytes> told = BlobReader(blob).read_all<Bytes>();
     for (std::size_t rank = 0; rank < peaks.size(); ++rank)
       peaks[rank] = std::max(peaks[rank], told.at(rank));
@@ -169,7 +169,7 @@ std::vector<EpilogueUse> NcclTraining::epilogues() const {
   BlobWriter writer;
   writer.write_all(training_.epilogues());
   std::vector<EpilogueUse> uses;
-  for (const Blob& blob : outside_.share(writer.take()))
+  for (const Blob& blob : protocol_.gather(writer.take()))
     for (const EpilogueUse& use : BlobReader(blob).read_all<EpilogueUse>())
       if (std::find(uses.begin(), uses.end(), use) == uses.end()) uses.push_back(use);
   return uses;

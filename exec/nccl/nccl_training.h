@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/gpu/gpu_training.h"
+#include "exec/gpu/host/gpu_training.h"
 #include "exec/nccl/nccl_wires.h"
 
 namespace bubblescope {
@@ -13,7 +13,7 @@ class NcclTraining {
  public:
   /// Nothing is copied. Throws Error for what cannot be trained, and where the device is full.
   NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
-               StepLink& outside);
+               StepProtocol& protocol);
 
   /// The wires are made when all processes have come this far.
   void connect(NcclWires& wires) { wires_ = &wires; }
@@ -45,7 +45,7 @@ class NcclTraining {
   const GpuMachine& machine_;
   const Schedule& schedule_;
   const Program& program_;
-  StepLink& outside_;
+  StepProtocol& protocol_;
   JobPart part_;
   NcclWires* wires_ = nullptr;
   std::vector<bool> reduced_inside_;  ///< [stage]: the Program says when

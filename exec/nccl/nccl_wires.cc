@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -49,24 +49,24 @@ std::vector<Members> find_groups(const Schedule& schedule, const JobPart& part,
 }
 
 /// Rank 0 makes the id, all get it.
-BubblescopeNcclId share_id(const NcclPlace& place, StepLink& outside) {
+BubblescopeNcclId share_id(const NcclPlace& place, StepProtocol& protocol) {
   BubblescopeNcclId id{};
-  if (place.link.seat().rank == 0)
+  if (place.link.self().rank == 0)
     if (const char* const error = place.nccl.make_id(&id)) throw Error(Fault::kMachine, error);
   BlobWriter writer;
   writer.write(id);
-  return BlobReader(outside.share(writer.take())[0]).read<BubblescopeNcclId>();
+  return BlobReader(protocol.gather(writer.take())[0]).read<BubblescopeNcclId>();
 }
 
 }  // namespace
 
 NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
-                     const RankPlan& plan, StepLink& outside)
+                     const RankPlan& plan, StepProtocol& protocol)
     : machine_(machine),
       schedule_(schedule),
       plan_(plan),
-      outside_(outside),
-      part_(find_part(place.link.seat(), machine.ranks())),
+      protocol_(protocol),
+      part_(find_part(place.link.self(), machine.ranks())),
       gathered_(part_.copies > 1
                     ? find_gathered(schedule)
                     : std::vector<bool>(static_cast<std::size_t>(schedule.stages()), false)),
@@ -75,10 +75,10 @@ NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Sc
   add_gathering_groups();
   const std::vector<char> zeros(2 * kTokenBytes, 0);
   machine.gpu().upload(tokens_.get(), zeros.data(), zeros.size());
-  const BubblescopeNcclId id = share_id(place, outside);
+  const BubblescopeNcclId id = share_id(place, protocol);
   ranks_.emplace(place.nccl,
-                 Membership{place.link.seat().rank, place.link.seat().count, place.device, id},
-                 groups_, [&outside] { outside.watch(); });
+                 Membership{place.link.self().rank, place.link.self().count, place.device, id},
+                 groups_, [&protocol] { protocol.watch(); });
   warm_up();
 }
 
@@ -217,7 +217,7 @@ void NcclWires::await(const GpuHandle& stream) {
   machine_.gpu().record(end, stream);
   try {
     for (const Patience patience; !machine_.gpu().has_ended(end); patience.wait()) {
-      outside_.watch();
+      protocol_.watch();
       check();
     }
   } catch (...) {

@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "exec/gpu/gpu_machine.h"
-#include "exec/gpu/gpu_stage.h"
+#include "exec/gpu/host/gpu_machine.h"
+#include "exec/gpu/host/gpu_stage.h"
 #include "exec/nccl/nccl.h"
 #include "exec/nccl/nccl_place.h"
 #include "exec/nccl/shards.h"
-#include "exec/nccl/step_link.h"
+#include "exec/runtime/step_protocol.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {
@@ -25,7 +25,7 @@ class NcclWires {
   /// and for the ranks that hold the same stage, on which something has been sent already when this
   /// returns. Nothing is copied. Throws Error.
   NcclWires(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
-            const RankPlan& plan, StepLink& outside);
+            const RankPlan& plan, StepProtocol& protocol);
 
   /// Puts an instruction's transfers on a stream.
   void carry(InstructionId id, const FindBuffers& find, void* stream);
@@ -67,7 +67,7 @@ class NcclWires {
   const GpuMachine& machine_;
   const Schedule& schedule_;
   const RankPlan& plan_;
-  StepLink& outside_;
+  StepProtocol& protocol_;
   JobPart part_;
   std::vector<bool> gathered_;    ///< [stage]: the schedule says when
   std::vector<Members> groups_;   ///< of every copy's links, in their order; those of stages;

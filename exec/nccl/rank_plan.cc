@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "exec/gpu/stream_plan.h"
+#include "exec/gpu/host/stream_plan.h"
 #include "exec/training/updates_inside.h"
 
 namespace bubblescope {

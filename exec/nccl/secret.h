@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "exec/blob.h"
 #include "exec/nccl/keyed_hash.h"
+#include "exec/runtime/blob.h"
 
 namespace bubblescope {
 

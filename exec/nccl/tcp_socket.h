@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
 
 namespace bubblescope {
 

@@ -14,7 +14,7 @@ void Training::sum_replicas() {
   BlobWriter writer;
   for (const StageState& state : stages_) write_matrices(writer, state.gradients);
   std::vector<std::vector<Matrix>> gradients(stages_.size());
-  for (const Blob& blob : processes_.share(writer.take())) {
+  for (const Blob& blob : processes_.gather(writer.take())) {
     BlobReader reader(blob);
     for (std::vector<Matrix>& known : gradients) {
       std::vector<Matrix> told = read_matrices(reader);
@@ -64,7 +64,7 @@ TrainingResult Training::result() const {
   for (std::int32_t stage = 0; stage < originals; ++stage)
     result.stages.push_back(make_stage({options_.model, stage, originals, options_.seed}));
   result.gradients.resize(result.stages.size());
-  for (const Blob& blob : processes_.share(writer.take())) {
+  for (const Blob& blob : processes_.gather(writer.take())) {
     BlobReader reader(blob);
     const std::vector<double> losses = reader.read_all<double>();
     for (std::size_t step = 0; step < losses.size(); ++step) result.losses[step] += losses[step];
@@ -85,7 +85,7 @@ std::vector<Bytes> Training::peak_bytes() const {
   BlobWriter writer;
   for (const RankMemory& memory : memory_) writer.write(memory.peak());
   std::vector<Bytes> peaks(memory_.size(), 0);
-  for (const Blob& blob : processes_.share(writer.take())) {
+  for (const Blob& blob : processes_.gather(writer.take())) {
     BlobReader reader(blob);
     for (Bytes& peak : peaks) peak = std::max(peak, reader.read<Bytes>());
   }

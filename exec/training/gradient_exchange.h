@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "exec/processes.h"
+#include "exec/runtime/processes.h"
 #include "exec/training/matrix.h"
 #include "exec/training/updates_inside.h"
 #include "sim/ir/program.h"

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <span>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
 #include "exec/training/held_bytes.h"
 #include "sim/ir/op.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
 #include "exec/training/matrix.h"
 
 namespace bubblescope {

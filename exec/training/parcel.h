@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "exec/blob.h"
-#include "exec/injection.h"
+#include "exec/runtime/blob.h"
+#include "exec/runtime/injection.h"
 #include "exec/training/matrix.h"
 
 namespace bubblescope {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "exec/keep_memory.h"
+#include "exec/runtime/keep_memory.h"
 #include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "exec/backend.h"
-#include "exec/processes.h"
+#include "exec/runtime/backend.h"
+#include "exec/runtime/processes.h"
 #include "exec/training/gradient_exchange.h"
 #include "exec/training/homes.h"
 #include "exec/training/kept_blob.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "exec/keep_memory.h"
+#include "exec/runtime/keep_memory.h"
 #include "sim/model/schedule_def.h"
 #include "tools/model_evaluator.h"
 #include "tools/sweep.h"

@@ -11,6 +11,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "tests/support/as_written.h"
+#include "tests/support/lone_transport.h"
 #include "tests/support/proven_training.h"
 
 namespace bubblescope {
@@ -220,8 +221,8 @@ InstructionId find_copy(const Program& program, const std::string& name) {
 TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const Schedule schedule = *build_if_legal(find_schedule("bpipe"), {4, 1, 8, 1, {}});
   const Program program = lowered(schedule);
-  const Processes last_of_four(
-      Processes::Link{3, 4, [](Blob own) { return std::vector<Blob>{std::move(own)}; }, {}, [] {}});
+  LoneTransport transport({3, 4});
+  const Processes last_of_four(transport, {});
   Training keeper(schedule, program, small_model(), last_of_four);
   const Cargo cargo = keeper.cargo();
   const InstructionId evict = find_copy(program, "0EVICT2");
@@ -264,7 +265,7 @@ TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
       if (std::string(name) == "gpipe") schedule = with_offload(std::move(schedule), {});
       const Program program = lowered(schedule);
       Training training(schedule, program, options);
-      const auto backend = find_backend("cpu").make({training.work(), {}});
+      const auto backend = find_backend("cpu").make({training.work(), {}}, program);
       const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
       const std::vector<Peak> peaks =
           find_peaks(schedule, program, execution.steps[0], training_memory(schedule, options));
@@ -285,7 +286,7 @@ TEST(Training, HoldsAsMuchMemoryAsItsModelSays) {
     const Program program = lowered(schedule);
     const TrainingOptions options = small_model();
     Training training(schedule, program, options);
-    const auto backend = find_backend("cpu").make({training.work(), {}});
+    const auto backend = find_backend("cpu").make({training.work(), {}}, program);
     execute(program, *backend, "cpu", {0, 1, {}});
     const std::vector<MemoryDelta> memory = training_memory(schedule, options).activation_bytes;
     const std::vector<Bytes> peaks = training.peak_bytes();

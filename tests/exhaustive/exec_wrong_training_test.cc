@@ -21,7 +21,7 @@ TEST(Training, AWrongVersionOfTheWeightsIsFoundByTheProof) {
     if (fresher.order[0][at].microbatch == 3) fresher.weights[0][at].read = 0;
   const Program program = lowered(schedule);
   Training training(fresher, program, small_model());
-  const auto backend = find_backend("cpu").make({training.work(), {}});
+  const auto backend = find_backend("cpu").make({training.work(), {}}, program);
   execute(program, *backend, "cpu", {1, kProvenSteps - 1, [&] { training.finish_step(); }});
   EXPECT_FALSE(
       prove(training.result(), train_serially(schedule, small_model(), kProvenSteps)).matches);
@@ -40,7 +40,7 @@ TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
             std::pair{Injection::Kind::kGarbage, "sent garbage"}}) {
         Training training(schedule, program, small_model());
         const Injections damage{{maker.rank, to_string(maker.op), kind}};
-        const auto backend = find_backend("cpu").make({training.work(), damage});
+        const auto backend = find_backend("cpu").make({training.work(), damage}, program);
         const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
         ASSERT_TRUE(execution.breakdown) << name << " " << to_string(maker.op);
         EXPECT_EQ(
@@ -148,7 +148,7 @@ TEST(Training, ABackwardThatDoesNotWaitForItsLoadIsFound) {
         turn.clock.pass_until(turn.clock.now() + 1'000'000);
       return work(turn);
     };
-    const auto backend = find_backend("cpu").make({slow_loads, {}});
+    const auto backend = find_backend("cpu").make({slow_loads, {}}, not_awaited);
     EXPECT_TRUE(execute(not_awaited, *backend, "cpu", {0, 1, {}}).breakdown);
     ++loads;
   }

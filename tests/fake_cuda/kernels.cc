@@ -13,13 +13,13 @@
 #include "tests/fake_cuda/memory.h"
 #include "tests/fake_cuda/refuse.h"
 #include "tests/support/emulated_block.h"
-// The kernels need the CUDA emulation above.
-#include "exec/gpu/attention_kernel.cuh"
-#include "exec/gpu/entry_kernels.cuh"
-#include "exec/gpu/key_grad_kernel.cuh"
-#include "exec/gpu/query_grad_kernel.cuh"
-#include "exec/gpu/row_kernels.cuh"
-#include "exec/gpu/update_kernels.cuh"
+// The kernels come after what stands for CUDA.
+#include "exec/gpu/device/attention_kernel.cuh"
+#include "exec/gpu/device/entry_kernels.cuh"
+#include "exec/gpu/device/key_grad_kernel.cuh"
+#include "exec/gpu/device/query_grad_kernel.cuh"
+#include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/update_kernels.cuh"
 
 namespace bubblescope::fake_cuda {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"

@@ -24,6 +24,15 @@ SIM = {
     "engine": ["ir", "model", "engine"],
     "analysis": ["ir", "model", "engine", "analysis"],
 }
+EXEC = {
+    "runtime": ["runtime"],
+    "cpu": ["runtime", "cpu"],
+    "mpi": ["runtime", "mpi"],
+    "training": ["runtime", "training"],
+    "gpu": ["runtime", "training", "gpu"],
+    "nccl": ["runtime", "training", "gpu", "mpi", "nccl"],
+    "calibration": ["runtime", "calibration"],
+}
 # Headers that stay in their room: the included header, and the files that may include it.
 ROOMS = [
     (r"nlohmann/", r"(traces|tools|tests)/"),
@@ -31,9 +40,9 @@ ROOMS = [
     (r"graphviz/", r"traces/graphviz"),
     (r"zlib\.h$", r"(traces|tests)/"),
     (r"(gtest|gmock|benchmark)/", r"tests/"),
-    (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/(cuda|nccl)_|tests/fake_cuda/"),
-    (r"nccl\.h$", r"exec/.*\.cuh?$|exec/(cuda|nccl)_"),
-    (r"mpi\.h$", r"exec/mpi_"),
+    (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/gpu/device/|tests/fake_cuda/"),
+    (r"nccl\.h$", r"exec/nccl/.*\.cu$"),
+    (r"mpi\.h$", r"exec/mpi/"),
 ]
 # Takes seconds to compile, so headers declare what they mean of it by <nlohmann/json_fwd.hpp>.
 SLOW = re.compile(r"(nlohmann/json\.hpp|CLI/)")
@@ -57,6 +66,10 @@ def fault(path, quote, header):
             return f"{own[0]} may include only {', '.join(FOLDERS[own[0]])}"
         if own[0] == "sim" and target[1] not in SIM.get(own[1], []):
             return f"sim/{own[1]} may include only {', '.join(SIM.get(own[1], []))}"
+        if own[0] == target[0] == "exec" and target[1] not in EXEC.get(own[1], []):
+            return f"exec/{own[1]} may include only {', '.join(EXEC.get(own[1], []))}"
+        if own[:3] == ["exec", "gpu", "device"] and target[:3] == ["exec", "gpu", "host"]:
+            return "exec/gpu/device may include of exec/gpu only device and what host and device share"
         return None
     for pattern, allowed in ROOMS:
         if re.match(pattern, header) and not re.match(allowed, path):
@@ -89,15 +102,19 @@ sim/ir/a.cc "sim/engine/a.h" | sim/model/a.cc "sim/engine/a.h" | sim/engine/a.h 
 sim/ir/a.h "schedules/a.h" | sim/analysis/a.cc "traces/a.h" | schedules/a.cc "traces/a.h" | schedules/a.h "tools/a.h"
 traces/a.cc "schedules/a.h" | traces/a.cc "exec/a.h" | exec/a.cc "traces/a.h" | exec/a.cu "schedules/a.h"
 tools/a.cc "tests/a.h" | sim/ir/a.cc "op.h" | sim/engine/a.cc <thread> | sim/ir/a.cc <fstream> | sim/ir/a.cc <chrono>
+exec/runtime/a.cc "exec/training/a.h" | exec/training/a.cc "exec/gpu/host/a.h" | exec/mpi/a.cc "exec/nccl/a.h"
+exec/cpu/a.cc "exec/mpi/a.h" | exec/gpu/host/a.h "exec/nccl/a.h" | exec/gpu/device/a.cu "exec/gpu/host/a.h" | exec/a.cc "exec/cpu/a.h"
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
-exec/cpu_backend.cc <cuda_runtime.h> | exec/launch.cc <nccl.h> | exec/nccl_launch.cc <mpi.h> | tools/a.cc <mpi.h>
+exec/gpu/host/a.cc <cuda_runtime.h> | exec/nccl/launch.cc <nccl.h> | exec/nccl/launch.cc <mpi.h> | tools/a.cc <mpi.h>
 traces/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
 schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
 tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | traces/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
-exec/cuda_a.h <cuda.h> | exec/a.cu <nccl.h> | exec/mpi_a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
+exec/nccl/a.cc "exec/gpu/host/a.h" | exec/gpu/host/a.cc "exec/training/a.h" | exec/training/a.h "exec/runtime/a.h"
+exec/gpu/device/a.cu "exec/gpu/calls.h" | exec/mpi/a.h "exec/runtime/a.h" | exec/nccl/a.cc "exec/mpi/a.h"
+exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
 """
 
 

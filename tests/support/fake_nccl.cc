@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
 
 namespace bubblescope {
 

@@ -9,7 +9,7 @@
 #include <exception>
 
 #include "exec/nccl/meeting.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 
@@ -28,15 +28,15 @@ struct Child {
   int says = -1;
 };
 
-std::string live(const TcpSocket& listener, const Seat& seat,
-                 const std::function<std::string(ProcessLink& link)>& run) {
+std::string live(const TcpSocket& listener, const RankInfo& seat,
+                 const std::function<std::string(SocketTransport& link)>& run) {
   try {
     reset_fake_gpu(1);
     enter_fake_nccl(seat.rank);
     const Limits limits;
-    ProcessLink link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
-                                      : call_first({"127.0.0.1", port_of(listener)}, seat, limits,
-                                                   {[] { return kSecret; }});
+    SocketTransport link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
+                                          : call_first({"127.0.0.1", port_of(listener)}, seat,
+                                                       limits, {[] { return kSecret; }});
     std::string said = run(link);
     const Nanos end = read_monotonic_clock() + kAfterFirst;
     link.flush([end] { return read_monotonic_clock() > end; });
@@ -72,7 +72,7 @@ bool await(pid_t process, Nanos end) {
 }  // namespace
 
 std::vector<RankEnd> run_ranks(std::int32_t count,
-                               const std::function<std::string(ProcessLink& link)>& run) {
+                               const std::function<std::string(SocketTransport& link)>& run) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   open_fake_nccl(count);
   std::vector<Child> children;

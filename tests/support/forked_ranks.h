@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/nccl/process_link.h"
+#include "exec/nccl/socket_transport.h"
 
 namespace bubblescope {
 
@@ -20,6 +20,6 @@ struct RankEnd {
 /// returns or throws is what it said. Processes that are not done when rank 0 and some seconds have
 /// gone are killed.
 std::vector<RankEnd> run_ranks(std::int32_t count,
-                               const std::function<std::string(ProcessLink& link)>& run);
+                               const std::function<std::string(SocketTransport& link)>& run);
 
 }  // namespace bubblescope

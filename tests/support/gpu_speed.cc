@@ -7,10 +7,10 @@
 #include <utility>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/gpu/gpu_job.h"
-#include "exec/gpu/gpu_layers.h"
-#include "exec/gpu/gpu_training.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/gpu/host/gpu_layers.h"
+#include "exec/gpu/host/gpu_training.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/gpu/calls.h"
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
 #include "exec/training/training.h"
 
 namespace bubblescope {

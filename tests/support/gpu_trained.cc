@@ -5,7 +5,7 @@
 
 #include <variant>
 
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu_job.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 

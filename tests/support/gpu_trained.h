@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/execute.h"
-#include "exec/job.h"
+#include "exec/gpu/host/job.h"
+#include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "sim/ir/lower.h"
 

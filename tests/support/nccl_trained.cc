@@ -12,7 +12,7 @@
 
 namespace bubblescope {
 
-NcclTrained train_program_over_nccl(ProcessLink& link, const Schedule& schedule,
+NcclTrained train_program_over_nccl(SocketTransport& link, const Schedule& schedule,
                                     const Program& program, BackendRequest request,
                                     const BubblescopeGpu& gpu) {
   const TrainingOptions options = small_model(2);
@@ -30,7 +30,7 @@ NcclTrained train_program_over_nccl(ProcessLink& link, const Schedule& schedule,
   return trained;
 }
 
-NcclTrained train_over_nccl(ProcessLink& link, const Schedule& schedule,
+NcclTrained train_over_nccl(SocketTransport& link, const Schedule& schedule,
                             const LowerOptions& lowering, BackendRequest request,
                             const BubblescopeGpu& gpu) {
   return train_program_over_nccl(link, schedule, std::get<Program>(lower(schedule, lowering)),

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "exec/execute.h"
-#include "exec/nccl/process_link.h"
+#include "exec/nccl/socket_transport.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/lower.h"
 #include "tests/support/fake_gpu.h"
 
@@ -18,12 +18,12 @@ struct NcclTrained {
 
 /// Two steps, of which one warms up, of this process's part. Throws Error for what cannot be
 /// trained.
-NcclTrained train_program_over_nccl(ProcessLink& link, const Schedule& schedule,
+NcclTrained train_program_over_nccl(SocketTransport& link, const Schedule& schedule,
                                     const Program& program, BackendRequest request = {},
                                     const BubblescopeGpu& gpu = fake_gpu_calls());
 
 /// Of what the schedule is lowered to.
-NcclTrained train_over_nccl(ProcessLink& link, const Schedule& schedule,
+NcclTrained train_over_nccl(SocketTransport& link, const Schedule& schedule,
                             const LowerOptions& lowering = {}, BackendRequest request = {},
                             const BubblescopeGpu& gpu = fake_gpu_calls());
 

@@ -33,7 +33,7 @@ Program lowered(const Schedule& schedule, Overlap overlap) {
 Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
             const Injections& injections) {
   Training training(schedule, program, options);
-  const auto backend = find_backend("cpu").make({training.work(), injections});
+  const auto backend = find_backend("cpu").make({training.work(), injections}, program);
   const ExecuteOptions steps{1, kProvenSteps - 1, [&] { training.finish_step(); }};
   const Execution execution = execute(program, *backend, "cpu", steps);
   EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;

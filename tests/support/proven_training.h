@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "exec/execute.h"
+#include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "exec/training/training.h"
 #include "sim/ir/lower.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/gpu/gpu.h"
+#include "exec/gpu/host/gpu.h"
 #include "exec/training/matrix.h"
 
 namespace bubblescope {

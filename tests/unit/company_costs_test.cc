@@ -1,6 +1,6 @@
-// Costs under contention: a device whose ranks slow each other by a known law is measured, and the
-// measured costs predict what the device then does.
-#include "exec/company_costs.h"
+// Costs in company: a device whose ranks slow each other by a known law is measured, and what the
+// measured costs predict is what the device then does.
+#include "exec/calibration/company_costs.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <string>
 #include <variant>
 
-#include "exec/company_program.h"
-#include "exec/execute.h"
-#include "exec/gpu/gpu_job.h"
+#include "exec/calibration/company_program.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/runtime/execute.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/recompute.h"

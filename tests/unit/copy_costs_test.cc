@@ -6,11 +6,11 @@
 #include <string>
 #include <variant>
 
-#include "exec/company_costs.h"
-#include "exec/copies_program.h"
-#include "exec/execute.h"
-#include "exec/gpu/gpu_job.h"
-#include "exec/gpu/time_copies.h"
+#include "exec/calibration/company_costs.h"
+#include "exec/calibration/copies_program.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/gpu/host/time_copies.h"
+#include "exec/runtime/execute.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

@@ -1,7 +1,7 @@
 // Values as bytes: they are read as they were written, and bytes that are too few are refused.
 #include <gtest/gtest.h>
 
-#include "exec/blob.h"
+#include "exec/runtime/blob.h"
 #include "exec/training/parcel.h"
 #include "sim/ir/error.h"
 

@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include "exec/calibrate.h"
+#include "exec/calibration/calibrate.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/timed_work.h"
+#include "exec/runtime/execute.h"
+#include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
@@ -43,7 +43,7 @@ Schedule build_whole_or_sliced(const ScheduleDef& def) {
 }
 
 Execution run(const Program& program, BackendRequest request, const ExecuteOptions& options = {}) {
-  const auto backend = find_backend("cpu").make(std::move(request));
+  const auto backend = find_backend("cpu").make(std::move(request), program);
   return execute(program, *backend, "cpu", options);
 }
 
@@ -154,26 +154,12 @@ TEST(Execute, WhatWorkThrowsStopsEveryRankAndComesHome) {
 /// A backend whose rank 1 is gone when all others are done.
 class LonelyBackend : public Backend {
  public:
-  std::unique_ptr<RankWorker> open(std::int32_t rank, const Program&) override {
-    return std::make_unique<Worker>(rank);
+  std::vector<RankResult> run_step() override {
+    std::vector<RankResult> results(2);
+    for (RankResult& result : results) result.reason = Stop::kTimeout;
+    results[1].failure = std::make_exception_ptr(std::runtime_error("rank 1 is gone"));
+    return results;
   }
-
- private:
-  class Worker : public RankWorker {
-   public:
-    explicit Worker(std::int32_t rank) : rank_(rank) {}
-    void enqueue(InstructionId) override {}
-    RankResult finish() override {
-      RankResult result;
-      result.reason = Stop::kTimeout;
-      if (rank_ == 1)
-        result.failure = std::make_exception_ptr(std::runtime_error("rank 1 is gone"));
-      return result;
-    }
-
-   private:
-    std::int32_t rank_;
-  };
 };
 
 TEST(Execute, WhereTheOthersWereDoneSaysSo) {
@@ -224,12 +210,11 @@ TEST(Execute, ADelayLengthensTheOpByAsMuch) {
     }
 }
 
-TEST(Execute, ABackendRunsOneProgramAfterAnother) {
-  const Case made = lowered("gpipe", 2, 2);
-  const auto backend = find_backend("cpu").make({no_work(), {}});
-  EXPECT_FALSE(execute(made.program, *backend, "cpu", {}).breakdown);
-  const Case other = lowered("gpipe", 3, 2);
-  EXPECT_FALSE(execute(other.program, *backend, "cpu", {}).breakdown);
+TEST(Execute, ABackendGoesOnAfterOneExecution) {
+  const Case made = lowered("gpipe", 3, 2);
+  const auto backend = find_backend("cpu").make({no_work(), {}}, made.program);
+  for (int execution = 0; execution < 2; ++execution)
+    EXPECT_FALSE(execute(made.program, *backend, "cpu", {1, 2, {}}).breakdown);
 }
 
 TEST(Execute, TheMedianStepIsTheMiddleOneByLength) {

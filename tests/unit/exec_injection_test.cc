@@ -4,7 +4,7 @@
 #include <functional>
 #include <variant>
 
-#include "exec/injection.h"
+#include "exec/runtime/injection.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

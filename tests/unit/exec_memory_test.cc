@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "exec/keep_memory.h"
+#include "exec/runtime/keep_memory.h"
 #include "exec/training/matrix.h"
 
 // Sanitizers replace the heap.

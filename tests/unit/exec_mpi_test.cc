@@ -8,12 +8,13 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/clock_offset.h"
-#include "exec/mpi_port.h"
-#include "exec/mpi_watch.h"
-#include "exec/rank_part.h"
-#include "exec/signs_of_life.h"
+#include "exec/mpi/mpi_transport.h"
+#include "exec/mpi/mpi_watch.h"
+#include "exec/runtime/clock_sync.h"
+#include "exec/runtime/heartbeat.h"
+#include "exec/runtime/rank_part.h"
 #include "sim/ir/error.h"
+#include "tests/support/lone_transport.h"
 
 namespace bubblescope {
 namespace {
@@ -29,8 +30,10 @@ std::string message_of(const std::exception_ptr& failure) {
 TEST(ClockOffset, TrustsTheQuickestAnswer) {
   // This clock is 1000 ahead. The second question took 4, its answer came in the middle: at 2002
   // here it was 1002 there. The others took longer on one of the ways.
-  EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}), 1000);
-  EXPECT_EQ(find_clock_offset({{10, 5'000'010, 10}}), -5'000'000);
+  EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}).ahead,
+            1000);
+  EXPECT_EQ(find_clock_offset({{10, 5'000'010, 10}}).ahead, -5'000'000);
+  EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2005}}).error, 3);
 }
 
 /// What a second child of this process sees of the first.
@@ -59,11 +62,13 @@ TEST(MpiWatch, NamesAStoppedProcessOfTheSameRun) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(SignsOfLife, AreShownToOthersWhileTheyLast) {
+TEST(Heartbeat, IsSentToOthersWhileItLasts) {
   std::atomic<int> shown = 0;
-  const Processes two(Processes::Link{0, 2, {}, {}, [] {}, [&] { ++shown; }});
+  LoneTransport transport({0, 2});
+  transport.at_send = [&](Channel channel) { shown += channel == Channel::kControl; };
+  const Processes two(transport, {});
   {
-    const SignsOfLife life(two);
+    const Heartbeat heartbeat(two);
     for (int wait = 0; wait < 1000 && shown < 2; ++wait)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_GE(shown, 2);
@@ -71,12 +76,12 @@ TEST(SignsOfLife, AreShownToOthersWhileTheyLast) {
   const int at_the_end = shown;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(shown, at_the_end);
-  const SignsOfLife alone(this_process_alone());  // and nobody to show them to
+  const Heartbeat alone(this_process_alone());  // and nobody to show them to
 }
 
-TEST(MpiPort, WithoutItsModuleSaysWhatToInstall) {
+TEST(MpiTransport, WithoutItsModuleSaysWhatToInstall) {
   try {
-    MpiPort("/nowhere/bubblescope_mpi.so");
+    MpiLibrary("/nowhere/bubblescope_mpi.so");
     FAIL() << "there is no such module";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -128,11 +133,11 @@ TEST(RankPart, OfARankThatIsGoneNamesIt) {
 
 TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
   std::vector<RankPart> parts(3);
-  const auto second = [](std::int32_t rank) { return rank == 2; };
+  const std::vector<bool> last{false, false, true};
   parts[2].result.spans = {{3, 10, 20}};
-  EXPECT_EQ(fail_those_gone(parts, second)[2].result.failure, nullptr);  // the step is complete
+  EXPECT_EQ(fail_those_gone(parts, last)[2].result.failure, nullptr);  // the step is complete
   parts[0].result.reason = Stop::kInterrupt;
-  const std::vector<RankPart> stopped = fail_those_gone(parts, second);
+  const std::vector<RankPart> stopped = fail_those_gone(parts, last);
   EXPECT_EQ(message_of(stopped[2].result.failure),
             "rank 2 does not answer: its process has died or hangs");
   EXPECT_EQ(stopped[2].result.spans.size(), 1u);

@@ -5,9 +5,9 @@
 #include <string>
 #include <variant>
 
-#include "exec/gpu/activation_pool.h"
-#include "exec/gpu/certain_order.h"
-#include "exec/gpu/held_memory.h"
+#include "exec/gpu/host/activation_pool.h"
+#include "exec/gpu/host/certain_order.h"
+#include "exec/gpu/host/held_memory.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/model/schedule_def.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/runtime/execute.h"
 #include "exec/training/proof.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

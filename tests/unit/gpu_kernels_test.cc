@@ -9,10 +9,10 @@
 #include "exec/training/optimizer.h"
 #include "tests/support/emulated_block.h"
 #include "tests/support/test_matrix.h"
-// The kernels need the CUDA emulation above.
-#include "exec/gpu/entry_kernels.cuh"
-#include "exec/gpu/row_kernels.cuh"
-#include "exec/gpu/update_kernels.cuh"
+// The kernels come after what stands for CUDA.
+#include "exec/gpu/device/entry_kernels.cuh"
+#include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/update_kernels.cuh"
 
 namespace bubblescope {
 namespace {

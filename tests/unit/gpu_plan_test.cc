@@ -6,8 +6,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/gpu/place_ranks.h"
-#include "exec/gpu/stream_plan.h"
+#include "exec/gpu/host/place_ranks.h"
+#include "exec/gpu/host/stream_plan.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"

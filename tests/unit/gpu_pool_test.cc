@@ -6,9 +6,9 @@
 #include <utility>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/gpu/gpu_job.h"
-#include "exec/gpu/pool_trial.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/gpu/host/pool_trial.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"

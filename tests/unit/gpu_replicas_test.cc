@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "exec/gpu/gpu_training.h"
+#include "exec/gpu/host/gpu_training.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"

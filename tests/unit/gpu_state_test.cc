@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "exec/gpu/device_state.h"
-#include "exec/gpu/gpu_machine.h"
-#include "exec/gpu/nvml.h"
+#include "exec/gpu/host/device_state.h"
+#include "exec/gpu/host/gpu_machine.h"
+#include "exec/gpu/host/nvml.h"
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <variant>
 
-#include "exec/execute.h"
-#include "exec/gpu/gpu.h"
-#include "exec/gpu/gpu_job.h"
+#include "exec/gpu/host/gpu.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/runtime/execute.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

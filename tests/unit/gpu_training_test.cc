@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "exec/gpu/activation_pool.h"
-#include "exec/gpu/version_ring.h"
+#include "exec/gpu/host/activation_pool.h"
+#include "exec/gpu/host/version_ring.h"
 #include "sim/analysis/memory_curve.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"

@@ -6,9 +6,10 @@
 #include <string>
 #include <thread>
 
-#include "exec/nccl/farewell.h"
-#include "exec/signs_of_life.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/heartbeat.h"
+#include "exec/runtime/processes.h"
+#include "exec/runtime/step_clock.h"
+#include "sim/ir/error.h"
 #include "tests/support/forked_ranks.h"
 
 namespace bubblescope {
@@ -19,32 +20,33 @@ void sleep_for(int milliseconds) {
 }
 
 /// What a process hears at the end, within this --timeout, and whether it waited for so long.
-std::string hear_end(ProcessLink& link, Nanos timeout, Nanos least) {
+std::string hear_end(SocketTransport& link, Nanos timeout, Nanos least) {
   const Nanos begin = read_monotonic_clock();
   std::string heard;
-  {
-    const Processes processes(
-        as_processes(link, {timeout, nullptr}, [&](const std::string& lost) { heard = lost; }));
+  try {
+    Processes(link, {timeout, nullptr}).shutdown();
+  } catch (const Error& error) {
+    heard = error.what();
   }
   if (read_monotonic_clock() - begin < least) return "did not wait: " + heard;
   return heard.empty() ? "well" : heard;
 }
 
 /// As long a serial reference as three timeouts.
-TEST(NcclFarewell, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
-  const auto ends = run_ranks(3, [](ProcessLink& link) -> std::string {
-    if (link.seat().rank != 0) return hear_end(link, 1'000'000'000, 2'500'000'000);
-    const Processes processes(as_processes(link, {}, [](const std::string&) {}));
-    const SignsOfLife others_wait(processes);
+TEST(Shutdown, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
+  const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
+    if (link.self().rank != 0) return hear_end(link, 1'000'000'000, 2'500'000'000);
+    const Processes processes(link, {});
+    const Heartbeat others_wait(processes);
     sleep_for(3000);
     return "well";
   });
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "well");
 }
 
-TEST(NcclFarewell, NamesRankZeroWhereItDiesMeanwhile) {
-  const auto ends = run_ranks(3, [](ProcessLink& link) -> std::string {
-    if (link.seat().rank != 0) return hear_end(link, 60'000'000'000, 0);
+TEST(Shutdown, NamesRankZeroWhereItDiesMeanwhile) {
+  const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
+    if (link.self().rank != 0) return hear_end(link, 60'000'000'000, 0);
     sleep_for(500);
     raise(SIGKILL);
     return "lives";

@@ -35,17 +35,17 @@ const BubblescopeGpu& calls_with(void (*at)()) {
   return calls;
 }
 
-std::string train_until(ProcessLink& link, std::int32_t victim, void (*at)()) {
+std::string train_until(SocketTransport& link, std::int32_t victim, void (*at)()) {
   BackendRequest request;
   request.timeout = 3'000'000'000;
-  const bool is_victim = link.seat().rank == victim;
+  const bool is_victim = link.self().rank == victim;
   return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request),
                                       is_victim ? calls_with(at) : fake_gpu_calls()));
 }
 
 TEST(NcclFaults, ARankThatDiesIsNamed) {
   for (const std::int32_t victim : {0, 1, 2}) {
-    const auto ends = run_ranks(3, [victim](ProcessLink& link) {
+    const auto ends = run_ranks(3, [victim](SocketTransport& link) {
       return train_until(link, victim, [] { raise(SIGKILL); });
     });
     for (std::int32_t rank = 0; rank < 3; ++rank) {
@@ -59,20 +59,20 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
 }
 
 TEST(NcclFaults, ADeathInAnotherCopyIsToldToo) {
-  const auto ends = run_ranks(4, [](ProcessLink& link) {
+  const auto ends = run_ranks(4, [](SocketTransport& link) {
     BackendRequest request;
     request.timeout = 5'000'000'000;
     return breakdown_of(train_over_nccl(
         link, build("1f1b", 2, 6), {}, std::move(request),
-        link.seat().rank == 3 ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls()));
+        link.self().rank == 3 ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls()));
   });
   for (const std::size_t rank : {0u, 1u, 2u})
     EXPECT_EQ(ends[rank].said.rfind("rank 3 ", 0), 0u) << ends[rank].said;
 }
 
 TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
-  const auto ends =
-      run_ranks(3, [](ProcessLink& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
+  const auto ends = run_ranks(
+      3, [](SocketTransport& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
   EXPECT_FALSE(ends[1].ended);
   for (const std::size_t rank : {0u, 2u})
     EXPECT_EQ(ends[rank].said.rfind("rank 1 does not answer: its process has died or hangs", 0), 0u)
@@ -80,7 +80,7 @@ TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
 }
 
 TEST(NcclFaults, AnInjectedDeathIsToldByAll) {
-  const auto ends = run_ranks(3, [](ProcessLink& link) {
+  const auto ends = run_ranks(3, [](SocketTransport& link) {
     BackendRequest request;
     request.injections = {parse_injection("rank=1,op=1F1,die")};
     return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request)));
@@ -92,7 +92,7 @@ TEST(NcclFaults, AnInjectedDeathIsToldByAll) {
 }
 
 TEST(NcclFaults, AnInjectedHangStandsAtItsOp) {
-  const auto ends = run_ranks(2, [](ProcessLink& link) {
+  const auto ends = run_ranks(2, [](SocketTransport& link) {
     BackendRequest request;
     request.timeout = 2'000'000'000;
     request.injections = {parse_injection("rank=1,op=1B0,hang")};
@@ -108,8 +108,8 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
   for (const char* call :
        {"join", "split", "ask", "send", "receive", "begin_group", "end_group", "sum"}) {
     SCOPED_TRACE(call);
-    const auto ends = run_ranks(2, [call](ProcessLink& link) {
-      if (link.seat().rank == 1) fake_nccl().fails_at = call;
+    const auto ends = run_ranks(2, [call](SocketTransport& link) {
+      if (link.self().rank == 1) fake_nccl().fails_at = call;
       return breakdown_of(train_over_nccl(link, build("chimera", 2, 4)));
     });
     for (const RankEnd& end : ends) EXPECT_TRUE(end.ended);
@@ -121,8 +121,8 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
 /// While the links are tried out, in a sum after the step, and in a step.
 TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
   for (const bool in_step : {false, true}) {
-    const auto ends = run_ranks(2, [in_step](ProcessLink& link) -> std::string {
-      if (link.seat().rank == 1) {
+    const auto ends = run_ranks(2, [in_step](SocketTransport& link) -> std::string {
+      if (link.self().rank == 1) {
         if (!in_step) fake_nccl().fails_at = "send";
         const BubblescopeGpu& gpu = in_step ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls();
         return breakdown_of(train_over_nccl(link, build("chimera", 2, 4), {}, {}, gpu));
@@ -146,14 +146,14 @@ TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
 }
 
 TEST(NcclJob, RefusesAnotherNumberOfProcessesAndAnotherProgram) {
-  const auto counts = run_ranks(2, [](ProcessLink& link) {
+  const auto counts = run_ranks(2, [](SocketTransport& link) {
     return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6)));
   });
   EXPECT_EQ(counts[0].said,
             "the backend nccl runs one process per rank: start 3 of them, or a multiple, as in "
             "'torchrun --no-python --nproc-per-node 3 bubblescope ...' (there are 2)");
-  const auto programs = run_ranks(2, [](ProcessLink& link) {
-    return breakdown_of(train_over_nccl(link, build("1f1b", 2, link.seat().rank == 0 ? 4 : 6)));
+  const auto programs = run_ranks(2, [](SocketTransport& link) {
+    return breakdown_of(train_over_nccl(link, build("1f1b", 2, link.self().rank == 0 ? 4 : 6)));
   });
   EXPECT_EQ(programs[0].said,
             "rank 1 runs another program than rank 0; start all processes with the same arguments");

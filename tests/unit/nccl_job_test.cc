@@ -4,8 +4,8 @@
 #include <string>
 #include <variant>
 
-#include "exec/execute.h"
 #include "exec/nccl/nccl_place.h"
+#include "exec/runtime/execute.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
@@ -18,13 +18,13 @@ namespace bubblescope {
 namespace {
 
 /// "0000:01:00.0; GELU within ...", as every process knows it after two steps of 1F1B.
-std::string tell_of_job(ProcessLink& link) {
+std::string tell_of_job(SocketTransport& link) {
   FakeGpu& gpu = reset_fake_gpu(1);
-  const std::string bus = "0000:0" + std::to_string(link.seat().rank + 1) + ":00.0";
+  const std::string bus = "0000:0" + std::to_string(link.self().rank + 1) + ":00.0";
   bus.copy(gpu.devices[0].bus, bus.size());
-  gpu.knows_epilogues = link.seat().rank == 0;
+  gpu.knows_epilogues = link.self().rank == 0;
   const Schedule schedule =
-      build_schedule(find_schedule("1f1b"), {{link.seat().count, 1, 4, 1, {}}, {}, {}});
+      build_schedule(find_schedule("1f1b"), {{link.self().count, 1, 4, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule, {}));
   const TrainingOptions options = small_model(2);
   DeviceOptions device;

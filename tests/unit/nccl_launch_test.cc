@@ -172,7 +172,7 @@ TEST(NcclModule, ThatIsMissingSaysWhatToInstall) {
 }
 
 TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
-  const std::vector<Standing> all{{"a", "", "", ""}, {"b", "", "", ""}, {"a", "", "", ""}};
+  const std::vector<HostInfo> all{{"a", "", "", ""}, {"b", "", "", ""}, {"a", "", "", ""}};
   EXPECT_EQ(count_lower_on_host(all, 2), 1);
   EXPECT_EQ(count_lower_on_host(all, 1), 0);
   EXPECT_EQ(choose_device(1, 4, false), 1);
@@ -190,7 +190,7 @@ TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
 }
 
 TEST(NcclDevices, WhoCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
-  std::vector<Standing> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
+  std::vector<HostInfo> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
   EXPECT_EQ(find_obstacle(all, 0), std::nullopt);
   all[1].device = all[0].device;
   EXPECT_EQ(find_obstacle(all, 0)->find("the backend nccl: rank 0 and rank 1 have one device, "

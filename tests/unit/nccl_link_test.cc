@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "exec/nccl/farewell.h"
 #include "exec/nccl/meeting.h"
-#include "exec/nccl/step_begin.h"
-#include "exec/nccl/step_link.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/clock_sync.h"
+#include "exec/runtime/processes.h"
+#include "exec/runtime/step_clock.h"
+#include "exec/runtime/step_protocol.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -32,12 +32,17 @@ std::string text_of(const Blob& blob) { return BlobReader(blob).read_text(); }
 
 const Secret kSecret("a secret of the tests");
 
-const ProcessLink::GivesUp kNever = [] { return false; };
+const GivesUp kNever = [] { return false; };
 
 Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
+std::vector<std::optional<Blob>> gather(SocketTransport& link, Blob own) {
+  return link.gather(std::move(own), kNever).payloads;
+}
+
 /// Runs `one` as every rank; returns what each threw, or "".
-std::vector<std::string> meet(std::int32_t count, const std::function<void(ProcessLink&)>& one) {
+std::vector<std::string> meet(std::int32_t count,
+                              const std::function<void(SocketTransport&)>& one) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port_of(listener)};
   std::vector<std::string> thrown(static_cast<std::size_t>(count));
@@ -45,9 +50,10 @@ std::vector<std::string> meet(std::int32_t count, const std::function<void(Proce
   for (std::int32_t rank = 0; rank < count; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        ProcessLink link = rank == 0 ? receive_others(listener, count, limits_of(20'000), {kSecret})
-                                     : call_first(address, {rank, count}, limits_of(20'000),
-                                                  {[] { return kSecret; }});
+        SocketTransport link =
+            rank == 0
+                ? receive_others(listener, count, limits_of(20'000), {kSecret})
+                : call_first(address, {rank, count}, limits_of(20'000), {[] { return kSecret; }});
         one(link);
         const Nanos end = read_monotonic_clock() + 2'000'000'000;
         link.flush([end] { return read_monotonic_clock() > end; });
@@ -62,9 +68,9 @@ std::vector<std::string> meet(std::int32_t count, const std::function<void(Proce
 const std::vector<std::string> kNothingThrown3(3);
 
 TEST(NcclFrames, ComeWholeHoweverTheirBytesCome) {
-  const Frame sent{Line::kShare, 7, blob_of("forward")};
+  const Frame sent{FrameKind::kGather, 7, blob_of("forward")};
   Blob bytes = to_bytes(sent);
-  const Blob second = to_bytes({Line::kLeave, kEveryone, {}});
+  const Blob second = to_bytes({FrameKind::kShutdown, kEveryone, {}});
   bytes.insert(bytes.end(), second.begin(), second.end());
   FrameReader reader(1000);
   std::vector<Frame> frames;
@@ -73,14 +79,14 @@ TEST(NcclFrames, ComeWholeHoweverTheirBytesCome) {
     while (std::optional<Frame> frame = reader.next()) frames.push_back(std::move(*frame));
   }
   ASSERT_EQ(frames.size(), 2u);
-  EXPECT_EQ(frames[0].line, Line::kShare);
+  EXPECT_EQ(frames[0].kind, FrameKind::kGather);
   EXPECT_EQ(frames[0].rank, 7);
   EXPECT_EQ(text_of(frames[0].payload), "forward");
   EXPECT_EQ(frames[1].rank, kEveryone);
 }
 
 TEST(NcclFrames, GarbageIsRefused) {
-  const Blob good = to_bytes({Line::kHello, 0, {}});
+  const Blob good = to_bytes({FrameKind::kHello, 0, {}});
   const auto refuses = [](Blob bytes) {
     FrameReader reader(16);
     reader.take(bytes);
@@ -92,19 +98,20 @@ TEST(NcclFrames, GarbageIsRefused) {
     if (at == 9) bytes[11] = std::byte{0xff};
     refuses(bytes);
   }
-  refuses(to_bytes({Line::kHello, 0, Blob(17)}));
+  refuses(to_bytes({FrameKind::kHello, 0, Blob(17)}));
 }
 
 TEST(NcclFrames, AreNoLargerThanTheirKind) {
-  for (std::uint32_t line = 0; line < kLines; ++line) {
-    const std::uint64_t largest = std::min(largest_payload(Line{line}), std::uint64_t{1} << 17);
+  for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind) {
+    const std::uint64_t largest =
+        std::min(largest_payload(FrameKind{kind}), std::uint64_t{1} << 17);
     for (const std::uint64_t size : {largest, largest + 1}) {
       FrameReader reader(std::uint64_t{1} << 17);
-      reader.take(to_bytes({Line{line}, 0, Blob(size)}));
+      reader.take(to_bytes({FrameKind{kind}, 0, Blob(size)}));
       if (size == largest)
-        EXPECT_EQ(reader.next()->payload.size(), size) << line;
+        EXPECT_EQ(reader.next()->payload.size(), size) << kind;
       else
-        EXPECT_THROW(reader.next(), Error) << line;
+        EXPECT_THROW(reader.next(), Error) << kind;
     }
   }
 }
@@ -114,21 +121,21 @@ TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
   TcpSocket there = call({"127.0.0.1", port_of(listener)});
   std::vector<Connection> connections;
   connections.push_back({accept_from(listener), FrameReader(1000)});
-  ProcessLink link({0, 2}, std::move(connections));
-  link.allow_shares(std::uint64_t{2} << 20);
-  Blob bytes = to_bytes({Line::kShare, 0, Blob((std::size_t{2} << 20) + 1)});
+  SocketTransport link({0, 2}, std::move(connections));
+  link.allow_gathers(std::uint64_t{2} << 20);
+  Blob bytes = to_bytes({FrameKind::kGather, 0, Blob((std::size_t{2} << 20) + 1)});
   bytes.resize(20);  // the header alone
   there.write(bytes);
-  const auto all = link.share(blob_of("here"), kNever);
+  const auto all = gather(link, blob_of("here"));
   EXPECT_FALSE(all[1]);
   EXPECT_EQ(link.first_gone(), 1);
 }
 
 TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
-  ProcessLink link({0, 1}, {});
-  link.share(Blob(kSmallShare), kNever);
+  SocketTransport link({0, 1}, {});
+  gather(link, Blob(kSmallGather));
   try {
-    link.share(Blob(kSmallShare + 1), kNever);
+    gather(link, Blob(kSmallGather + 1));
     FAIL() << "the others would refuse it";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
@@ -139,10 +146,10 @@ TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
 
 TEST(NcclLink, SharesInOrderOfRanks) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
+                 [](SocketTransport& link) {
                    for (const char* round : {"a", "b"}) {
                      const auto all =
-                         link.share(blob_of(round + std::to_string(link.seat().rank)), kNever);
+                         gather(link, blob_of(round + std::to_string(link.self().rank)));
                      for (std::size_t rank = 0; rank < 3; ++rank)
                        EXPECT_EQ(text_of(*all[rank]), round + std::to_string(rank));
                    }
@@ -152,31 +159,31 @@ TEST(NcclLink, SharesInOrderOfRanks) {
 
 TEST(NcclLink, PassesLettersOnAndSaysWhoWroteThem) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   if (link.seat().rank == 2) {
-                     link.send(1, Line::kControl, blob_of("to one"));
-                     link.send_all(Line::kControl, blob_of("to all"));
+                 [](SocketTransport& link) {
+                   if (link.self().rank == 2) {
+                     link.send(1, Channel::kControl, blob_of("to one"));
+                     link.send_all(Channel::kControl, blob_of("to all"));
                    } else {
                      std::vector<std::string> come;
-                     while (come.size() < (link.seat().rank == 1 ? 2u : 1u))
-                       for (const auto& letter : link.look(Line::kControl)) {
+                     while (come.size() < (link.self().rank == 1 ? 2u : 1u))
+                       for (const auto& letter : link.poll(Channel::kControl)) {
                          EXPECT_EQ(letter.from, 2);
                          come.push_back(text_of(letter.payload));
                        }
                      EXPECT_EQ(come.back(), "to all");
                    }
-                   link.share({}, kNever);
+                   gather(link, {});
                  }),
             kNothingThrown3);
 }
 
 TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   link.allow_shares(std::uint64_t{3} << 20);
-                   link.share({}, kNever);  // now all expect it
-                   const Blob own(std::size_t{3} << 20, std::byte(link.seat().rank));
-                   const auto all = link.share(own, kNever);
+                 [](SocketTransport& link) {
+                   link.allow_gathers(std::uint64_t{3} << 20);
+                   gather(link, {});  // now all expect it
+                   const Blob own(std::size_t{3} << 20, std::byte(link.self().rank));
+                   const auto all = gather(link, own);
                    for (std::size_t rank = 0; rank < 3; ++rank) {
                      ASSERT_EQ(all[rank]->size(), own.size());
                      EXPECT_EQ(all[rank]->back(), std::byte(rank));
@@ -187,9 +194,9 @@ TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
 
 TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   if (link.seat().rank == 1) return;  // its socket closes
-                   const auto all = link.share(blob_of("here"), kNever);
+                 [](SocketTransport& link) {
+                   if (link.self().rank == 1) return;  // its socket closes
+                   const auto all = gather(link, blob_of("here"));
                    EXPECT_FALSE(all[1]);
                    EXPECT_TRUE(all[0] && all[2]);
                    EXPECT_EQ(link.first_gone(), 1);
@@ -201,23 +208,23 @@ TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
 /// order.
 TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
   EXPECT_EQ(meet(4,
-                 [](ProcessLink& link) {
-                   if (link.seat().rank == 2) return link.send(0, Line::kShare, blob_of("early"));
-                   if (link.seat().rank == 1)
-                     while (!link.first_gone()) link.look(Line::kControl);
-                   const auto all = link.share(blob_of("here"), kNever);
-                   for (std::int32_t rank = 0; rank < 4; ++rank)
-                     EXPECT_EQ(link.had_gone(rank), rank == 2) << rank;
-                   EXPECT_EQ(text_of(*all[2]), "early");
+                 [](SocketTransport& link) {
+                   if (link.self().rank == 2)
+                     return link.send(0, Channel::kGather, blob_of("early"));
+                   if (link.self().rank == 1)
+                     while (!link.first_gone()) link.poll(Channel::kControl);
+                   const Gathered all = link.gather(blob_of("here"), kNever);
+                   EXPECT_EQ(all.gone, (std::vector<bool>{false, false, true, false}));
+                   EXPECT_EQ(text_of(*all.payloads[2]), "early");
                  }),
             std::vector<std::string>(4));
 }
 
 TEST(NcclLink, WithoutRankZeroNobodyWaits) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   if (link.seat().rank == 0) return;
-                   EXPECT_FALSE(link.share(blob_of("here"), kNever)[0]);
+                 [](SocketTransport& link) {
+                   if (link.self().rank == 0) return;
+                   EXPECT_FALSE(gather(link, blob_of("here"))[0]);
                    EXPECT_TRUE(link.is_gone(0));
                  }),
             kNothingThrown3);
@@ -229,55 +236,55 @@ TEST(NcclLink, LastWordsAreHeardAlthoughNothingCanBeSentAnyMore) {
   TcpSocket there = call({"127.0.0.1", port_of(listener)});
   TcpSocket here = accept_from(listener);
   ASSERT_TRUE(there.is_open() && here.is_open());
-  there.write(to_bytes({Line::kControl, 0, blob_of("no room for 9 bytes")}));
+  there.write(to_bytes({FrameKind::kControl, 0, blob_of("no room for 9 bytes")}));
   here.write(Blob(100));
   there.close();
   while (here.write(Blob(1))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::vector<Connection> connections;
   connections.push_back({std::move(here), FrameReader(1000)});
-  ProcessLink link({0, 2}, std::move(connections));
-  link.send(1, Line::kControl, blob_of("go on"));  // fails
+  SocketTransport link({0, 2}, std::move(connections));
+  link.send(1, Channel::kControl, blob_of("go on"));  // fails
   EXPECT_TRUE(link.is_gone(1));
-  const auto letters = link.look(Line::kControl);
+  const auto letters = link.poll(Channel::kControl);
   ASSERT_EQ(letters.size(), 1u);
   EXPECT_EQ(text_of(letters[0].payload), "no room for 9 bytes");
 }
 
 TEST(NcclLink, WithoutRankZeroOneOfTheOthersSpeaks) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   if (link.seat().rank == 0) return;
-                   link.share(blob_of("here"), kNever);
-                   EXPECT_EQ(find_speaker(link), 1);
+                 [](SocketTransport& link) {
+                   if (link.self().rank == 0) return;
+                   gather(link, blob_of("here"));
+                   EXPECT_EQ(link.coordinator(), 1);
                  }),
             kNothingThrown3);
 }
 
 /// Rank 0 trains a serial reference for longer than the others would wait for a silent one.
-TEST(NcclFarewell, TakesAsLongAsRankZeroShowsThatItLives) {
+TEST(Shutdown, TakesAsLongAsRankZeroShowsThatItLives) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   link.share({}, kNever);  // all begin now
-                   if (link.seat().rank == 0) {
+                 [](SocketTransport& link) {
+                   gather(link, {});  // all begin now
+                   if (link.self().rank == 0) {
                      for (int turn = 0; turn < 20; ++turn) {
                        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-                       show_life(link);
+                       send_heartbeat(link);
                      }
                    }
-                   EXPECT_EQ(say_farewell(link, limits_of(3000)), "");
+                   EXPECT_EQ(await_shutdown(link, limits_of(3000)), "");
                  }),
             kNothingThrown3);
 }
 
-TEST(NcclFarewell, NamesRankZeroWhereItIsGoneAtOnce) {
+TEST(Shutdown, NamesRankZeroWhereItIsGoneAtOnce) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   link.share({}, kNever);
-                   if (link.seat().rank == 0) return;  // its sockets close
+                 [](SocketTransport& link) {
+                   gather(link, {});
+                   if (link.self().rank == 0) return;  // its sockets close
                    const Nanos begin = read_monotonic_clock();
-                   const std::string lost = say_farewell(link, limits_of(30'000));
+                   const std::string lost = await_shutdown(link, limits_of(30'000));
                    // Rank 1 speaks itself where it has noticed before.
-                   if (link.seat().rank == 2 || !lost.empty()) {
+                   if (link.self().rank == 2 || !lost.empty()) {
                      EXPECT_EQ(lost, "rank 0 is gone: its process has died before all was done");
                    }
                    EXPECT_LT(read_monotonic_clock() - begin, 10'000'000'000);
@@ -285,25 +292,25 @@ TEST(NcclFarewell, NamesRankZeroWhereItIsGoneAtOnce) {
             kNothingThrown3);
 }
 
-TEST(NcclFarewell, NamesRankZeroWhereItIsSilent) {
+TEST(Shutdown, NamesRankZeroWhereItIsSilent) {
   EXPECT_EQ(meet(2,
-                 [](ProcessLink& link) {
-                   link.share({}, kNever);
-                   if (link.seat().rank == 0)
+                 [](SocketTransport& link) {
+                   gather(link, {});
+                   if (link.self().rank == 0)
                      return std::this_thread::sleep_for(std::chrono::milliseconds(4000));
-                   EXPECT_EQ(say_farewell(link, limits_of(200)),
+                   EXPECT_EQ(await_shutdown(link, limits_of(200)),
                              "rank 0 does not answer: its process has died or hangs");
                  }),
             std::vector<std::string>(2));
 }
 
-TEST(NcclClock, AllBeginAtOneMomentOfOneClock) {
+TEST(ClockSync, AllBeginAtOneMomentOfOneClock) {
   std::vector<std::optional<StepBegin>> begins(3);
   EXPECT_EQ(meet(3,
-                 [&](ProcessLink& link) {
-                   const auto rank = static_cast<std::size_t>(link.seat().rank);
+                 [&](SocketTransport& link) {
+                   const auto rank = static_cast<std::size_t>(link.self().rank);
                    begins[rank] = agree_on_begin(link, kNever);
-                   link.share({}, kNever);
+                   gather(link, {});
                  }),
             kNothingThrown3);
   // Threads have one clock: offsets are errors, and within what is said of them.
@@ -314,54 +321,54 @@ TEST(NcclClock, AllBeginAtOneMomentOfOneClock) {
   }
 }
 
-TEST(NcclClock, DoesNotWaitForOneWhoIsGone) {
+TEST(ClockSync, DoesNotWaitForOneWhoIsGone) {
   EXPECT_EQ(meet(3,
-                 [](ProcessLink& link) {
-                   if (link.seat().rank == 2) return;
+                 [](SocketTransport& link) {
+                   if (link.self().rank == 2) return;
                    EXPECT_FALSE(agree_on_begin(link, kNever));
                  }),
             kNothingThrown3);
 }
 
-TEST(NcclStepLink, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
-  const auto thrown = meet(3, [](ProcessLink& link) {
-    StepLink outside(link, limits_of(20'000));
-    if (link.seat().rank == 1) return outside.tell_failure("no room for 9 bytes");
-    for (;;) outside.watch();
+TEST(StepProtocol, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
+  const auto thrown = meet(3, [](SocketTransport& link) {
+    StepProtocol protocol(link, limits_of(20'000));
+    if (link.self().rank == 1) return protocol.notify_failure("no room for 9 bytes");
+    for (;;) protocol.watch();
   });
   EXPECT_EQ(thrown[0], "rank 1 cannot go on: no room for 9 bytes");
   EXPECT_EQ(thrown[2], thrown[0]);
 }
 
-TEST(NcclStepLink, NobodyIsWaitedForLongerThanTheTimeout) {
-  const auto thrown = meet(2, [](ProcessLink& link) {
-    StepLink outside(link, limits_of(100));
-    if (link.seat().rank == 1)
+TEST(StepProtocol, NobodyIsWaitedForLongerThanTheTimeout) {
+  const auto thrown = meet(2, [](SocketTransport& link) {
+    StepProtocol protocol(link, limits_of(100));
+    if (link.self().rank == 1)
       return std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // hangs
     try {
-      for (;;) outside.watch();
+      for (;;) protocol.watch();
     } catch (const Error&) {
-      EXPECT_EQ(outside.stopped(), Stop::kTimeout);
+      EXPECT_EQ(protocol.stopped(), Stop::kTimeout);
       throw;
     }
   });
   EXPECT_EQ(thrown[0], "the other ranks do not answer within --timeout");
 }
 
-TEST(NcclStepLink, SignsOfLifeLetOthersWait) {
+TEST(StepProtocol, SignsOfLifeLetOthersWait) {
   EXPECT_EQ(meet(2,
-                 [](ProcessLink& link) {
-                   StepLink outside(link, limits_of(1500));
-                   link.share({}, kNever);  // both begin now
+                 [](SocketTransport& link) {
+                   StepProtocol protocol(link, limits_of(1500));
+                   gather(link, {});  // both begin now
                    const Nanos end = read_monotonic_clock() + 3'000'000'000;
                    for (std::size_t ended = 0; read_monotonic_clock() < end; ++ended) {
-                     if (link.seat().rank == 0)
-                       outside.watch();
+                     if (link.self().rank == 0)
+                       protocol.watch();
                      else
-                       outside.listen(ended);
+                       protocol.poll(ended);
                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
                    }
-                   link.share({}, kNever);
+                   gather(link, {});
                  }),
             std::vector<std::string>(2));
 }

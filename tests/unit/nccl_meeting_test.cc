@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exec/nccl/meeting.h"
-#include "exec/step_clock.h"
+#include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {
@@ -22,7 +22,7 @@ const Secret kOtherSecret("another secret of the tests");
 
 Secret find_secret() { return kSecret; }
 
-const ProcessLink::GivesUp kNever = [] { return false; };
+const GivesUp kNever = [] { return false; };
 
 Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
@@ -108,7 +108,7 @@ TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
   const std::string request = "GET / HTTP/1.1\r\n\r\n----------------";
   scanner.write(std::as_bytes(std::span(request)));
   TcpSocket partial = call(address);
-  const Blob hello = to_bytes({Line::kHello, 0, Blob(12)});
+  const Blob hello = to_bytes({FrameKind::kHello, 0, Blob(12)});
   partial.write(std::span(hello).subspan(0, 25));
   partial.close();
   try {
@@ -131,11 +131,11 @@ TEST(NcclMeeting, StrangersDoNotKeepRanksFromMeeting) {
   TcpSocket noisy = call(address);
   noisy.write(Blob(4000, std::byte{0x42}));
   std::thread other([&] {
-    ProcessLink link = call_first(address, {1, 2}, limits_of(20'000), {find_secret});
-    link.share({}, kNever);
+    SocketTransport link = call_first(address, {1, 2}, limits_of(20'000), {find_secret});
+    link.gather({}, kNever);
   });
-  ProcessLink link = receive_others(listener, 2, limits_of(20'000), {kSecret});
-  EXPECT_TRUE(link.share({}, kNever)[1]);
+  SocketTransport link = receive_others(listener, 2, limits_of(20'000), {kSecret});
+  EXPECT_TRUE(link.gather({}, kNever).payloads[1]);
   other.join();
 }
 
@@ -211,16 +211,17 @@ TEST(NcclMeeting, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   TcpSocket there;
   while (!there.is_open()) there = accept_from(impostor);
   BlobWriter challenge;
-  challenge.write(std::uint32_t{2});
+  challenge.write(std::uint32_t{3});
   challenge.write(Nonce{});
-  there.write(to_bytes({Line::kChallenge, 0, challenge.take()}));
+  there.write(to_bytes({FrameKind::kChallenge, 0, challenge.take()}));
   FrameReader reader(1024);
   const std::optional<Frame> hello = read_frame(there, reader);
   ASSERT_TRUE(hello);
   const std::string said(reinterpret_cast<const char*>(hello->payload.data()),
                          hello->payload.size());
   EXPECT_EQ(said.find(kSecret.text()), std::string::npos);
-  there.write(to_bytes({Line::kWelcome, 0, Blob(hello->payload.end() - 32, hello->payload.end())}));
+  there.write(
+      to_bytes({FrameKind::kWelcome, 0, Blob(hello->payload.end() - 32, hello->payload.end())}));
   caller.join();
   EXPECT_NE(failure.find("does not have this run's secret"), std::string::npos) << failure;
 
@@ -240,7 +241,7 @@ TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
   std::thread first([&] {
     EXPECT_THROW(receive_others(listener, 3, {20'000'000'000, &interrupted}, {kSecret}), Error);
   });
-  const auto refusal = [&](const Seat& seat) {
+  const auto refusal = [&](const RankInfo& seat) {
     try {
       call_first(address, seat, limits_of(20'000), {find_secret});
     } catch (const Error& error) {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "exec/injection.h"
+#include "exec/runtime/injection.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -1,0 +1,43 @@
+// Causal attention without storing its weights (Dao et al., "FlashAttention", 2022): scores are
+// computed tile by tile, with a running maximum and sum for the softmax. Only the logarithm of each
+// row's sum is kept, from which the backward recomputes the weights.
+#pragma once
+
+#include "exec/gpu/device/query_rows.cuh"
+
+namespace bubblescope {
+
+/// mixed = softmax(queries * keys^T * scale) * values for the given queries; logs: per row, the
+/// logarithm of the sum of the exponentials.
+template <class Value>
+__global__ void attention_kernel(Value* mixed, float* logs, const Value* qkv, AttentionGrid grid) {
+  __shared__ Tile keys, values;
+  __shared__ float queries[kAttentionWarps][kMostHeadWidth], weights[kAttentionWarps][kTileRows];
+  const QueryRow of(grid);
+  const int warp = of.warp, lane = of.lane;
+  load_row(queries[warp], qkv + entry_of(grid, of.first_row + of.position, of.at.head, 0, 3),
+           grid.width, of.asks);
+  float largest = -INFINITY, sum = 0, mix[kColumnsPerLane] = {};
+  for (int tile = 0; tile < of.end; tile += kTileRows) {
+    load_keys_and_values(keys, values, qkv, grid, of, tile);
+    const bool counts = of.asks && tile + lane <= of.position;
+    const float score =
+        counts ? grid.scale * dot(queries[warp], keys[lane], grid.width) : -INFINITY;
+    const float highest = Larger()(largest, over_warp(score, Larger()));
+    const float weight = counts ? expf(score - highest) : 0.0F;
+    const float shrink = of.asks ? expf(largest - highest) : 0.0F;  // 0 for the first tile
+    sum = sum * shrink + over_warp(weight, Add());
+    largest = highest;
+    weights[warp][lane] = weight;
+    __syncthreads();
+    for (int part = 0; part * kWarp + lane < grid.width; ++part)
+      mix[part] = add_column(mix[part] * shrink, weights[warp], values, part * kWarp + lane);
+  }
+  if (!of.asks) return;
+  for (int part = 0; part * kWarp + lane < grid.width; ++part)
+    mixed[entry_of(grid, of.mixed_row, of.at.head, 0, 1) + part * kWarp + lane] =
+        from_float<Value>(mix[part] / sum);
+  if (lane == 0) logs[of.mixed_row * grid.heads + of.at.head] = largest + logf(sum);
+}
+
+}  // namespace bubblescope

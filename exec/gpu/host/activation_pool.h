@@ -1,0 +1,58 @@
+// A rank's memory for matrices that live within one step.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "exec/gpu/host/certain_order.h"
+#include "exec/gpu/host/gpu.h"
+
+namespace bubblescope {
+
+/// A memory pool. A freed block may be reused on a stream only if that stream runs after the last
+/// use of the block. On the rank's compute stream this always holds; where copies have their own
+/// streams, the pool looks it up in the happens-before order. The pool grows during the first step;
+/// later steps allocate and free the same sizes and need nothing more.
+class ActivationPool {
+ public:
+  /// `gpu` is not copied. Without a device, the memory is pinned host memory.
+  ActivationPool(const Gpu& gpu, std::optional<std::int32_t> device) : gpu_(gpu), device_(device) {}
+
+  /// The pool is used by several streams, ordered by `order`, which is not copied.
+  void share(const CertainOrder& order) { order_ = &order; }
+  /// Sets the instruction that takes and gives memory from now on.
+  void set_user(InstructionId user) { user_ = user; }
+  /// Call when all enqueued work has ended.
+  void settle();
+
+  /// Throws Error when the device is out of memory.
+  void* take(std::size_t bytes);
+  void give(void* memory, std::size_t bytes);
+
+  Bytes held() const { return held_; }
+  Bytes peak() const { return peak_; }          ///< the most bytes held at once,
+  void forget_peak() { peak_ = held_; }         ///< since this call
+  Bytes reserved() const { return reserved_; }  ///< bytes allocated on the device
+
+ private:
+  struct Piece {
+    void* memory = nullptr;
+    std::optional<InstructionId> last_user;  ///< the last instruction of this step that used it
+  };
+
+  bool is_usable(const Piece& piece) const;
+
+  const Gpu& gpu_;
+  std::optional<std::int32_t> device_;
+  const CertainOrder* order_ = nullptr;
+  InstructionId user_ = 0;
+  std::map<std::size_t, std::vector<Piece>> free_;  ///< by size
+  std::vector<GpuHandle> pieces_;
+  Bytes held_ = 0;
+  Bytes peak_ = 0;
+  Bytes reserved_ = 0;
+};
+
+}  // namespace bubblescope

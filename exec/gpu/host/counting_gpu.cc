@@ -1,0 +1,49 @@
+// Calls that succeed.
+#include "exec/gpu/host/counting_gpu.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// All handles and all memory point here.
+char nothing = 0;
+
+BubblescopeGpu make_calls() {
+  BubblescopeGpu calls{};
+  calls.count_devices = [](std::int32_t* count) -> const char* {
+    *count = 1;
+    return nullptr;
+  };
+  calls.describe_device = [](std::int32_t, BubblescopeDevice* description) -> const char* {
+    *description = {"none", 1, 90, 13000, 0, ""};
+    return nullptr;
+  };
+  calls.allocate = [](std::int32_t, std::size_t, void** memory) -> const char* {
+    *memory = &nothing;
+    return nullptr;
+  };
+  calls.release_memory = [](void*) {};
+  calls.copy = [](void*, const void*, std::size_t, void*) -> const char* { return nullptr; };
+  calls.clear = [](void*, std::size_t, void*) -> const char* { return nullptr; };
+  calls.launch = [](const BubblescopeLaunch*, void*) -> const char* { return nullptr; };
+  calls.create_multiplier = [](std::int32_t, std::int32_t, void** made) -> const char* {
+    *made = &nothing;
+    return nullptr;
+  };
+  calls.release_multiplier = [](void*) {};
+  calls.multiply = [](void*, const BubblescopeProduct*, void*) -> const char* { return nullptr; };
+  calls.can_multiply = [](void*, const BubblescopeProduct*, std::int32_t* can) -> const char* {
+    *can = 1;
+    return nullptr;
+  };
+  return calls;
+}
+
+}  // namespace
+
+const BubblescopeGpu& counting_gpu_calls() {
+  static const BubblescopeGpu calls = make_calls();
+  return calls;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,36 @@
+// The backend `cuda`: all ranks in one process, on one shared GPU or on one each. Everything that
+// needs CUDA is in a module that is loaded here, so that the program starts without a driver.
+#include <utility>
+
+#include "exec/gpu/host/gpu.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/gpu/host/time_copies.h"
+
+namespace bubblescope {
+
+namespace {
+
+Job start(const JobRequest& job, BackendRequest request) {
+  return start_gpu_job(open_gpu(), job, std::move(request));
+}
+
+std::vector<MessageTime> time_messages(std::int32_t ranks, const DeviceOptions& device) {
+  return time_copies(open_gpu(), ranks, device.share);
+}
+
+std::vector<MessageTime> time_host(std::int32_t ranks, const DeviceOptions& device) {
+  return time_host_copies(open_gpu(), ranks, device.share);
+}
+
+const BackendRegistrar registrar{{"cuda",
+                                  {"gpu"},
+                                  "all ranks in one process, streams of one or several GPUs",
+                                  {},
+                                  {},
+                                  start,
+                                  time_messages,
+                                  time_host}};
+
+}  // namespace
+
+}  // namespace bubblescope

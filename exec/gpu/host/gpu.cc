@@ -1,0 +1,177 @@
+// Calling the module.
+#include "exec/gpu/host/gpu.h"
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+void expect(const char* error) {
+  if (error != nullptr) throw Error(Fault::kMachine, error);
+}
+
+}  // namespace
+
+GpuFlag::GpuFlag(const BubblescopeGpu& calls) : calls_(calls) {
+  expect(calls_.create_flag(&on_host_, &on_device_));
+  set(0);
+}
+
+void Gpu::enqueue(const char* error) const {
+  expect(error);
+  ++commands_;
+}
+
+std::vector<BubblescopeDevice> Gpu::devices() const {
+  std::int32_t count = 0;
+  expect(calls_.count_devices(&count));
+  std::vector<BubblescopeDevice> devices;
+  for (std::int32_t device = first_device_; device < count; ++device)
+    expect(calls_.describe_device(device, &devices.emplace_back()));
+  return devices;
+}
+
+void Gpu::link_devices(std::int32_t from, std::int32_t to) const {
+  expect(calls_.link_devices(first_device_ + from, first_device_ + to));
+}
+
+void Gpu::await_device(std::int32_t device) const {
+  expect(calls_.await_device(first_device_ + device));
+}
+
+GpuHandle Gpu::allocate(std::int32_t device, std::size_t bytes) const {
+  void* memory = nullptr;
+  expect(calls_.allocate(first_device_ + device, bytes, &memory));
+  return GpuHandle(memory, {calls_.release_memory});
+}
+
+GpuHandle Gpu::allocate_on_host(std::size_t bytes) const {
+  void* memory = nullptr;
+  expect(calls_.allocate_on_host(bytes, &memory));
+  return GpuHandle(memory, {calls_.release_on_host});
+}
+
+void Gpu::upload(void* to, const void* from, std::size_t bytes) const {
+  expect(calls_.upload(to, from, bytes));
+}
+
+void Gpu::download(void* to, const void* from, std::size_t bytes) const {
+  expect(calls_.download(to, from, bytes));
+}
+
+std::vector<GpuHandle> Gpu::split(std::int32_t device, std::int32_t multiprocessors,
+                                  std::int32_t parts) const {
+  std::vector<void*> made(static_cast<std::size_t>(parts), nullptr);
+  const char* const error =
+      calls_.split(first_device_ + device, multiprocessors, parts, made.data());
+  std::vector<GpuHandle> partitions;
+  for (void* const partition : made)
+    partitions.push_back(GpuHandle(partition, {calls_.release_partition}));
+  expect(error);
+  return partitions;
+}
+
+GpuHandle Gpu::create_stream(std::int32_t device, void* partition) const {
+  void* stream = nullptr;
+  expect(calls_.create_stream(first_device_ + device, partition, &stream));
+  return GpuHandle(stream, {calls_.release_stream});
+}
+
+GpuHandle Gpu::create_event(std::int32_t device, bool timed) const {
+  void* event = nullptr;
+  expect(calls_.create_event(first_device_ + device, timed ? 1 : 0, &event));
+  return GpuHandle(event, {calls_.release_event});
+}
+
+GpuHandle Gpu::create_multiplier(const RankPlace& place) const {
+  void* multiplier = nullptr;
+  expect(
+      calls_.create_multiplier(first_device_ + place.device, place.multiprocessors, &multiplier));
+  return GpuHandle(multiplier, {calls_.release_multiplier});
+}
+
+void Gpu::record(const GpuHandle& event, const GpuHandle& stream) const {
+  enqueue(calls_.record(event.get(), stream.get()));
+}
+
+void Gpu::record_in_graph(const GpuHandle& event, const GpuHandle& stream) const {
+  enqueue(calls_.record_in_graph(event.get(), stream.get()));
+}
+
+void Gpu::wait(const GpuHandle& stream, const GpuHandle& event) const {
+  enqueue(calls_.wait(stream.get(), event.get()));
+}
+
+bool Gpu::has_ended(const GpuHandle& event) const {
+  std::int32_t ended = 0;
+  expect(calls_.query(event.get(), &ended));
+  return ended != 0;
+}
+
+Nanos Gpu::elapsed(const GpuHandle& from, const GpuHandle& to) const {
+  double nanos = 0;
+  expect(calls_.elapsed(from.get(), to.get(), &nanos));
+  return static_cast<Nanos>(nanos);
+}
+
+void Gpu::begin_capture(const GpuHandle& stream) const {
+  expect(calls_.begin_capture(stream.get()));
+}
+
+GpuHandle Gpu::end_capture(const GpuHandle& stream) const {
+  void* graph = nullptr;
+  expect(calls_.end_capture(stream.get(), &graph));
+  return GpuHandle(graph, {calls_.release_graph});
+}
+
+void Gpu::launch_graph(const GpuHandle& graph, const GpuHandle& stream) const {
+  expect(calls_.launch_graph(graph.get(), stream.get()));
+}
+
+void Gpu::label(const std::string& text, const std::function<void()>& enqueue) const {
+  struct End {
+    const BubblescopeGpu& calls;
+    ~End() { calls.label(nullptr); }
+  };
+  calls_.label(text.c_str());
+  const End end{calls_};
+  enqueue();
+}
+
+void Gpu::copy(void* to, const void* from, std::size_t bytes, void* stream) const {
+  enqueue(calls_.copy(to, from, bytes, stream));
+}
+
+void Gpu::clear(void* memory, std::size_t bytes, void* stream) const {
+  enqueue(calls_.clear(memory, bytes, stream));
+}
+
+void Gpu::spin(const BubblescopeSpin& spin, void* stream) const {
+  enqueue(calls_.spin(&spin, stream));
+}
+
+void Gpu::launch(const BubblescopeLaunch& launch, void* stream) const {
+  enqueue(calls_.launch(&launch, stream));
+}
+
+void Gpu::multiply(const GpuHandle& multiplier, const BubblescopeProduct& product,
+                   void* stream) const {
+  enqueue(calls_.multiply(multiplier.get(), &product, stream));
+}
+
+bool Gpu::can_multiply(const GpuHandle& multiplier, const BubblescopeProduct& product) const {
+  std::int32_t can = 0;
+  expect(calls_.can_multiply(multiplier.get(), &product, &can));
+  return can != 0;
+}
+
+std::string describe_devices(const std::vector<BubblescopeDevice>& devices) {
+  if (devices.empty()) return "no CUDA device";
+  const std::int32_t driver = devices[0].driver_version;
+  return (devices.size() > 1 ? std::to_string(devices.size()) + " x " : "") + devices[0].name +
+         ", " + std::to_string(devices[0].multiprocessors) + " multiprocessors, CUDA driver " +
+         std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,30 @@
+// One per micro-batch and stage.
+#include "exec/gpu/host/gpu_contexts.h"
+
+#include <utility>
+
+namespace bubblescope {
+
+GpuContexts::GpuContexts(const Schedule& schedule)
+    : schedule_(schedule),
+      contexts_(static_cast<std::size_t>(schedule.stages()) *
+                static_cast<std::size_t>(schedule.shape.microbatches)) {}
+
+const GpuSliceContext* GpuContexts::find(const Op& op, GpuLayers& layers, const GpuStage& stage) {
+  if (schedule_.shape.slices == 1) return nullptr;
+  GpuSliceContext& context = at(op);
+  if (context.qkv.empty()) context = make_context(layers, stage);
+  return &context;
+}
+
+void GpuContexts::forget(const Op& op, std::int32_t last_slice, GpuLayers& layers) {
+  if (schedule_.shape.slices == 1 || op.slice != last_slice) return;
+  drop(layers, std::exchange(at(op), {}));
+}
+
+GpuSliceContext& GpuContexts::at(const Op& op) {
+  return contexts_[static_cast<std::size_t>(std::int64_t{op.stage} * schedule_.shape.microbatches +
+                                            op.microbatch)];
+}
+
+}  // namespace bubblescope

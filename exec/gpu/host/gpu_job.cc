@@ -1,0 +1,95 @@
+// The backend behind a job on GPUs, with its work.
+#include "exec/gpu/host/gpu_job.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "exec/gpu/host/gpu_step.h"
+#include "exec/gpu/host/gpu_training.h"
+#include "exec/gpu/host/timed_gpu_work.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Before anything is made on a device.
+const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
+  if (!device.activity) return calls;
+  if (device.graph)
+    throw Error(
+        "--activity: CUPTI does not tell which op a graph's kernels belong to; leave --graph out");
+  start_activity(calls);
+  return calls;
+}
+
+class GpuBackend : public Backend {
+ public:
+  GpuBackend(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request)
+      : program_(job.program),
+        request_(std::move(request)),
+        machine_(observe(calls, job.device), job.program.ranks, job.device.share) {
+    if (job.training != nullptr) training_.emplace(machine_, job);
+    step_.emplace(machine_, program_, request_, work_of(job));
+  }
+
+  std::vector<RankResult> run_step() override {
+    step_->run();
+    std::vector<RankResult> results;
+    for (std::int32_t rank = 0; rank < program_.ranks; ++rank)
+      results.push_back(step_->result(rank));
+    return results;
+  }
+
+  const GpuMachine& machine() const { return machine_; }
+  GpuTraining* training() { return training_ ? &*training_ : nullptr; }
+  void finish_step() {
+    training_->finish_step([this](InstructionId id) { return step_->span_of(id); });
+  }
+
+ private:
+  GpuStepWork work_of(const JobRequest& job) {
+    if (!training_)
+      return {play_on_gpu(machine_, program_, job.durations, job.pass),
+              {},
+              job.device.graph,
+              /*loads_kernels=*/false,
+              job.device.activity};
+    GpuTraining& training = *training_;
+    return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
+            [&training] { training.begin_step(); }, job.device.graph,
+            /*loads_kernels=*/true, job.device.activity};
+  }
+
+  const Program& program_;
+  BackendRequest request_;
+  GpuMachine machine_;
+  std::optional<GpuTraining> training_;
+  std::optional<GpuStep> step_;
+};
+
+}  // namespace
+
+Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request) {
+  auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
+  Job started;
+  started.device = backend->machine().describe();
+  started.buses = backend->machine().buses();
+  started.ranks_per_device = backend->machine().ranks_per_device();
+  if (job.device.activity)
+    started.activity = [&calls](std::int64_t step, const Timeline& timeline) {
+      return activity_of_step(read_activity(calls), step, timeline);
+    };
+  if (GpuTraining* const training = backend->training()) {
+    started.after_step = [on = backend.get()] { on->finish_step(); };
+    started.result = [training] { return training->result(); };
+    started.pools = [training] { return training->pools(); };
+    started.epilogues = [training] { return training->epilogues(); };
+    started.peak_bytes = [training] { return training->peak_bytes(); };
+  }
+  started.backend = std::move(backend);
+  return started;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,126 @@
+// Putting instructions on streams.
+#include "exec/gpu/host/gpu_lanes.h"
+
+#include <algorithm>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+GpuLanes::GpuLanes(const GpuMachine& machine, const Program& program)
+    : machine_(machine),
+      program_(program),
+      plan_(plan_streams(program)),
+      pending_(plan_.streams.size(), 0) {
+  const Gpu& gpu = machine.gpu();
+  for (const PlannedStream& stream : plan_.streams) {
+    const std::int32_t device = machine.place(stream.rank).device;
+    streams_.push_back(
+        gpu.create_stream(device, stream.computes ? machine.partition(stream.rank) : nullptr));
+    joins_.push_back(gpu.create_event(device, false));
+  }
+  create_events();
+}
+
+void GpuLanes::create_events() {
+  const Gpu& gpu = machine_.gpu();
+  std::vector<bool> awaited(program_.size(), false);
+  for (const InstructionId id : plan_.waits) awaited[id] = true;
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    const std::int32_t device = device_of(plan_.stream_of[id]);
+    start_.push_back(gpu.create_event(device, true));
+    end_.push_back(gpu.create_event(device, true));
+    links_.push_back(awaited[id] ? gpu.create_event(device, false) : GpuHandle());
+  }
+}
+
+std::int32_t GpuLanes::device_of(std::uint32_t stream) const {
+  return machine_.place(plan_.streams[stream].rank).device;
+}
+
+void GpuLanes::begin(const std::vector<GpuHandle>& begin_of_device) {
+  for (std::uint32_t stream = 0; stream < streams_.size(); ++stream) {
+    machine_.gpu().wait(streams_[stream],
+                        begin_of_device[static_cast<std::size_t>(device_of(stream))]);
+    pending_[stream] = 1;
+  }
+}
+
+void GpuLanes::enqueue(InstructionId id, const GpuWork& work) { put(id, work, false); }
+
+/// During a capture, dependencies need events of their own, which become edges of the graph; timed
+/// events do not.
+void GpuLanes::put(InstructionId id, const GpuWork& work, bool in_graph) {
+  const Gpu& gpu = machine_.gpu();
+  const std::int64_t before = gpu.commands();
+  const std::uint32_t at = plan_.stream_of[id];
+  const GpuHandle& stream = streams_[at];
+  for (const InstructionId awaited : plan_.waits_of(id))
+    gpu.wait(stream, in_graph ? links_[awaited] : end_[awaited]);
+  if (in_graph)
+    gpu.record_in_graph(start_[id], stream);
+  else
+    gpu.record(start_[id], stream);
+  gpu.label(to_string(program_.instructions[id].op), [&] { work(id, stream.get()); });
+  if (in_graph)
+    gpu.record_in_graph(end_[id], stream);
+  else
+    gpu.record(end_[id], stream);
+  if (in_graph && links_[id]) gpu.record(links_[id], stream);
+  pending_[at] += gpu.commands() - before;
+}
+
+GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork& work) {
+  machine_.gpu().begin_capture(launch_stream());
+  try {
+    fork();
+    for (const InstructionId id : ids) put(id, work, true);
+    join();
+  } catch (...) {
+    give_up_capture();
+    throw;
+  }
+  return machine_.gpu().end_capture(launch_stream());
+}
+
+/// A stream cannot be destroyed while it is captured. The error of the incomplete capture is
+/// ignored: its cause is already being thrown.
+void GpuLanes::give_up_capture() {
+  try {
+    machine_.gpu().end_capture(launch_stream());
+  } catch (const Error&) {
+  }
+}
+
+void GpuLanes::fork() {
+  const Gpu& gpu = machine_.gpu();
+  gpu.record(joins_[0], launch_stream());
+  for (std::size_t stream = 1; stream < streams_.size(); ++stream)
+    gpu.wait(streams_[stream], joins_[0]);
+}
+
+void GpuLanes::join() {
+  const Gpu& gpu = machine_.gpu();
+  for (std::size_t stream = 1; stream < streams_.size(); ++stream) {
+    gpu.record(joins_[stream], streams_[stream]);
+    gpu.wait(launch_stream(), joins_[stream]);
+  }
+}
+
+std::int64_t GpuLanes::most_pending() const {
+  return *std::max_element(pending_.begin(), pending_.end());
+}
+
+bool GpuLanes::has_started(InstructionId id) const { return machine_.gpu().has_ended(start_[id]); }
+
+bool GpuLanes::has_ended(InstructionId id) const { return machine_.gpu().has_ended(end_[id]); }
+
+Nanos GpuLanes::start_of(InstructionId id, const GpuHandle& zero) const {
+  return machine_.gpu().elapsed(zero, start_[id]);
+}
+
+Nanos GpuLanes::end_of(InstructionId id, const GpuHandle& zero) const {
+  return machine_.gpu().elapsed(zero, end_[id]);
+}
+
+}  // namespace bubblescope

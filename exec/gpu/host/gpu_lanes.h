@@ -1,0 +1,63 @@
+// The lanes of a Program as GPU streams, with an event before and after every instruction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "exec/gpu/host/gpu_machine.h"
+#include "exec/gpu/host/stream_plan.h"
+
+namespace bubblescope {
+
+/// Enqueues the work of an instruction. Called by one thread, in the Program's order.
+using GpuWork = std::function<void(InstructionId id, void* stream)>;
+
+class GpuLanes {
+ public:
+  /// `machine` and `program` are not copied. Throws Error.
+  GpuLanes(const GpuMachine& machine, const Program& program);
+
+  const StreamPlan& plan() const { return plan_; }
+  std::int32_t device_of(std::uint32_t stream) const;
+
+  /// Makes all streams wait for the start event of their device.
+  void begin(const std::vector<GpuHandle>& begin_of_device);
+
+  /// Call in the Program's order.
+  void enqueue(InstructionId id, const GpuWork& work);
+
+  /// Captures the instructions in a graph, which can be launched on the first stream.
+  GpuHandle capture(const std::vector<InstructionId>& ids, const GpuWork& work);
+  const GpuHandle& launch_stream() const { return streams_[0]; }
+
+  /// The number of commands enqueued since begin() on the stream that has most.
+  std::int64_t most_pending() const;
+
+  // These are valid for enqueued instructions, not for captured ones:
+  bool has_started(InstructionId id) const;
+  bool has_ended(InstructionId id) const;
+
+  /// Nanoseconds from a device's zero event to the start or the end of one of its instructions.
+  Nanos start_of(InstructionId id, const GpuHandle& zero) const;
+  Nanos end_of(InstructionId id, const GpuHandle& zero) const;
+
+ private:
+  void create_events();
+  void fork();
+  void join();
+  void give_up_capture();
+  void put(InstructionId id, const GpuWork& work, bool in_graph);
+
+  const GpuMachine& machine_;
+  const Program& program_;
+  StreamPlan plan_;
+  std::vector<GpuHandle> streams_;     ///< in the order of the plan
+  std::vector<GpuHandle> start_;       ///< per instruction
+  std::vector<GpuHandle> end_;         ///< per instruction
+  std::vector<GpuHandle> links_;       ///< per instruction; null if no stream waits for it
+  std::vector<GpuHandle> joins_;       ///< per stream
+  std::vector<std::int64_t> pending_;  ///< per stream
+};
+
+}  // namespace bubblescope

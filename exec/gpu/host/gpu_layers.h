@@ -1,0 +1,95 @@
+// Transformer layers on one rank's stream: the GPU counterpart of exec/training/layers.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/gpu/host/activation_pool.h"
+#include "exec/gpu/host/gpu_machine.h"
+#include "exec/gpu/host/gpu_matrix.h"
+#include "exec/gpu/host/layer_parts.h"
+#include "exec/gpu/host/layer_style.h"
+#include "exec/gpu/kernels.h"
+
+namespace bubblescope {
+
+/// Launches the layers of one rank. Every call only enqueues; a returned matrix is pooled and is
+/// written when the stream gets there.
+class GpuLayers {
+ public:
+  /// `machine` is not copied.
+  GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerStyle& style);
+
+  /// Sets the stream of the following launches: the rank's compute stream.
+  void set_stream(void* stream) { stream_ = stream; }
+  BubblescopeNumber number() const { return number_; }
+  ActivationPool& pool() { return pool_; }
+  const ActivationPool& pool() const { return pool_; }
+
+  GpuMatrix make(std::int32_t rows, std::int32_t columns);
+  void drop(const GpuMatrix& matrix);
+
+  /// target = left * right + source; `source` may be empty, or be the target.
+  void multiply(const GpuFactor& left, const GpuFactor& right, const GpuMatrix& target,
+                const GpuMatrix& source = {});
+  GpuMatrix product(const GpuFactor& left, const GpuFactor& right);
+
+  /// Writes left * right, which has only the given rows, to these rows of a matrix of whole
+  /// sequences.
+  void multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
+                     const SequenceRows& rows);
+  /// Copies the given rows of every sequence.
+  GpuMatrix take_rows(const GpuMatrix& whole, const SequenceRows& rows);
+  /// Sets all entries to zero.
+  void clear(const GpuMatrix& matrix);
+
+  GpuMatrix embed(const GpuMatrix& embedding, const GpuMatrix& position, const void* tokens,
+                  std::int32_t rows);  ///< `position` repeats after its last row
+  void embed_grad(const GpuMatrix& grad, const void* tokens, const GpuMatrix& embedding_grad,
+                  const GpuMatrix& position_grad);
+
+  GpuMatrix norm(const GpuMatrix& input, const GpuMatrix& gain);
+  NormGrad norm_grad(const NormBack& norm);
+
+  Attended attend(const GpuMatrix& qkv, const AttentionShape& shape);
+  /// Writes the gradients of keys and values for all positions before the end of the queries.
+  void attention_grad(const AttentionBack& back, const AttentionShape& shape);
+
+  /// With keeps_before = false, the input of the GELU is not written: no backward reads it.
+  Activated product_gelu(const GpuFactor& left, const GpuFactor& right, bool keeps_before = true);
+  /// left * right * gelu'(before).
+  GpuMatrix product_gelu_grad(const GpuFactor& left, const GpuFactor& right,
+                              const GpuMatrix& before);
+  /// The GEMMs for which fusion was tried.
+  const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
+
+  /// Replaces logits by probabilities and writes the mean loss to `loss`, a float on the device.
+  void cross_entropy(const GpuMatrix& logits, const void* targets, float* loss);
+  /// Replaces probabilities by the gradient of the logits.
+  void cross_entropy_grad(const GpuMatrix& probabilities, const void* targets, float scale);
+
+  void add(const GpuMatrix& to, const GpuMatrix& values);  ///< float32
+
+ private:
+  GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
+  GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);
+  void grad_by_products(const AttentionBack& back, const AttentionShape& shape);
+  Attended attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
+  void grad_by_tiles(const AttentionBack& back, const AttentionShape& shape);
+  BubblescopeLaunch order_tiles(Kernel kernel, const AttentionShape& shape) const;
+  bool multiply_fused(const BubblescopeProduct& product);
+  GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
+  BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
+  void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
+
+  const Gpu& gpu_;
+  BubblescopeNumber number_;
+  Attention attention_;
+  Epilogue epilogue_;
+  std::vector<EpilogueUse> epilogues_;
+  ActivationPool pool_;
+  GpuHandle multiplier_;
+  void* stream_ = nullptr;
+};
+
+}  // namespace bubblescope

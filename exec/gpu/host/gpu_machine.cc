@@ -1,0 +1,68 @@
+// Sharing out.
+#include "exec/gpu/host/gpu_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+std::vector<DeviceSize> sizes_of(const std::vector<BubblescopeDevice>& devices) {
+  std::vector<DeviceSize> sizes;
+  for (const BubblescopeDevice& device : devices)
+    sizes.push_back({device.multiprocessors, device.capability});
+  return sizes;
+}
+
+}  // namespace
+
+GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share share)
+    : gpu_(calls),
+      devices_(gpu_.devices()),
+      places_(place_ranks(sizes_of(devices_), ranks, share)),
+      partitions_(places_.size()) {
+  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+    const RankPlace& place = places_[rank];
+    if (!place.has_partition || place.partition != 0) continue;
+    const auto parts = std::count_if(places_.begin(), places_.end(), [&](const RankPlace& other) {
+      return other.device == place.device;
+    });
+    std::vector<GpuHandle> made =
+        gpu_.split(place.device, place.multiprocessors, static_cast<std::int32_t>(parts));
+    for (std::size_t part = 0; part < made.size(); ++part)
+      partitions_[rank + part] = std::move(made[part]);  // neighbouring ranks share a device
+  }
+  for (std::int32_t from = 0; from < device_count(); ++from)
+    for (std::int32_t to = 0; to < device_count(); ++to)
+      if (from != to) gpu_.link_devices(from, to);
+}
+
+GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, const OwnRank& own)
+    : gpu_(calls, own.device),
+      devices_(gpu_.devices()),
+      partitions_(static_cast<std::size_t>(ranks)),
+      here_(own.rank) {
+  devices_.resize(1);
+  places_.assign(partitions_.size(), RankPlace{0, devices_[0].multiprocessors});
+}
+
+std::string GpuMachine::describe() const {
+  std::string text = describe_devices(devices_) + "; " + std::to_string(ranks()) + " rank(s), ";
+  if (here_) return text + "a process and a device each";
+  const RankPlace& place = places_[0];
+  if (place.has_partition)
+    return text + std::to_string(place.multiprocessors) + " multiprocessors each (green contexts)";
+  const bool alone = device_count() == ranks();
+  return text + (alone ? "a device each" : "sharing all multiprocessors");
+}
+
+std::vector<std::string> GpuMachine::buses() const {
+  std::vector<std::string> buses;
+  for (std::int32_t device = 0; device < device_count(); ++device)
+    if (const char* const bus = devices_[static_cast<std::size_t>(device)].bus; *bus != '\0')
+      buses.emplace_back(bus);
+  return buses;
+}
+
+}  // namespace bubblescope

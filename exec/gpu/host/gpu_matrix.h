@@ -1,0 +1,52 @@
+// Matrices on devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "exec/gpu/host/precision.h"
+
+namespace bubblescope {
+
+/// A row-major matrix on a device. It does not own its memory: drop() returns pooled memory.
+struct GpuMatrix {
+  void* data = nullptr;
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  BubblescopeNumber number = kBubblescopeFloat32;
+  bool pooled = false;
+
+  std::size_t entries() const {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  }
+  Bytes entry_bytes() const { return bubblescope::entry_bytes(number); }
+  Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
+};
+
+/// A view of adjacent rows of a matrix.
+GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count);
+
+/// A range of device or host memory; not an owner.
+struct GpuPiece {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// The memory of adjacent entries of a matrix.
+GpuPiece piece_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count);
+
+/// The memory of the whole matrix.
+inline GpuPiece piece_of(const GpuMatrix& matrix) { return piece_of(matrix, 0, matrix.entries()); }
+
+/// An operand of a GEMM: a matrix, or its transpose.
+struct GpuFactor {
+  GpuMatrix matrix;
+  bool transposed = false;
+};
+inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
+
+/// target = left * right, plus `source` unless that is empty.
+BubblescopeProduct product_of(const GpuFactor& left, const GpuFactor& right,
+                              const GpuMatrix& target, const GpuMatrix& source = {});
+
+}  // namespace bubblescope

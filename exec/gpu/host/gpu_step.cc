@@ -1,0 +1,296 @@
+// Enqueueing, looking on, and stopping.
+#include "exec/gpu/host/gpu_step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "exec/gpu/host/gpu_activity.h"
+#include "exec/runtime/find_awaited.h"
+#include "exec/runtime/step_clock.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::microseconds kLook{100};
+/// The time that running kernels have to finish after a stop.
+constexpr std::chrono::seconds kGrace{20};
+/// A stream holds about a thousand commands before enqueueing blocks. It must not block on a gate
+/// that the same host thread has to open.
+constexpr std::int64_t kFull = 400;
+constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
+/// The longest time for which the host polls for the opening of the gate.
+constexpr Nanos kOpening = 5'000'000;
+
+/// On a stream, faults can only be injected before or after an op.
+const Injections& expect_possible(const Injections& injections) {
+  using Kind = Injection::Kind;
+  for (const Injection& injection : injections)
+    if (injection.kind != Kind::kDelay && injection.kind != Kind::kDie &&
+        injection.kind != Kind::kHang)
+      throw Error("--inject " + to_string(injection) +
+                  ": on GPUs ops can be delayed, or a rank can die or hang; use --backend cpu");
+  return injections;
+}
+
+}  // namespace
+
+GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const BackendRequest& request,
+                 GpuStepWork work)
+    : machine_(machine),
+      program_(program),
+      request_(request),
+      work_(std::move(work)),
+      injections_(expect_possible(request.injections), program),
+      lanes_(machine, program),
+      gate_(machine.gpu().calls()),
+      stop_(machine.gpu().calls()),
+      queues_(lanes_.plan().streams.size()),
+      enqueued_(queues_.size(), 0),
+      ended_(queues_.size(), 0),
+      state_(program.size(), State::kWaits) {
+  for (std::int32_t device = 0; device < machine.device_count(); ++device) {
+    gate_streams_.push_back(machine.gpu().create_stream(device, nullptr));
+    zero_.push_back(machine.gpu().create_event(device, true));
+  }
+  graph_end_ = machine.gpu().create_event(lanes_.device_of(0), false);
+  arrange();
+}
+
+RankResult GpuStep::result(std::int32_t rank) const {
+  RankResult result;
+  result.reason = reason_;
+  if (rank == failed_rank_) result.failure = failure_;
+  for (const InstructionId id : ids_) {
+    if (program_.instructions[id].rank != rank) continue;
+    if (const std::optional<Span> span = span_of(id)) result.spans.push_back(*span);
+  }
+  for (std::size_t lane = 0; lane < program_.lanes.size(); ++lane) {
+    if (program_.lanes[lane].rank != rank) continue;
+    const auto& queue = queues_[lane];
+    const auto stands = std::find_if(queue.begin(), queue.end(),
+                                     [&](InstructionId id) { return state_[id] != State::kEnded; });
+    if (stands != queue.end()) result.stopped.push_back(explain(*stands));
+  }
+  return result;
+}
+
+void GpuStep::run() {
+  reason_ = Stop::kNone;
+  failure_ = nullptr;
+  failed_rank_ = ids_.empty() ? 0 : program_.instructions[ids_[0]].rank;
+  std::fill(enqueued_.begin(), enqueued_.end(), 0);
+  std::fill(ended_.begin(), ended_.end(), 0);
+  std::fill(state_.begin(), state_.end(), State::kWaits);
+  // A graph cannot be stopped at an op, so faults are injected without a graph.
+  in_graph_ = work_.uses_graph && steps_ > 0 && request_.injections.empty();
+  stop_.set(0);
+  gate_.set(0);
+  gate_is_open_ = false;
+  try {
+    if (work_.begin) work_.begin();
+    if (steps_ == 0) begin_together();
+    in_graph_ ? launch() : enqueue_behind_gate();
+    if (steps_ != 0) begin_together();
+    while (read_monotonic_clock() < zero_time_.earliest + kOpening &&
+           !machine_.gpu().has_ended(zero_[0])) {
+    }
+    zero_time_.latest = read_monotonic_clock();
+    watch();
+  } catch (const Error&) {
+    failure_ = std::current_exception();
+    stop(Stop::kFailure);
+  }
+  if (reason_ == Stop::kNone)
+    for (const InstructionId id : ids_) state_[id] = State::kEnded;
+  ++steps_;
+}
+
+/// Puts the Program's instructions into the order of the plan.
+void GpuStep::arrange() {
+  const StreamPlan& plan = lanes_.plan();
+  ids_.resize(program_.size());
+  std::iota(ids_.begin(), ids_.end(), InstructionId{0});
+  std::sort(ids_.begin(), ids_.end(), [&](InstructionId left, InstructionId right) {
+    return plan.place[left] < plan.place[right];
+  });
+  for (const InstructionId id : ids_) queues_[plan.stream_of[id]].push_back(id);
+}
+
+void GpuStep::enqueue_behind_gate() {
+  for (std::size_t device = 0; device < zero_.size(); ++device) {
+    machine_.gpu().spin({kForever, 0, gate_.on_device()}, gate_streams_[device].get());
+    machine_.gpu().record(zero_[device], gate_streams_[device]);
+  }
+  lanes_.begin(zero_);
+  for (const InstructionId id : ids_) enqueue_one(id);
+}
+
+void GpuStep::enqueue_one(InstructionId id) {
+  failed_rank_ = program_.instructions[id].rank;
+  lanes_.enqueue(id, [this](InstructionId at, void* stream) { do_work(at, stream); });
+  ++enqueued_[lanes_.plan().stream_of[id]];
+  if (lanes_.most_pending() > kFull) open_gate();
+}
+
+void GpuStep::begin_together() {
+  if (work_.outside.await_begin) work_.outside.await_begin();
+  open_gate();
+}
+
+void GpuStep::open_gate() {
+  if (std::exchange(gate_is_open_, true)) return;
+  zero_time_.earliest = read_monotonic_clock();
+  gate_.set(1);
+}
+
+/// The graph waits for the zero events of all devices, so that no instruction starts before them.
+void GpuStep::launch() {
+  if (!graph_) graph_ = lanes_.capture(ids_, work_.enqueue);
+  const Gpu& gpu = machine_.gpu();
+  for (std::size_t device = 0; device < zero_.size(); ++device) {
+    gpu.spin({kForever, 0, gate_.on_device()}, gate_streams_[device].get());
+    gpu.record(zero_[device], gate_streams_[device]);
+    gpu.wait(lanes_.launch_stream(), zero_[device]);
+  }
+  gpu.launch_graph(graph_, lanes_.launch_stream());
+  gpu.record(graph_end_, lanes_.launch_stream());
+}
+
+/// If the first step loads kernels, faults begin with the second step.
+bool GpuStep::stands(InstructionId id) const {
+  const Injection* const injection = injections_.find(id);
+  return injection != nullptr && (steps_ > 0 || !work_.loads_kernels) &&
+         (injection->kind == Injection::Kind::kDie || injection->kind == Injection::Kind::kHang);
+}
+
+void GpuStep::do_work(InstructionId id, void* stream) {
+  if (!work_.has_tags) return do_injected_work(id, stream);
+  tag_activity(machine_.gpu().calls(), activity_tag(steps_, id, program_.size()),
+               [&] { do_injected_work(id, stream); });
+}
+
+/// A rank that dies or hangs is blocked at its op until the step is stopped. A delay follows the
+/// op's work.
+void GpuStep::do_injected_work(InstructionId id, void* stream) {
+  const Injection* const injection = injections_.find(id);
+  if (stands(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
+  work_.enqueue(id, stream);
+  if (injection != nullptr && injection->delay > 0)
+    machine_.gpu().spin({injection->delay, 0, stop_.on_device()}, stream);
+}
+
+void GpuStep::watch() {
+  Clock::time_point seen_at = Clock::now();
+  std::vector<std::size_t> seen = ended_;
+  while (!look()) {
+    const bool heard = hears();  // always called: it also tells the others of our progress
+    if (std::exchange(seen, ended_) != ended_ || heard) seen_at = Clock::now();
+    if (reason_ != Stop::kNone) return;
+    if (const std::optional<InstructionId> dead = find_dead()) {
+      failed_rank_ = program_.instructions[*dead].rank;
+      throw Error(Fault::kMachine, "rank " + std::to_string(failed_rank_) + " died at " +
+                                       to_string(program_.instructions[*dead].op) +
+                                       ", as --inject says");
+    }
+    if (request_.interrupted != nullptr && request_.interrupted->load())
+      return stop(Stop::kInterrupt);
+    if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
+      return stop(Stop::kTimeout);
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+/// Returns whether other processes made progress; if one has stopped, stops this one too.
+bool GpuStep::hears() {
+  if (!work_.outside.listen) return false;
+  const StepNews news =
+      work_.outside.listen(std::accumulate(ended_.begin(), ended_.end(), std::size_t{0}));
+  if (news.stop != Stop::kNone) stop(news.stop);
+  return news.goes_on;
+}
+
+/// Returns whether all enqueued work has ended.
+bool GpuStep::look() {
+  if (in_graph_) return machine_.gpu().has_ended(graph_end_);
+  bool all = true;
+  for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
+    std::size_t& ended = ended_[stream];
+    while (ended < enqueued_[stream] && lanes_.has_ended(queues_[stream][ended])) ++ended;
+    all = all && ended == enqueued_[stream];
+  }
+  return all;
+}
+
+std::optional<InstructionId> GpuStep::find_dead() const {
+  for (std::size_t stream = 0; stream < queues_.size() && !in_graph_; ++stream) {
+    if (ended_[stream] == enqueued_[stream]) continue;
+    const InstructionId id = queues_[stream][ended_[stream]];
+    if (stands(id) && injections_.find(id)->kind == Injection::Kind::kDie && lanes_.has_started(id))
+      return id;
+  }
+  return std::nullopt;
+}
+
+void GpuStep::stop(Stop reason) {
+  reason_ = reason;
+  try {
+    note_states();
+    stop_.set(1);
+    gate_.set(1);
+    if (work_.outside.let_go) work_.outside.let_go();
+    drain();
+  } catch (const Error&) {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+    is_broken_ = true;
+    machine_.gpu().calls().abandon();
+  }
+}
+
+void GpuStep::note_states() {
+  if (in_graph_) return;  // the progress within a graph is unknown
+  look();
+  for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
+    const auto& queue = queues_[stream];
+    for (std::size_t at = 0; at < ended_[stream]; ++at) state_[queue[at]] = State::kEnded;
+    if (ended_[stream] < enqueued_[stream] && lanes_.has_started(queue[ended_[stream]]))
+      state_[queue[ended_[stream]]] = State::kRuns;
+  }
+}
+
+/// Waits for the work that is still on the device; nothing may be released before.
+void GpuStep::drain() {
+  const Clock::time_point begin = Clock::now();
+  while (!look()) {
+    if (Clock::now() - begin > kGrace) return machine_.gpu().calls().abandon();
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+/// The work that a stop interrupted ends when it was released.
+std::optional<Span> GpuStep::span_of(InstructionId id) const {
+  const std::uint32_t stream = lanes_.plan().stream_of[id];
+  const bool has_times = state_[id] == State::kEnded ||
+                         (state_[id] == State::kRuns && !is_broken_ && lanes_.has_ended(id));
+  if (!has_times || is_broken_) return std::nullopt;
+  const GpuHandle& zero = zero_[static_cast<std::size_t>(lanes_.device_of(stream))];
+  const Nanos start = lanes_.start_of(id, zero);
+  return Span{id, start, std::max(start, lanes_.end_of(id, zero))};
+}
+
+Stand GpuStep::explain(InstructionId id) const {
+  Stand stand{id, state_[id] == State::kRuns, std::nullopt};
+  if (stand.started) return stand;
+  stand.awaited = find_awaited(
+      program_, id, [&](InstructionId dependency) { return state_[dependency] == State::kEnded; });
+  return stand;
+}
+
+}  // namespace bubblescope

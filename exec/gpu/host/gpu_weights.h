@@ -1,0 +1,85 @@
+// The weights of all stages on their devices, with gradients and optimizer state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/gpu/host/gpu_stage.h"
+#include "exec/gpu/host/version_ring.h"
+#include "exec/training/homes.h"
+#include "exec/training/training.h"
+
+namespace bubblescope {
+
+class GpuWeights {
+ public:
+  /// Uploads the initial weights of exec/training. Nothing is copied. Throws Error if a device is
+  /// out of memory.
+  GpuWeights(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options,
+             BubblescopeNumber number);
+
+  const Homes& homes() const { return homes_; }
+  /// One version of the weights; all versions share the masters and gradients. Stages of other
+  /// processes have no weights.
+  const GpuStage& stage(Home home) const { return at_home_[home].versions[0]; }
+
+  /// The version that a micro-batch uses. Throws Error if it does not exist yet, or no longer.
+  const GpuStage& read(const Op& reader) const;
+
+  /// Whether an update follows the last weight gradient of the micro-batch.
+  bool writes(const Op& op) const;
+
+  /// Updates one replica within a step, and makes the next version in schedules without flushes.
+  /// Only enqueues.
+  void update(Home home, void* stream);
+
+  // Call these only while nothing runs; each waits until it is done:
+  /// Renumbers the newest version as version 0 and resets the gradients.
+  void begin_step();
+  void update();
+
+  /// The weights of each stage of the model, from its first replica; empty if that is in another
+  /// process.
+  std::vector<Stage> download_weights() const;
+  /// The gradients of each stage's last update.
+  std::vector<std::vector<Matrix>> download_gradients() const;
+
+ private:
+  struct AtHome {
+    VersionPlan plan;
+    std::int32_t newest = 0;  ///< in this step
+    float scale = 1;          ///< of gradients, applied before an update
+    /// [version modulo size]: versions share masters and gradients and differ in the values that
+    /// GEMMs read.
+    std::vector<GpuStage> versions;
+    std::vector<std::string> names;
+    std::vector<GpuMatrix> mean;  ///< for Adam; else empty
+    std::vector<GpuMatrix> square;
+    GpuMatrix steps;                    ///< for Adam, see kAdamStep
+    std::vector<GpuMatrix> last_grads;  ///< only if more gradients follow the last update
+  };
+
+  void add_weights(AtHome& made, std::int32_t device, const Stage& initial);
+  GpuMatrix place(std::int32_t device, const Matrix& shape, BubblescopeNumber number);
+  GpuMatrix place_zeros(std::int32_t device, const Matrix& shape);
+  void upload(const GpuWeight& weight, const Matrix& values);
+  Matrix download(const GpuMatrix& matrix) const;
+  void scale(const AtHome& at_home, void* stream);
+  void count_step(const GpuMatrix& steps, void* stream);
+  void update_one(const AtHome& at_home, const GpuWeight& weight, std::size_t at, void* stream);
+  void restart_gradient(const AtHome& at_home, std::size_t at, void* stream);
+  void clear(const GpuMatrix& matrix, void* stream);
+  std::int32_t device_of(Home home) const;
+  void await() const;
+
+  const GpuMachine& machine_;
+  const TrainingOptions& options_;
+  BubblescopeNumber number_;
+  Homes homes_;
+  std::vector<std::vector<WeightUse>> uses_;  ///< [stage][microbatch]
+  std::vector<AtHome> at_home_;
+  std::vector<GpuHandle> memory_;
+  std::vector<GpuHandle> streams_;  ///< [device]
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,87 @@
+// The job of a Program: to pass the time that its costs say, or to train. Backends on the host get
+// a Work to call; backends that enqueue work on devices create it from the job.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/gpu/attention_grid.h"
+#include "exec/gpu/host/epilogue.h"
+#include "exec/gpu/host/gpu_activity.h"
+#include "exec/gpu/host/place_ranks.h"
+#include "exec/gpu/host/precision.h"
+#include "exec/runtime/backend.h"
+#include "exec/training/training.h"
+#include "sim/ir/timeline.h"
+#include "sim/ir/valid_schedule.h"
+
+namespace bubblescope {
+
+struct DeviceOptions {
+  Share share = Share::kGreen;
+  bool graph = false;  ///< from the third step on, a step is one launch of a graph
+  Precision precision = Precision::kFloat32;
+  Attention attention = Attention::kSoftmax;
+  std::optional<Epilogue> epilogue = {};  ///< empty: fused in bfloat16, separate in float32
+  bool activity = false;                  ///< record kernels and copies with a profiler
+};
+
+/// Copies only the durations.
+struct JobRequest {
+  const ValidSchedule& schedule;
+  const Program& program;
+  const TrainingOptions* training = nullptr;  ///< null: the durations are played
+  std::vector<Nanos> durations;               ///< [instruction]; used only without training
+  Pass pass = Pass::kSleep;
+  DeviceOptions device;
+};
+
+/// The use of a rank's activation pool.
+struct PoolUse {
+  Bytes peak = 0;      ///< the most bytes in use at once, including those within ops
+  Bytes reserved = 0;  ///< bytes allocated on the device
+};
+
+/// A backend with its work, and access to the results. Without training, the functions are empty.
+struct Job {
+  std::unique_ptr<Backend> backend;
+  std::string device;                 ///< description of the device
+  std::vector<std::string> buses;     ///< PCI addresses of the devices in this process, if any
+  std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share a device
+  std::int32_t copies = 1;  ///< of the pipeline, trained together; each runs as many micro-batches
+                            ///< as the schedule has
+  std::function<void()> after_step;  ///< the optimizer step; call while nothing runs
+  std::function<TrainingResult()> result;
+  std::function<std::vector<Bytes>()> peak_bytes;       ///< [rank]: peak of activations
+  std::function<std::vector<PoolUse>()> pools;          ///< [rank]; may be empty
+  std::function<std::vector<EpilogueUse>()> epilogues;  ///< GEMMs tried to fuse; may be empty
+  /// The activities of a step, counted from 0 including warm-up; call once per step. Empty if they
+  /// are not recorded.
+  std::function<StepActivity(std::int64_t step, const Timeline& timeline)> activity;
+};
+
+/// The time of a message of this size from a rank to its neighbour while nothing else runs.
+struct MessageTime {
+  Bytes bytes = 0;
+  Nanos nanos = 0;
+};
+
+/// The bytes that each op of a training adds to its rank's memory on a device, per stage.
+MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
+                                   const DeviceOptions& device);
+
+/// A step that was run or predicted.
+struct TimedProgram {
+  const ValidSchedule& schedule;
+  const Program& program;
+  const Timeline& timeline;
+};
+
+/// Predicts PoolUse::peak of every rank in such a step.
+std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
+                                      const DeviceOptions& device);
+
+}  // namespace bubblescope

@@ -1,0 +1,34 @@
+// Opening the CUDA module.
+#include <cstdlib>
+
+#include "exec/gpu/host/gpu.h"
+#include "exec/runtime/module.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals.
+std::string find_gpu_module() {
+  const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE");
+  if (file != nullptr && *file != '\0') return file;
+  return find_module(BUBBLESCOPE_CUDA_MODULE);
+}
+
+}  // namespace
+
+const BubblescopeGpu& open_gpu(const std::string& module_file) {
+  // Lanes need queues of their own, and the driver reads this once, when it starts.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  return open_table<BubblescopeGpu>(
+      {module_file, "the cuda backend", "install the CUDA toolkit and build with the preset cuda",
+       " cannot be loaded"},
+      "bubblescope_open_gpu");
+}
+
+const BubblescopeGpu& open_gpu() {
+  static const BubblescopeGpu& calls = open_gpu(find_gpu_module());
+  return calls;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,98 @@
+// From lanes and dependencies to streams and event waits.
+#include "exec/gpu/host/stream_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+/// Adds a link's stream at the first message on that link.
+class LinkStreams {
+ public:
+  explicit LinkStreams(StreamPlan& plan) : plan_(plan) {}
+
+  std::uint32_t find(const Instruction& message) {
+    const auto [at, is_new] = known_.try_emplace({message.rank, message.peer}, next());
+    if (is_new)
+      plan_.streams.push_back(
+          {message.rank, std::to_string(message.rank) + ">" + std::to_string(message.peer), false});
+    return at->second;
+  }
+
+ private:
+  std::uint32_t next() const { return static_cast<std::uint32_t>(plan_.streams.size()); }
+
+  StreamPlan& plan_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> known_;
+};
+
+/// [instruction]: the instructions without a lane whose last dependency it is.
+std::vector<std::vector<InstructionId>> find_followers(const Program& program) {
+  std::vector<std::vector<InstructionId>> followers(program.size());
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const auto dependencies = program.dependencies_of(id);
+    if (program.instructions[id].lane == kNoLane && !dependencies.empty())
+      followers[*std::max_element(dependencies.begin(), dependencies.end())].push_back(id);
+  }
+  return followers;
+}
+
+/// A message depends on its producer, and may depend on the posts at its two ends; it follows the
+/// last of them.
+void set_order(StreamPlan& plan, const Program& program) {
+  const std::vector<std::vector<InstructionId>> followers = find_followers(program);
+  std::vector<bool> is_placed(program.size(), false);
+  plan.place.resize(program.size());
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    std::vector<InstructionId> next{id};
+    while (!next.empty()) {
+      const InstructionId at = next.back();
+      next.pop_back();
+      if (is_placed[at]) continue;
+      is_placed[at] = true;
+      plan.place[at] = static_cast<std::uint32_t>(plan.order.size());
+      plan.order.push_back(at);
+      next.insert(next.end(), followers[at].rbegin(), followers[at].rend());
+    }
+  }
+}
+
+/// Of several instructions on one stream, a wait for the last covers the others.
+void add_wait(StreamPlan& plan, InstructionId id) {
+  const auto begin = plan.waits.begin() + plan.wait_begin.back();
+  const auto same = std::find_if(begin, plan.waits.end(), [&](InstructionId other) {
+    return plan.stream_of[other] == plan.stream_of[id];
+  });
+  if (same == plan.waits.end())
+    plan.waits.push_back(id);
+  else if (plan.place[*same] < plan.place[id])
+    *same = id;
+}
+
+}  // namespace
+
+StreamPlan plan_streams(const Program& program) {
+  StreamPlan plan;
+  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane) {
+    const auto& [rank, name] = program.lanes[lane];
+    const bool adds_up = name == "collective";
+    plan.streams.push_back({rank, name, adds_up || lane < static_cast<std::size_t>(program.ranks)});
+  }
+  set_order(plan, program);
+  LinkStreams links(plan);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const bool in_lane = instruction.lane != kNoLane;
+    plan.stream_of.push_back(in_lane ? instruction.lane : links.find(instruction));
+    plan.wait_begin.push_back(static_cast<std::uint32_t>(plan.waits.size()));
+    for (const InstructionId dependency : program.dependencies_of(id))
+      if (plan.stream_of[dependency] != plan.stream_of[id]) add_wait(plan, dependency);
+  }
+  plan.wait_begin.push_back(static_cast<std::uint32_t>(plan.waits.size()));
+  return plan;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,102 @@
+// Copies between events.
+#include "exec/gpu/host/time_copies.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "exec/gpu/host/gpu_machine.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Bytes kSizes[] = {std::int64_t{1} << 12, std::int64_t{1} << 16, std::int64_t{1} << 18,
+                            std::int64_t{1} << 20, std::int64_t{1} << 22, std::int64_t{1} << 24,
+                            std::int64_t{1} << 26};
+constexpr int kWarmups = 2;
+constexpr int kTimes = 9;
+
+enum class CopyTo : std::uint8_t { kRank1, kHost };
+
+/// Times copies from rank 0 on a stream of its device.
+class CopyWatch {
+ public:
+  CopyWatch(const GpuMachine& machine, Bytes most, CopyTo goes)
+      : gpu_(machine.gpu()),
+        device_(machine.place(0).device),
+        from_(gpu_.allocate(device_, static_cast<std::size_t>(most))),
+        to_(goes == CopyTo::kHost
+                ? gpu_.allocate_on_host(static_cast<std::size_t>(most))
+                : gpu_.allocate(machine.place(1).device, static_cast<std::size_t>(most))),
+        stream_(gpu_.create_stream(device_, nullptr)),
+        begin_(gpu_.create_event(device_, true)),
+        end_(gpu_.create_event(device_, true)),
+        gate_(gpu_.calls()) {}
+
+  Nanos time(Bytes bytes) {
+    std::vector<Nanos> times;
+    for (int at = 0; at < kWarmups + kTimes; ++at) {
+      const Nanos time = time_once(bytes, at == 0);
+      if (at >= kWarmups) times.push_back(time);
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  }
+
+ private:
+  /// Opens the gate even if enqueueing throws: work behind a closed gate would never end.
+  class OpenAtEnd {
+   public:
+    explicit OpenAtEnd(GpuFlag& gate) : gate_(gate) {}
+    ~OpenAtEnd() { gate_.set(1); }
+    OpenAtEnd(const OpenAtEnd&) = delete;
+    OpenAtEnd& operator=(const OpenAtEnd&) = delete;
+
+   private:
+    GpuFlag& gate_;
+  };
+
+  /// A gate holds the copy back until everything is enqueued. In the first run the gate is open,
+  /// because loading kernels must not wait for it.
+  Nanos time_once(Bytes bytes, bool open) {
+    {
+      const OpenAtEnd opened(gate_);
+      gate_.set(open ? 1 : 0);
+      gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
+      gpu_.record(begin_, stream_);
+      gpu_.copy(to_.get(), from_.get(), static_cast<std::size_t>(bytes), stream_.get());
+      gpu_.record(end_, stream_);
+    }
+    gpu_.await_device(device_);
+    return gpu_.elapsed(begin_, end_);
+  }
+
+  const Gpu& gpu_;
+  std::int32_t device_;
+  GpuHandle from_;
+  GpuHandle to_;
+  GpuHandle stream_;
+  GpuHandle begin_;
+  GpuHandle end_;
+  GpuFlag gate_;
+};
+
+std::vector<MessageTime> time_all(const GpuMachine& machine, CopyTo to) {
+  CopyWatch watch(machine, *std::rbegin(kSizes), to);
+  std::vector<MessageTime> times;
+  for (const Bytes bytes : kSizes) times.push_back({bytes, watch.time(bytes)});
+  return times;
+}
+
+}  // namespace
+
+std::vector<MessageTime> time_copies(const BubblescopeGpu& calls, std::int32_t ranks, Share share) {
+  return time_all(GpuMachine(calls, ranks, share), CopyTo::kRank1);
+}
+
+std::vector<MessageTime> time_host_copies(const BubblescopeGpu& calls, std::int32_t ranks,
+                                          Share share) {
+  return time_all(GpuMachine(calls, ranks, share), CopyTo::kHost);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,169 @@
+// The backend `nccl`: one process per GPU, on one host or several. All that needs CUDA and NCCL
+// themselves is in modules, which are opened here, so that the program starts without them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "exec/gpu/host/gpu.h"
+#include "exec/mpi/mpi_transport.h"
+#include "exec/nccl/choose_device.h"
+#include "exec/nccl/launch.h"
+#include "exec/nccl/meeting.h"
+#include "exec/nccl/nccl.h"
+#include "exec/nccl/nccl_place.h"
+#include "exec/runtime/processes.h"
+#include "exec/runtime/step_protocol.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string read_host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+void warn(const std::string& what) {
+  std::fputs(("bubblescope: warning: " + what + "\n").c_str(), stderr);
+}
+
+/// The loopback interface, where all processes are on one host and no interface is named.
+std::string find_host_of_first(StepProtocol& protocol, const std::string& interface_name) {
+  BlobWriter writer;
+  writer.write_text(read_host_name());
+  const std::vector<Blob> names = protocol.gather(writer.take());
+  const bool is_one = std::all_of(names.begin(), names.end(),
+                                  [&names](const Blob& name) { return name == names[0]; });
+  return is_one && interface_name.empty() ? "127.0.0.1" : BlobReader(names[0]).read_text();
+}
+
+/// Started by mpirun, with no address given: rank 0 tells its own over MPI.
+SocketTransport meet_over_mpi(const Launch& launch, const Limits& limits) {
+  MpiTransport& mpi = open_mpi();
+  StepProtocol protocol(mpi, limits);
+  const bool leads = launch.seat.rank == 0;
+  const std::string host = find_host_of_first(protocol, launch.interface_name);
+  std::optional<TcpSocket> listener;
+  BlobWriter writer;
+  if (leads) listener = listen_at({host, 0}, launch.interface_name);
+  writer.write(leads ? port_of(*listener) : std::uint16_t{0});
+  writer.write_text(Secret::make().text());
+  const std::vector<Blob> told = protocol.gather(writer.take());
+  if (!mpi.first_gone()) mpi.close();  // nothing more goes over MPI
+  BlobReader reader(told[0]);
+  const Address address{host, reader.read<std::uint16_t>()};
+  const Secret secret(reader.read_text());
+  if (leads) return receive_others(*listener, launch.seat.count, limits, {secret, warn});
+  return call_first(address, launch.seat, limits, {[&secret] { return secret; }});
+}
+
+/// On one host without a word of the launcher, rank 0 leaves a secret in a file for the others.
+SocketTransport receive_at(const Launch& launch, const Limits& limits) {
+  const bool leaves_file = launch.is_local() && launch.secret.is_empty();
+  const Secret secret = leaves_file ? Secret::make() : read_secret(launch.secret);
+  const TcpSocket listener = listen_at(*launch.meeting, launch.interface_name);
+  std::optional<SecretFile> file;
+  if (leaves_file)
+    file.emplace(find_secret_folder(launch.runtime_folder), port_of(listener), secret);
+  return receive_others(listener, launch.seat.count, limits, {secret, warn});
+}
+
+SocketTransport call_at(const Launch& launch, const Limits& limits) {
+  if (!launch.is_local() || !launch.secret.is_empty()) {
+    const Secret secret = read_secret(launch.secret);
+    return call_first(*launch.meeting, launch.seat, limits, {[&secret] { return secret; }});
+  }
+  const auto read_file = [&launch] {
+    const std::string folder = find_secret_folder(launch.runtime_folder);
+    return read_secret({"", secret_path(folder, launch.meeting->port)});
+  };
+  return call_first(*launch.meeting, launch.seat, limits, {read_file});
+}
+
+SocketTransport meet(const Launch& launch, const Limits& limits) {
+  if (launch.seat.count == 1) return {launch.seat, {}};
+  if (!launch.meeting) return meet_over_mpi(launch, limits);
+  return launch.seat.rank == 0 ? receive_at(launch, limits) : call_at(launch, limits);
+}
+
+std::vector<HostInfo> gather_hosts(StepProtocol& protocol, const HostInfo& own) {
+  BlobWriter writer;
+  for (const std::string* text : {&own.host, &own.host_id, &own.device, &own.problem})
+    writer.write_text(*text);
+  std::vector<HostInfo> all;
+  for (const Blob& blob : protocol.gather(writer.take())) {
+    BlobReader reader(blob);
+    HostInfo& host = all.emplace_back();
+    for (std::string* text : {&host.host, &host.host_id, &host.device, &host.problem})
+      *text = reader.read_text();
+  }
+  return all;
+}
+
+/// Opens the modules and takes a device, or says in `own` why not.
+std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
+  try {
+    const auto devices = static_cast<std::int32_t>(Gpu(open_gpu()).devices().size());
+    const std::int32_t device = choose_device(local_rank, devices, !own.host_id.empty());
+    char name[32] = {};
+    if (const char* const error = open_nccl().identify(device, name))
+      throw Error(Fault::kMachine, error);
+    own.device = name;
+    return device;
+  } catch (const Error& error) {
+    own.problem = error.what();
+    return 0;
+  }
+}
+
+/// What this process has from the rendezvous to the shutdown.
+struct NcclSession {
+  NcclSession(const Launch& launch, const Limits& limits) : transport(meet(launch, limits)) {}
+
+  SocketTransport transport;
+  std::int32_t device = 0;
+};
+
+std::optional<NcclSession>& session() {
+  static std::optional<NcclSession> own;
+  return own;
+}
+
+void take_place(NcclSession& own, const Launch& launch, const Limits& limits) {
+  StepProtocol protocol(own.transport, limits);
+  const char* const host_id = std::getenv("NCCL_HOSTID");
+  HostInfo host{read_host_name(), host_id == nullptr ? "" : host_id, {}, {}};
+  const std::int32_t rank = launch.seat.rank;
+  const std::int32_t place = count_lower_on_host(gather_hosts(protocol, host), rank);
+  own.device = take_device(host, launch.local_rank.value_or(place));
+  if (const auto obstacle = find_obstacle(gather_hosts(protocol, host), rank))
+    throw Error(Fault::kMachine, *obstacle);
+}
+
+std::unique_ptr<Processes> join(const Limits& limits) {
+  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
+  NcclSession& own = session().emplace(launch, limits);
+  take_place(own, launch, limits);
+  return std::make_unique<Processes>(own.transport, limits, [] { session().reset(); });
+}
+
+Job start(const JobRequest& job, BackendRequest request) {
+  NcclSession& own = *session();
+  return start_nccl_job({open_gpu(), open_nccl(), own.transport, own.device}, job,
+                        std::move(request));
+}
+
+const BackendRegistrar registrar{
+    {"nccl", {}, "one process per GPU, started by torchrun, srun or mpirun", {}, join, start}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,295 @@
+// Passing frames around.
+#include "exec/nccl/socket_transport.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr int kNapMilliseconds = 1;
+/// No Program makes more, and 65,536 of these are counted in 64 bits.
+constexpr std::uint64_t kMaxGather = std::uint64_t{1} << 44;
+/// Before each rank's bytes in what all get: whether they are there, whether it is gone, a size.
+constexpr std::uint64_t kGatherHeader = 2 * sizeof(bool) + sizeof(std::size_t);
+
+template <class Value>
+Blob blob_of(const Value& value) {
+  BlobWriter writer;
+  writer.write(value);
+  return writer.take();
+}
+
+Blob write_gathered(const Gathered& gathered) {
+  BlobWriter writer;
+  writer.write(gathered.payloads.size());
+  for (std::size_t rank = 0; rank < gathered.payloads.size(); ++rank) {
+    writer.write(gathered.payloads[rank].has_value());
+    writer.write(static_cast<bool>(gathered.gone[rank]));
+    writer.write_all(gathered.payloads[rank].value_or(Blob()));
+  }
+  return writer.take();
+}
+
+Gathered read_gathered(const Blob& blob, std::size_t count) {
+  BlobReader reader(blob);
+  if (reader.read<std::size_t>() != count)
+    throw Error(Fault::kMachine, "rank 0 sent garbage: another number of ranks");
+  Gathered gathered{std::vector<std::optional<Blob>>(count), std::vector<bool>(count)};
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    const bool is_there = reader.read<bool>();
+    gathered.gone[rank] = reader.read<bool>();
+    Blob read = reader.read_all<std::byte>();
+    if (is_there) gathered.payloads[rank] = std::move(read);
+  }
+  return gathered;
+}
+
+}  // namespace
+
+SocketTransport::SocketTransport(const RankInfo& self, std::vector<Connection> connections)
+    : Transport(self, /*is_relayed=*/true),
+      messages_(kFrameKinds),
+      gathers_(static_cast<std::size_t>(self.count)) {
+  for (Connection& connection : connections) {
+    const auto at = static_cast<std::int32_t>(peers_.size());
+    peers_.push_back({self.rank == 0 ? at + 1 : 0, std::move(connection)});
+  }
+  bound_frames();
+}
+
+void SocketTransport::allow_gathers(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  largest_gather_ = std::min(std::max(largest_gather_, bytes), kMaxGather);
+  bound_frames();
+}
+
+/// Rank 0 gets what one process gives, the others what all do.
+void SocketTransport::bound_frames() {
+  const auto count = static_cast<std::uint64_t>(self().count);
+  const std::uint64_t all = sizeof(std::size_t) + count * (largest_gather_ + kGatherHeader);
+  for (Peer& peer : peers_) peer.connection.reader.set_largest(leads() ? largest_gather_ : all);
+}
+
+void SocketTransport::send(std::int32_t to, Channel channel, Blob payload) {
+  const std::lock_guard lock(mutex_);
+  send_frame(to, kind_of(channel), std::move(payload));
+}
+
+void SocketTransport::send_all(Channel channel, const Blob& payload) {
+  const std::lock_guard lock(mutex_);
+  send_to_all(kind_of(channel), payload);
+}
+
+void SocketTransport::send_frame(std::int32_t to, FrameKind kind, Blob payload) {
+  if (peers_.empty()) return;
+  Frame frame{kind, to, std::move(payload)};
+  if (leads()) frame.rank = 0;
+  put(peers_[leads() ? static_cast<std::size_t>(to - 1) : 0], frame);
+}
+
+void SocketTransport::send_to_all(FrameKind kind, const Blob& payload) {
+  if (!leads()) return send_frame(kEveryone, kind, payload);
+  for (Peer& peer : peers_) put(peer, {kind, 0, payload});
+}
+
+std::vector<Message> SocketTransport::poll(Channel channel) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return {};
+  pump();
+  std::deque<Message>& arrived = messages_[static_cast<std::size_t>(kind_of(channel))];
+  std::vector<Message> messages(std::make_move_iterator(arrived.begin()),
+                                std::make_move_iterator(arrived.end()));
+  arrived.clear();
+  return messages;
+}
+
+void SocketTransport::wait(const Patience&) const {
+  std::vector<pollfd> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Peer& peer : peers_)
+      if (peer.connection.socket.is_open())
+        waiting.push_back({peer.connection.socket.descriptor(),
+                           static_cast<short>(peer.outbox.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+  }
+  ::poll(waiting.data(), waiting.size(), kNapMilliseconds);
+}
+
+Gathered SocketTransport::gather(Blob own, const GivesUp& gives_up) {
+  if (own.size() > largest_gather_)
+    throw Error(Fault::kMachine, "rank " + std::to_string(self().rank) + " shares " +
+                                     std::to_string(own.size()) + " bytes, of at most " +
+                                     std::to_string(largest_gather_) +
+                                     " that its Program allows; please report it");
+  Gathered gathered{std::vector<std::optional<Blob>>(gathers_.size()), gone()};
+  if (leads()) {
+    gathered.payloads = collect(std::move(own), gives_up);
+    gathered.gone = gone();
+    {
+      const std::lock_guard lock(mutex_);
+      send_to_all(FrameKind::kGathered, write_gathered(gathered));
+    }
+    flush(gives_up);  // what is not sent now waits for the next call, which may be long in coming
+  } else {
+    gathered.payloads[static_cast<std::size_t>(self().rank)] = own;
+    send(0, Channel::kGather, std::move(own));
+    const std::optional<Blob> all = await(FrameKind::kGathered, gives_up);
+    if (all) gathered = read_gathered(*all, gathers_.size());
+    if (!all) {  // of the others nothing is known
+      lose(0);
+      gathered.gone = gone();
+      return gathered;
+    }
+  }
+  for (std::size_t rank = 0; rank < gathered.payloads.size(); ++rank)
+    if (!gathered.payloads[rank]) {
+      lose(static_cast<std::int32_t>(rank));
+      gathered.gone[rank] = true;
+    }
+  return gathered;
+}
+
+/// At rank 0: what everyone gives to the next gather.
+std::vector<std::optional<Blob>> SocketTransport::collect(Blob own, const GivesUp& gives_up) {
+  std::vector<std::optional<Blob>> all(gathers_.size());
+  all[0] = std::move(own);
+  for (const Patience patience; !collect_once(all) && !gives_up();) wait(patience);
+  return all;
+}
+
+/// Whether everyone's is there, of those who are.
+bool SocketTransport::collect_once(std::vector<std::optional<Blob>>& all) {
+  const std::lock_guard lock(mutex_);
+  pump();
+  std::deque<Message>& arrived = messages_[static_cast<std::size_t>(FrameKind::kGather)];
+  for (Message& message : std::exchange(arrived, {}))
+    gathers_[static_cast<std::size_t>(message.from)].push_back(std::move(message.payload));
+  bool is_complete = true;
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (!all[rank] && !gathers_[rank].empty()) {
+      all[rank] = std::move(gathers_[rank].front());
+      gathers_[rank].pop_front();
+    }
+    is_complete = is_complete && (all[rank] || is_gone(static_cast<std::int32_t>(rank)));
+  }
+  return is_complete;
+}
+
+std::optional<Blob> SocketTransport::await(FrameKind kind, const GivesUp& gives_up) {
+  for (const Patience patience;; wait(patience)) {
+    {
+      const std::lock_guard lock(mutex_);
+      pump();
+      std::deque<Message>& arrived = messages_[static_cast<std::size_t>(kind)];
+      if (!arrived.empty()) {
+        Blob payload = std::move(arrived.front().payload);
+        arrived.pop_front();
+        return payload;
+      }
+    }
+    if (is_gone(0) || gives_up()) return std::nullopt;
+  }
+}
+
+void SocketTransport::flush(const GivesUp& gives_up) {
+  for (const Patience patience; !flush_once() && !gives_up();) wait(patience);
+}
+
+/// Whether nothing waits to be sent.
+bool SocketTransport::flush_once() {
+  const std::lock_guard lock(mutex_);
+  pump();
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.outbox.empty(); });
+}
+
+void SocketTransport::pump() {
+  for (Peer& peer : peers_) {
+    if (peer.connection.socket.is_open()) write(peer);
+    if (peer.connection.socket.is_open()) read(peer);
+  }
+}
+
+void SocketTransport::write(Peer& peer) {
+  while (!peer.outbox.empty()) {
+    const Blob& first = peer.outbox.front();
+    const auto written =
+        peer.connection.socket.write(std::span(first).subspan(peer.sent, first.size() - peer.sent));
+    if (!written) return drop(peer);
+    peer.sent += *written;
+    if (peer.sent < first.size()) return;
+    peer.outbox.pop_front();
+    peer.sent = 0;
+  }
+}
+
+/// It takes nothing any more, but may have said why.
+void SocketTransport::drop(Peer& peer) {
+  peer.outbox.clear();
+  peer.sent = 0;
+  read(peer);
+  if (peer.connection.socket.is_open()) lose(peer);
+}
+
+/// What came before the end is taken before it is noticed.
+void SocketTransport::read(Peer& peer) {
+  try {
+    bool ended = false;
+    for (;;) {
+      const std::optional<Blob> bytes = peer.connection.socket.read();
+      ended = !bytes;
+      if (ended || bytes->empty()) break;
+      peer.connection.reader.take(*bytes);
+    }
+    while (std::optional<Frame> frame = peer.connection.reader.next())
+      take(peer, std::move(*frame));
+    if (ended) lose(peer);
+  } catch (const Error&) {
+    lose(peer);  // it says what no process of ours would
+  }
+}
+
+void SocketTransport::take(const Peer& from, Frame frame) {
+  const std::int32_t sender = leads() ? from.rank : frame.rank;
+  if (frame.rank >= self().count || sender < 0) throw Error(Fault::kMachine, "a frame of no rank");
+  if (!leads() && frame.kind == FrameKind::kGone) {
+    const auto rank = BlobReader(frame.payload).read<std::int32_t>();
+    if (rank < 0 || rank >= self().count) throw Error(Fault::kMachine, "there is no such rank");
+    note_gone(rank);
+    return;
+  }
+  const bool for_me = !leads() || frame.rank <= 0;
+  if (leads())
+    for (Peer& peer : peers_)
+      if (peer.rank != from.rank && (frame.rank == kEveryone || frame.rank == peer.rank))
+        put(peer, {frame.kind, from.rank, frame.payload});
+  if (for_me)
+    messages_[static_cast<std::size_t>(frame.kind)].push_back({sender, std::move(frame.payload)});
+}
+
+void SocketTransport::put(Peer& peer, const Frame& frame) {
+  if (!peer.connection.socket.is_open()) return;
+  peer.outbox.push_back(to_bytes(frame));
+  write(peer);
+}
+
+/// Rank 0 tells the others.
+void SocketTransport::lose(Peer& peer) {
+  peer.connection.socket.close();
+  peer.outbox.clear();
+  if (note_gone(peer.rank) && leads()) send_to_all(FrameKind::kGone, blob_of(peer.rank));
+}
+
+void SocketTransport::lose(std::int32_t rank) {
+  const std::lock_guard lock(mutex_);
+  if (note_gone(rank) && leads()) send_to_all(FrameKind::kGone, blob_of(rank));
+}
+
+}  // namespace bubblescope

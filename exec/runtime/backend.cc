@@ -1,0 +1,16 @@
+// Finding registered backends.
+#include "exec/runtime/backend.h"
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+const BackendDef& find_backend(const std::string& name) {
+  const auto& registry = Registry<BackendDef>::instance();
+  if (const BackendDef* def = registry.find(name)) return *def;
+  const std::string nearest = registry.nearest(name);
+  throw Error("no backend is called '" + name + "'" + suggestion(nearest) +
+              " ('bubblescope list backends' shows those of this build)");
+}
+
+}  // namespace bubblescope

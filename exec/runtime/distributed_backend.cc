@@ -1,0 +1,139 @@
+// A step of one rank among processes.
+#include "exec/runtime/distributed_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Before an instruction's payload.
+struct StepHeader {
+  std::uint32_t step = 0;
+  InstructionId id = 0;
+  Nanos end = 0;
+};
+
+Blob to_bytes(const StepHeader& header, const Blob& payload) {
+  BlobWriter writer;
+  writer.write(header);
+  writer.write_all(payload);
+  return writer.take();
+}
+
+std::vector<std::vector<std::int32_t>> find_receivers(const Program& program, std::int32_t here) {
+  std::vector<std::vector<std::int32_t>> receivers(program.size());
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId dependency : program.dependencies_of(id)) {
+      const std::int32_t rank = program.instructions[id].rank;
+      std::vector<std::int32_t>& known = receivers[dependency];
+      if (program.instructions[dependency].rank == here && rank != here &&
+          std::find(known.begin(), known.end(), rank) == known.end())
+        known.push_back(rank);
+    }
+  return receivers;
+}
+
+}  // namespace
+
+DistributedBackend::DistributedBackend(BackendRequest request, const Program& program,
+                                       Transport& transport)
+    : request_(std::move(request)),
+      program_(program),
+      transport_(transport),
+      here_(transport.self().rank),
+      receivers_(find_receivers(program, here_)),
+      copies_(request_.cargo, program, transport),
+      protocol_(transport, {request_.timeout, request_.interrupted}),
+      pool_(request_, program, make_outside()) {}
+
+Outside DistributedBackend::make_outside() {
+  return {here_, [this](InstructionId id, Nanos end) { notify(id, end); },
+          [this](InstructionId copy) { move(copy); }, [this] { return poll(); }};
+}
+
+std::vector<RankResult> DistributedBackend::run_step() {
+  protocol_.open_step();
+  arrivals_.clear();
+  copies_.begin_step(protocol_.step());
+  // Ranks that are not done yet ask for what this one keeps.
+  std::vector<RankPart> parts = protocol_.gather_parts(run_lanes(), [this] { copies_.serve(); });
+  set_arrivals(parts, program_);
+  return take_results(std::move(parts));
+}
+
+/// Also where a process is missed before the step: then nothing has started.
+RankPart DistributedBackend::run_lanes() {
+  pool_.await_threads();
+  const std::optional<StepBegin>& begin = protocol_.agree_on_begin();
+  if (!begin) {
+    pool_.skip_step();
+    RankPart part{pool_.result(here_), {}};
+    part.result.reason = protocol_.stopped();
+    return part;
+  }
+  pool_.run_step(begin->time);
+  return {pool_.result(here_), std::exchange(arrivals_, {})};
+}
+
+/// On the thread that ended the instruction.
+void DistributedBackend::notify(InstructionId id, Nanos end) {
+  const std::vector<std::int32_t>& receivers = receivers_[id];
+  if (receivers.empty()) return;
+  const Blob bytes = to_bytes(StepHeader{protocol_.step(), id, end},
+                              request_.cargo.pack ? request_.cargo.pack(id) : Blob());
+  for (const std::int32_t receiver : receivers) transport_.send(receiver, Channel::kStep, bytes);
+}
+
+/// On the lane of a copy.
+void DistributedBackend::move(InstructionId copy) {
+  const Patience patience;
+  copies_.move(copy, [&] {
+    if (!poll()) transport_.wait(patience);
+    return !pool_.run().stopped();
+  });
+}
+
+bool DistributedBackend::poll() {
+  try {
+    const std::vector<Message> messages = transport_.poll(Channel::kStep);
+    for (const Message& message : messages) handle(message);
+    const bool copied = copies_.serve();
+    const StepNews news = protocol_.poll(pool_.run().progress_here());
+    if (news.goes_on) pool_.run().note_progress_elsewhere();
+    if (news.stop != Stop::kNone) pool_.stop(news.stop);
+    return copied || !messages.empty();
+  } catch (...) {
+    pool_.run().fail(here_);
+    return false;
+  }
+}
+
+/// Messages of an earlier step are leftovers of an abort.
+void DistributedBackend::handle(const Message& message) {
+  BlobReader reader(message.payload);
+  const auto header = reader.read<StepHeader>();
+  if (header.step != protocol_.step()) return;
+  if (header.id >= program_.size() || program_.instructions[header.id].rank != message.from)
+    throw Error(Fault::kMachine, "rank " + std::to_string(message.from) +
+                                     " sent garbage: a message of no instruction of its own");
+  const Instruction& instruction = program_.instructions[header.id];
+  const auto size = reader.read<std::size_t>();
+  if (size != reader.rest().size())
+    throw Error(Fault::kMachine, "rank " + std::to_string(message.from) +
+                                     " sent a wrong size: " + to_string(instruction.op) + " has " +
+                                     std::to_string(reader.rest().size()) + " bytes, not " +
+                                     std::to_string(size));
+  if (request_.cargo.unpack && size != 0) request_.cargo.unpack(header.id, reader.rest());
+  if (is_message(instruction) && instruction.peer == here_) {
+    const Nanos now = pool_.run().now();
+    const std::lock_guard lock(mutex_);
+    arrivals_.push_back({header.id, now, now});
+  }
+  pool_.run().hear(header.id, header.end);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,116 @@
+// Steps, one after another.
+#include "exec/runtime/execute.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+Timeline gather(const Program& program, const std::vector<RankResult>& results) {
+  Timeline timeline;
+  Nanos last = 0;
+  for (const RankResult& result : results)
+    for (const Span& span : result.spans) last = std::max(last, span.end);
+  timeline.start.assign(program.size(), last);
+  timeline.end.assign(program.size(), last);
+  for (const RankResult& result : results)
+    for (const Span& span : result.spans) {
+      timeline.start[span.id] = span.start;
+      timeline.end[span.id] = span.end;
+    }
+  return timeline;
+}
+
+std::string describe(const Program& program, const Stand& stand) {
+  const Instruction& at = program.instructions[stand.at];
+  const std::string where = "rank " + std::to_string(at.rank) + " at " + to_string(at.op);
+  if (stand.started) return where + " (in its own work)";
+  if (!stand.awaited) return where + " (about to start)";
+  const Instruction& awaited = program.instructions[*stand.awaited];
+  return where + " waits for " + to_string(awaited.op) +
+         (awaited.rank == at.rank ? "" : " of rank " + std::to_string(awaited.rank));
+}
+
+/// Lists first the rank that failed first, then lanes that were at work, then lanes that waited.
+std::string describe(const Program& program, const std::vector<RankResult>& results) {
+  std::vector<std::string> failed;
+  std::vector<std::string> working;
+  std::vector<std::string> waiting;
+  for (const RankResult& result : results)
+    for (const Stand& stand : result.stopped) {
+      auto& group = result.failure != nullptr ? failed : stand.started ? working : waiting;
+      group.push_back(describe(program, stand));
+    }
+  std::string text;
+  for (const auto* group : {&failed, &working, &waiting})
+    for (const std::string& stand : *group) text += (text.empty() ? "" : "; ") + stand;
+  return text;
+}
+
+/// If the rank's process is gone, nothing else is known about it.
+Breakdown explain_failure(const RankResult& result, const std::string& stands) {
+  const std::string behind = stands.empty() ? "; all others had done their part of the step"
+                                            : "; every rank was stopped: " + stands;
+  try {
+    std::rethrow_exception(result.failure);
+  } catch (const Error& error) {
+    return {error.fault(), error.what() + behind};
+  } catch (const std::exception& error) {
+    return {Fault::kMachine, error.what() + behind};
+  }
+}
+
+std::optional<Breakdown> find_breakdown(const Program& program,
+                                        const std::vector<RankResult>& results) {
+  const std::string stands = describe(program, results);
+  for (const RankResult& result : results)
+    if (result.failure != nullptr) return explain_failure(result, stands);
+  for (const RankResult& result : results) {
+    if (result.reason == Stop::kTimeout)
+      return Breakdown{Fault::kMachine, "no progress within --timeout: " + stands};
+    if (result.reason == Stop::kInterrupt)
+      return Breakdown{Fault::kMachine, "interrupted: " + stands};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Execution execute(const Program& program, Backend& backend, const std::string& source,
+                  const ExecuteOptions& options) {
+  Execution execution;
+  for (std::int32_t step = -options.warmup; step < options.steps; ++step) {
+    const std::vector<RankResult> results = backend.run_step();
+    execution.breakdown = find_breakdown(program, results);
+    if (step < 0 && !execution.breakdown) {
+      if (options.after_step) options.after_step();
+      continue;
+    }
+    execution.steps.push_back(gather(program, results));
+    execution.steps.back().source = source;
+    if (execution.breakdown) {
+      execution.steps.back().breakdown = execution.breakdown->message;
+      break;
+    }
+    if (options.after_step) options.after_step();
+  }
+  return execution;
+}
+
+const Timeline& median_step(const std::vector<Timeline>& steps) {
+  std::vector<std::pair<Nanos, std::size_t>> lengths;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const std::vector<Nanos>& start = steps[step].start;
+    const std::vector<Nanos>& end = steps[step].end;
+    const Nanos length = start.empty() ? 0
+                                       : *std::max_element(end.begin(), end.end()) -
+                                             *std::min_element(start.begin(), start.end());
+    lengths.push_back({length, step});
+  }
+  std::sort(lengths.begin(), lengths.end());
+  return steps[lengths[lengths.size() / 2].second];
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,209 @@
+// Faults: their text, their place in a Program, their effect on a prediction.
+#include "exec/runtime/injection.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sim/ir/error.h"
+#include "sim/ir/number.h"
+#include "sim/ir/range.h"
+
+namespace bubblescope {
+
+namespace {
+
+[[noreturn]] void refuse(std::string_view text, const std::string& reason) {
+  throw Error("'" + std::string(text) + "' is no fault: " + reason +
+              "; write rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
+              "rank=2,op=1F3,delay=50ms");
+}
+
+std::int32_t parse_rank(std::string_view text, std::string_view whole) {
+  const auto rank = parse_number<std::int32_t>(text);
+  if (!rank || *rank < 0) refuse(whole, "'" + std::string(text) + "' is no rank");
+  return *rank;
+}
+
+Millionths parse_factor(std::string_view text, std::string_view whole) {
+  const Millionths factor = parse_millionths(text);
+  if (factor < kWhole || factor > 1'000'000 * kWhole)
+    refuse(whole, "'" + std::string(text) + "' is no factor from 1 to 1000000");
+  return factor;
+}
+
+/// The kinds without a value.
+struct PlainKind {
+  std::string_view name;
+  Injection::Kind kind;
+};
+constexpr std::array<PlainKind, 4> kPlainKinds{{{"die", Injection::Kind::kDie},
+                                                {"hang", Injection::Kind::kHang},
+                                                {"wrong-size", Injection::Kind::kWrongSize},
+                                                {"garbage", Injection::Kind::kGarbage}}};
+
+std::optional<Injection::Kind> find_plain_kind(std::string_view name) {
+  for (const PlainKind& plain : kPlainKinds)
+    if (plain.name == name) return plain.kind;
+  return std::nullopt;
+}
+
+bool damages(const Injection& injection) {
+  return injection.kind == Injection::Kind::kWrongSize ||
+         injection.kind == Injection::Kind::kGarbage;
+}
+
+bool matches(const Injection& injection, const Instruction& instruction) {
+  return is_compute(instruction.op.kind) && instruction.rank == injection.rank &&
+         (injection.op.empty() || injection.op == to_string(instruction.op));
+}
+
+/// Whether the instruction is a message that is produced by the injection's op.
+bool carries(const Injection& injection, const Program& program, InstructionId id) {
+  if (!is_message(program.instructions[id])) return false;
+  const auto makers = program.dependencies_of(id);
+  return std::any_of(makers.begin(), makers.end(), [&](InstructionId maker) {
+    return matches(injection, program.instructions[maker]);
+  });
+}
+
+/// Lists where every rank is blocked if some instructions never end.
+std::string describe_stands(const Program& program, std::vector<bool> never) {
+  std::vector<bool> told(program.lanes.size(), false);
+  std::string text;
+  std::vector<bool> lane_stuck(program.lanes.size(), false);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    std::optional<InstructionId> awaited;
+    for (const InstructionId dependency : program.dependencies_of(id))
+      if (never[dependency] && !awaited) awaited = dependency;
+    const bool has_lane = instruction.lane != kNoLane;
+    if (awaited || (has_lane && lane_stuck[instruction.lane])) never[id] = true;
+    if (!never[id] || !has_lane || lane_stuck[instruction.lane]) continue;
+    lane_stuck[instruction.lane] = true;
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(instruction.rank) +
+            " stands at " + to_string(instruction.op);
+  }
+  return text;
+}
+
+}  // namespace
+
+Nanos Injection::extra(Nanos duration) const {
+  const auto more = static_cast<long double>(factor - kWhole) / kWhole;
+  const long double slower = more * static_cast<long double>(duration);
+  if (slower > kMaxNanos) return kMaxNanos;
+  return delay + static_cast<Nanos>(std::llround(slower));
+}
+
+Injection parse_injection(std::string_view text) {
+  Injection injection;
+  bool has_rank = false;
+  int kinds = 0;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::string_view key = part.substr(0, part.find('='));
+    const std::string_view value = key.size() < part.size() ? part.substr(key.size() + 1) : "";
+    if (key == "rank") {
+      injection.rank = parse_rank(value, text);
+      has_rank = true;
+    } else if (key == "op" && !value.empty()) {
+      injection.op = value;
+    } else if (key == "delay" && !value.empty()) {
+      injection.delay = parse_duration(value);
+      ++kinds;
+    } else if (key == "slow" && !value.empty()) {
+      injection.kind = Injection::Kind::kSlow;
+      injection.factor = parse_factor(value, text);
+      ++kinds;
+    } else if (const auto kind = find_plain_kind(part)) {
+      injection.kind = *kind;
+      ++kinds;
+    } else {
+      refuse(text, "'" + std::string(part) + "' is not understood");
+    }
+  }
+  if (!has_rank) refuse(text, "it names no rank");
+  if (kinds != 1) refuse(text, "it needs one of delay, slow, die, hang, wrong-size and garbage");
+  return injection;
+}
+
+std::string to_string(const Injection& injection) {
+  std::string text = "rank=" + std::to_string(injection.rank);
+  if (!injection.op.empty()) text += ",op=" + injection.op;
+  switch (injection.kind) {
+    case Injection::Kind::kDelay: return text + ",delay=" + std::to_string(injection.delay) + "ns";
+    case Injection::Kind::kSlow: return text + ",slow=" + millionths_text(injection.factor);
+    case Injection::Kind::kDie:
+    case Injection::Kind::kHang:
+    case Injection::Kind::kWrongSize:
+    case Injection::Kind::kGarbage: break;
+  }
+  for (const PlainKind& plain : kPlainKinds)
+    if (plain.kind == injection.kind) text += "," + std::string(plain.name);
+  return text;
+}
+
+InjectionTable::InjectionTable(const Injections& injections, const Program& program)
+    : injections_(injections) {
+  if (injections.empty()) return;
+  if (injections.size() >= std::numeric_limits<std::uint16_t>::max())
+    throw Error("too many faults are injected; give --inject fewer times");
+  at_.assign(program.size(), 0);
+  for (std::size_t index = 0; index < injections.size(); ++index) {
+    const Injection& injection = injections[index];
+    if (place(index, program)) continue;
+    const std::string rank = "rank " + std::to_string(injection.rank);
+    throw Error("--inject " + to_string(injection) + ": " +
+                (injection.rank >= program.ranks
+                     ? "ranks are 0.." + std::to_string(program.ranks - 1)
+                 : damages(injection) ? rank + " sends nothing that such an op makes"
+                                      : rank + " runs no such op"));
+  }
+}
+
+bool InjectionTable::place(std::size_t index, const Program& program) {
+  const Injection& injection = injections_[index];
+  bool found = false;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    if (damages(injection) ? !carries(injection, program, id)
+                           : !matches(injection, program.instructions[id]))
+      continue;
+    at_[id] = static_cast<std::uint16_t>(index + 1);
+    found = true;
+  }
+  return found;
+}
+
+Damage InjectionTable::damage(InstructionId message) const {
+  const Injection* injection = find(message);
+  if (injection == nullptr || !damages(*injection)) return Damage::kNone;
+  return injection->kind == Injection::Kind::kGarbage ? Damage::kGarbage : Damage::kWrongSize;
+}
+
+std::vector<Nanos> inject(const Injections& injections, const Program& program,
+                          std::vector<Nanos> durations) {
+  const InjectionTable table(injections, program);
+  std::vector<bool> never(program.size(), false);
+  const Injection* fatal = nullptr;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Injection* injection = table.find(id);
+    if (injection == nullptr) continue;
+    durations[id] += injection->extra(durations[id]);
+    if (injection->kind == Injection::Kind::kDelay || injection->kind == Injection::Kind::kSlow)
+      continue;
+    never[id] = true;
+    if (fatal == nullptr) fatal = injection;
+  }
+  if (fatal != nullptr)
+    throw Error(Fault::kProblem, "with --inject " + to_string(*fatal) +
+                                     " the step never ends: " + describe_stands(program, never));
+  expect_in_range(durations);
+  return durations;
+}
+
+}  // namespace bubblescope

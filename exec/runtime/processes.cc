@@ -1,0 +1,71 @@
+// What the processes of a run do together outside of steps.
+#include "exec/runtime/processes.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "exec/runtime/step_protocol.h"
+#include "exec/runtime/waiting.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+Processes::Processes(Transport& transport, const Limits& limits, std::function<void()> close)
+    : transport_(&transport), limits_(limits), close_(std::move(close)) {}
+
+Processes::~Processes() {
+  try {
+    shutdown();
+  } catch (const Error&) {
+    // Whoever wanted to know has called it.
+  }
+}
+
+std::vector<Blob> Processes::gather(Blob own) const {
+  if (transport_ != nullptr) return StepProtocol(*transport_, limits_).gather(std::move(own));
+  std::vector<Blob> all;
+  all.push_back(std::move(own));
+  return all;
+}
+
+void Processes::send_heartbeat() const {
+  if (transport_ != nullptr) bubblescope::send_heartbeat(*transport_);
+}
+
+void Processes::shutdown() {
+  if (transport_ == nullptr || std::exchange(is_shut_down_, true)) return;
+  std::string lost;
+  try {
+    lost = await_shutdown(*transport_, limits_);
+  } catch (const Error& error) {
+    lost = error.what();
+  }
+  std::fflush(nullptr);
+  if (close_) close_();
+  if (!lost.empty()) throw Error(Fault::kMachine, lost);
+}
+
+std::string await_shutdown(Transport& transport, const Limits& limits) {
+  Waiting waiting(limits);
+  const std::int32_t here = transport.self().rank;
+  if (transport.coordinator() == here) {
+    transport.send_all(Channel::kShutdown, {});
+    transport.flush([&waiting] { return waiting.is_over(); });
+    return "";
+  }
+  for (const Patience patience; transport.poll(Channel::kShutdown).empty();
+       transport.wait(patience)) {
+    if (transport.is_relayed() && transport.is_gone(0))
+      return "rank 0 is gone: its process has died before all was done";
+    if (transport.coordinator() == here) return "";
+    if (!transport.poll(Channel::kControl).empty()) waiting.renew();
+    if (!waiting.is_over()) continue;
+    const bool interrupted = limits.interrupted != nullptr && limits.interrupted->load();
+    if (interrupted) return "";  // the coordinator says so, and may still be at it
+    return "rank " + std::to_string(transport.coordinator()) +
+           " does not answer: its process has died or hangs";
+  }
+  return "";
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,91 @@
+// A question and an answer for each copy.
+#include "exec/runtime/remote_copies.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Before what a copy moves.
+struct CopyHeader {
+  std::uint32_t step = 0;
+  InstructionId copy = 0;
+};
+
+Blob to_bytes(const CopyHeader& header, const Blob& moved) {
+  BlobWriter writer;
+  writer.write(header);
+  writer.write_all(moved);
+  return writer.take();
+}
+
+bool leaves_its_rank(const Instruction& instruction) {
+  return is_copy(instruction.op.kind) && instruction.peer != instruction.rank;
+}
+
+}  // namespace
+
+RemoteCopies::RemoteCopies(const Cargo& cargo, const Program& program, Transport& transport)
+    : cargo_(cargo), program_(program), transport_(transport) {
+  takes_part_ =
+      cargo.keep && std::any_of(program.instructions.begin(), program.instructions.end(),
+                                [here = transport.self().rank](const Instruction& instruction) {
+                                  return leaves_its_rank(instruction) &&
+                                         (instruction.rank == here || instruction.peer == here);
+                                });
+}
+
+void RemoteCopies::begin_step(std::uint32_t step) {
+  step_ = step;
+  answers_.clear();
+}
+
+void RemoteCopies::move(InstructionId copy, const std::function<bool()>& wait) {
+  const Instruction& instruction = program_.instructions[copy];
+  if (!takes_part_ || !leaves_its_rank(instruction)) return;
+  transport_.send(instruction.peer, Channel::kCopy, to_bytes({step_, copy}, cargo_.pack(copy)));
+  std::optional<Blob> answer;
+  while (!(answer = find_answer(copy)))
+    if (!wait()) return;
+  cargo_.unpack(copy, *answer);
+}
+
+std::optional<Blob> RemoteCopies::find_answer(InstructionId copy) {
+  const std::lock_guard lock(mutex_);
+  auto node = answers_.extract(copy);
+  return node.empty() ? std::nullopt : std::optional(std::move(node.mapped()));
+}
+
+bool RemoteCopies::serve() {
+  if (!takes_part_) return false;
+  const std::vector<Message> messages = transport_.poll(Channel::kCopy);
+  for (const Message& message : messages) take(message);
+  return !messages.empty();
+}
+
+/// What is of an earlier step is late news of one that was stopped.
+void RemoteCopies::take(const Message& message) {
+  BlobReader reader(message.payload);
+  const auto header = reader.read<CopyHeader>();
+  if (header.step != step_) return;
+  Blob moved = reader.read_all<std::byte>();
+  const Instruction* const copy =
+      header.copy < program_.size() ? &program_.instructions[header.copy] : nullptr;
+  if (copy != nullptr && leaves_its_rank(*copy) && copy->rank == message.from &&
+      copy->peer == transport_.self().rank)
+    return transport_.send(message.from, Channel::kCopy,
+                           to_bytes(header, cargo_.keep(header.copy, moved)));
+  if (copy == nullptr || !leaves_its_rank(*copy) || copy->rank != transport_.self().rank ||
+      copy->peer != message.from)
+    throw Error(Fault::kMachine, "rank " + std::to_string(message.from) +
+                                     " sent garbage: a copy that is neither its own nor ours");
+  const std::lock_guard lock(mutex_);
+  answers_[header.copy] = std::move(moved);
+}
+
+}  // namespace bubblescope

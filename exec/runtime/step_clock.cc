@@ -1,0 +1,79 @@
+// The monotonic clock, and sleeping to a point of it.
+#include "exec/runtime/step_clock.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#endif
+
+namespace bubblescope {
+
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+/// A sleeping thread may wake up about this late, so it spins for the rest.
+constexpr Nanos kWakeUp = 60'000;
+/// The longest sleep without a check for a stop.
+constexpr Nanos kPiece = 20'000'000;
+constexpr Nanos kEager = 200'000;
+constexpr Nanos kShortestNap = 20'000;
+constexpr Nanos kLongestNap = 100'000;
+
+void sleep_until(Nanos absolute) {
+  const timespec time{absolute / kSecond, absolute % kSecond};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
+}
+
+}  // namespace
+
+Nanos read_monotonic_clock() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+void StepClock::start(Nanos begin) {
+  stopped_.store(false, std::memory_order_release);
+  begin_ = begin;
+}
+
+Nanos StepClock::now() const { return read_monotonic_clock() - begin_; }
+
+void StepClock::pass_until(Nanos time, Pass pass) const {
+  for (Nanos at = now(); at < time && !stopped(); at = now())
+    if (pass == Pass::kSleep && time - at > kWakeUp)
+      sleep_until(begin_ + std::min(time - kWakeUp, at + kPiece));
+}
+
+/// A sleep is short compared with the wait so far, and never long.
+void Patience::wait() const {
+  const Nanos waited = read_monotonic_clock() - begin_;
+  if (waited < kEager)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(std::clamp(waited / 64, kShortestNap, kLongestNap)));
+}
+
+void sharpen_sleep() {
+#if defined(__linux__)
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+#endif
+}
+
+void go_first() {
+#if defined(__linux__)
+  sched_param priority{};
+  priority.sched_priority = 1;
+  pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
+#endif
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,185 @@
+// Control messages, and waiting for others no longer than they deserve.
+#include "exec/runtime/step_protocol.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// How long answers are waited for after an abort. A launcher that heard of a death or of Ctrl-C
+/// leaves us little time.
+constexpr Nanos kAbortGrace = 2'000'000'000;
+constexpr Nanos kShortAbortGrace = 400'000'000;
+/// A process shows that it goes on this many times per --timeout.
+constexpr Nanos kHeartbeatsPerTimeout = 8;
+/// All come to the beginning of a step one after the other, which takes a busy machine a while.
+constexpr Nanos kMinBeginTimeout = 5'000'000'000;
+/// The longest text of a failure: what carries it allows no more.
+constexpr std::size_t kMaxFailureText = 8192;
+
+struct ControlHeader {
+  std::uint32_t step = 0;
+  Stop stop = Stop::kNone;  ///< kNone: a heartbeat
+};
+
+struct Control {
+  ControlHeader header;
+  std::string failure;  ///< why a process cannot go on
+};
+
+Blob to_bytes(const Control& control) {
+  BlobWriter writer;
+  writer.write(control.header);
+  writer.write_text(control.failure.substr(0, kMaxFailureText));
+  return writer.take();
+}
+
+std::string name_of(std::int32_t rank) { return "rank " + std::to_string(rank); }
+
+/// Throws Error where a process cannot go on.
+ControlHeader read(const Message& message) {
+  BlobReader reader(message.payload);
+  const auto header = reader.read<ControlHeader>();
+  const std::string failure = reader.read_text();
+  if (failure.empty()) return header;
+  throw Error(Fault::kMachine, name_of(message.from) + " cannot go on: " + failure);
+}
+
+Nanos grace_of(Stop reason) { return reason == Stop::kInterrupt ? kShortAbortGrace : kAbortGrace; }
+
+}  // namespace
+
+/// It belongs to no step.
+void send_heartbeat(Transport& transport) {
+  transport.send_all(Channel::kControl, to_bytes(Control{}));
+}
+
+StepProtocol::StepProtocol(Transport& transport, const Limits& limits)
+    : transport_(transport), limits_(limits), news_at_(read_monotonic_clock()) {}
+
+void StepProtocol::open_step() {
+  ++step_;
+  begin_.reset();
+  stopped_ = Stop::kNone;
+  deadline_.reset();
+  news_at_ = read_monotonic_clock();
+}
+
+/// Whoever hears of an abort gives up at once: the others wait for what it tells.
+const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
+  begin_ = bubblescope::agree_on_begin(
+      transport_, [this] { return gives_up(kMinBeginTimeout) || deadline_.has_value(); });
+  if (begin_) return begin_;
+  handle_control();
+  if (is_interrupted())
+    stopped_ = Stop::kInterrupt;
+  else if (stopped_ == Stop::kNone)
+    stopped_ = Stop::kTimeout;
+  return begin_;
+}
+
+StepNews StepProtocol::poll(std::uint64_t progress) {
+  const std::unique_lock lock(polling_, std::try_to_lock);
+  if (!lock) return {};
+  const StepNews news = handle_control();
+  if (const auto gone = transport_.first_gone())
+    throw Error(Fault::kMachine, name_of(*gone) + " is gone: its process has died, or left");
+  const Nanos now = read_monotonic_clock();
+  if (progress == shown_ || now - shown_at_ < limits_.timeout / kHeartbeatsPerTimeout) return news;
+  shown_ = progress;
+  shown_at_ = now;
+  transport_.send_all(Channel::kControl, to_bytes({{step_, Stop::kNone}, {}}));
+  return news;
+}
+
+/// Aborts of an earlier step are leftovers.
+StepNews StepProtocol::handle_control() {
+  StepNews news;
+  for (const Message& message : transport_.poll(Channel::kControl)) {
+    const ControlHeader header = read(message);
+    news.goes_on = true;
+    news_at_ = read_monotonic_clock();
+    if (header.stop == Stop::kNone || header.step != step_) continue;
+    stopped_ = news.stop = header.stop;
+    if (!deadline_) deadline_ = news_at_ + grace(kAbortGrace);
+  }
+  return news;
+}
+
+void StepProtocol::watch() {
+  if (poll(shown_).stop != Stop::kNone)
+    throw Error(Fault::kMachine, "another rank stopped the step");
+  if (is_interrupted()) {
+    stopped_ = Stop::kInterrupt;
+    throw Error(Fault::kMachine, "interrupted");
+  }
+  if (read_monotonic_clock() - news_at_ <= limits_.timeout) return;
+  stopped_ = Stop::kTimeout;
+  throw Error(Fault::kMachine, "the other ranks do not answer within --timeout");
+}
+
+/// The second gather is a liveness check: a rank that was done may have died since, and a launcher
+/// then ends the others without a word of why.
+std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
+                                                 const std::function<void()>& meanwhile) {
+  const Stop reason = own.result.reason;
+  news_at_ = read_monotonic_clock();
+  if (reason != Stop::kNone) {
+    transport_.send_all(Channel::kControl, to_bytes({{step_, reason}, {}}));
+    deadline_ = news_at_ + grace(grace_of(reason));
+  }
+  const GivesUp is_over = [&] {
+    if (meanwhile) meanwhile();
+    return gives_up();
+  };
+  std::vector<RankPart> parts;
+  for (const auto& bytes : transport_.gather(bubblescope::to_bytes(own), is_over).payloads)
+    parts.push_back(bytes ? read_part(*bytes)
+                          : missing_part(static_cast<std::int32_t>(parts.size()), reason));
+  const Stop stop = find_stop(parts);
+  if (stop == Stop::kNone) return parts;
+  deadline_ = read_monotonic_clock() + grace(grace_of(stop));
+  return fail_those_gone(std::move(parts), transport_.gather({}, is_over).gone);
+}
+
+std::vector<Blob> StepProtocol::gather(Blob own) {
+  news_at_ = read_monotonic_clock();
+  std::vector<Blob> all;
+  for (std::optional<Blob>& bytes :
+       transport_.gather(std::move(own), [this] { return gives_up(); }).payloads) {
+    if (!bytes)
+      throw Error(Fault::kMachine, name_of(static_cast<std::int32_t>(all.size())) +
+                                       " does not answer: its process has died or hangs");
+    all.push_back(std::move(*bytes));
+  }
+  return all;
+}
+
+void StepProtocol::notify_failure(const std::string& what) {
+  transport_.send_all(Channel::kControl, to_bytes({{step_, Stop::kFailure}, what}));
+  const Nanos end = read_monotonic_clock() + kShortAbortGrace;
+  transport_.flush([end] { return read_monotonic_clock() > end; });
+}
+
+/// Where rank 0 relays, it waits for the others first, and they for what it has heard.
+Nanos StepProtocol::grace(Nanos of_first) const {
+  return transport_.is_relayed() && transport_.self().rank != 0 ? of_first * 3 / 2 : of_first;
+}
+
+/// While this process has nothing to do but to wait for others.
+bool StepProtocol::gives_up(Nanos min_timeout) {
+  handle_control();
+  const Nanos now = read_monotonic_clock();
+  if (is_interrupted()) {
+    const Nanos soon = now + grace(kShortAbortGrace);
+    deadline_ = std::min(deadline_.value_or(soon), soon);
+  }
+  if (deadline_) return now > *deadline_;
+  return now - news_at_ > std::max(limits_.timeout, min_timeout) + grace(kAbortGrace);
+}
+
+}  // namespace bubblescope

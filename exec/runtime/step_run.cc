@@ -1,0 +1,226 @@
+// Events by counting: an instruction may start when none of its dependencies is missing.
+#include "exec/runtime/step_run.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "exec/runtime/find_awaited.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+enum State : std::uint8_t { kNotStarted, kStarted, kEnded };
+
+/// An instruction need not count dependencies in its own lane, which precede it anyway.
+bool same_lane(const Program& program, InstructionId left, InstructionId right) {
+  const std::uint32_t lane = program.instructions[left].lane;
+  return lane != kNoLane && lane == program.instructions[right].lane;
+}
+
+}  // namespace
+
+StepRun::StepRun(const BackendRequest& request, const Program& program,
+                 std::optional<Outside> outside)
+    : request_(request),
+      program_(program),
+      outside_(std::move(outside)),
+      injections_(request.injections, program),
+      dependent_begin_(program.size() + 1, 0),
+      needed_(program.size(), 0),
+      missing_(std::make_unique<std::atomic<std::int32_t>[]>(program.size())),
+      start_(program.size()),
+      end_(program.size()),
+      effective_end_(program.size()),
+      state_(program.size()),
+      lane_end_(program.lanes.size()),
+      bells_(std::make_unique<Bell[]>(program.lanes.size())) {
+  find_dependents();
+}
+
+void StepRun::find_dependents() {
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      if (!same_lane(program_, id, dependency)) {
+        ++needed_[id];
+        ++dependent_begin_[dependency + 1];
+      }
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    dependent_begin_[id + 1] += dependent_begin_[id];
+  dependents_.resize(dependent_begin_.back());
+  std::vector<std::uint32_t> next(dependent_begin_.begin(), dependent_begin_.end() - 1);
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      if (!same_lane(program_, id, dependency)) dependents_[next[dependency]++] = id;
+}
+
+void StepRun::reset() {
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    missing_[id].store(needed_[id], std::memory_order_relaxed);
+  std::fill(state_.begin(), state_.end(), kNotStarted);
+  std::fill(lane_end_.begin(), lane_end_.end(), 0);
+  failure_ = nullptr;
+}
+
+void StepRun::start(Nanos begin) {
+  reset();
+  clock_.start(begin);
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    if (program_.instructions[id].lane == kNoLane && needed_[id] == 0 && is_here(id)) perform(id);
+}
+
+void StepRun::hear(InstructionId id, Nanos end) {
+  start_[id] = end;
+  end_[id] = clock_.now();
+  effective_end_[id] = end;
+  state_[id] = kEnded;
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  release_dependents(id);
+}
+
+void StepRun::listen() {
+  if (outside_) outside_->listen();
+}
+
+bool StepRun::run(InstructionId id) {
+  if (!await(id)) return false;
+  try {
+    clock_.pass_until(find_ready(id));
+    if (stopped()) return false;
+    perform(id);
+  } catch (...) {
+    fail(program_.instructions[id].rank);
+    return false;
+  }
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  return state_[id] == kEnded;
+}
+
+bool StepRun::await(InstructionId id) {
+  if (outside_) return await_listening(id);
+  const std::atomic<std::uint32_t>& rung = bells_[program_.instructions[id].lane].rung;
+  while (missing_[id].load(std::memory_order_acquire) != 0) {
+    const std::uint32_t seen = rung.load(std::memory_order_acquire);
+    if (stopped()) return false;
+    if (missing_[id].load(std::memory_order_acquire) == 0) break;
+    rung.wait(seen, std::memory_order_acquire);
+  }
+  return !stopped();
+}
+
+/// A waiting thread receives messages itself, so no other thread has to wake it.
+bool StepRun::await_listening(InstructionId id) {
+  const Patience patience;
+  while (missing_[id].load(std::memory_order_acquire) != 0) {
+    if (stopped()) return false;
+    if (!outside_->listen()) patience.wait();
+  }
+  return !stopped();
+}
+
+Nanos StepRun::find_ready(InstructionId id) const {
+  const std::uint32_t lane = program_.instructions[id].lane;
+  Nanos ready = lane == kNoLane ? 0 : lane_end_[lane];
+  for (const InstructionId dependency : program_.dependencies_of(id))
+    ready = std::max(ready, effective_end_[dependency]);
+  return ready;
+}
+
+void StepRun::perform(InstructionId id) {
+  const std::uint32_t lane = program_.instructions[id].lane;
+  const Injection* injection = injections_.find(id);
+  const Turn turn{id, find_ready(id), clock_, injections_.damage(id)};
+  start_[id] = clock_.now();
+  state_[id] = kStarted;
+  if (injection != nullptr) suffer(*injection, id);
+  if (outside_ && is_copy(program_.instructions[id].op.kind)) outside_->move(id);
+  if (stopped()) return;
+  effective_end_[id] = request_.work(turn);
+  if (injection != nullptr) {
+    effective_end_[id] += injection->extra(effective_end_[id] - turn.ready);
+    clock_.pass_until(effective_end_[id]);
+  }
+  end_[id] = lane == kNoLane ? std::max(effective_end_[id], start_[id]) : clock_.now();
+  if (lane != kNoLane) lane_end_[lane] = effective_end_[id];
+  if (stopped()) return;
+  state_[id] = kEnded;
+  if (outside_) outside_->tell(id, effective_end_[id]);
+  release_dependents(id);
+}
+
+/// The thread's name shows the op to observers outside the process: "hangs at 0B5".
+void StepRun::hang_at(const Op& op) {
+  std::array<char, 16> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  const std::string stands = "hangs at " + to_string(op);
+  pthread_setname_np(pthread_self(), stands.substr(0, name.size() - 1).c_str());
+  while (!stopped()) clock_.pass_until(clock_.now() + 1'000'000'000);
+  pthread_setname_np(pthread_self(), name.data());
+}
+
+/// Deaths and hangs come before the work; delays come after it.
+void StepRun::suffer(const Injection& injection, InstructionId id) {
+  if (injection.kind == Injection::Kind::kDie)
+    throw Error(Fault::kMachine, "rank " + std::to_string(injection.rank) + " died at " +
+                                     to_string(program_.instructions[id].op) +
+                                     ", as --inject says");
+  if (injection.kind == Injection::Kind::kHang) hang_at(program_.instructions[id].op);
+}
+
+void StepRun::release_dependents(InstructionId id) {
+  for (std::uint32_t at = dependent_begin_[id]; at < dependent_begin_[id + 1]; ++at) {
+    const InstructionId dependent = dependents_[at];
+    if (!is_here(dependent)) continue;
+    if (missing_[dependent].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    const std::uint32_t lane = program_.instructions[dependent].lane;
+    if (lane == kNoLane)
+      perform(dependent);
+    else
+      ring(lane);
+  }
+}
+
+void StepRun::ring(std::uint32_t lane) {
+  bells_[lane].rung.fetch_add(1, std::memory_order_release);
+  bells_[lane].rung.notify_all();
+}
+
+/// Keeps only the first failure; later ones are its consequences.
+void StepRun::fail(std::int32_t rank) {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_ == nullptr) {
+      failure_ = std::current_exception();
+      failed_rank_ = rank;
+    }
+  }
+  stop();
+}
+
+void StepRun::stop() {
+  clock_.stop();
+  for (std::uint32_t lane = 0; lane < program_.lanes.size(); ++lane) ring(lane);
+}
+
+std::optional<Span> StepRun::span(InstructionId id) const {
+  if (state_[id] == kNotStarted) return std::nullopt;
+  return Span{id, start_[id], state_[id] == kEnded ? end_[id] : clock_.now()};
+}
+
+Stand StepRun::explain(InstructionId id) const {
+  Stand stand{id, state_[id] == kStarted, std::nullopt};
+  if (stand.started) return stand;
+  stand.awaited = find_awaited(
+      program_, id, [&](InstructionId dependency) { return state_[dependency] == kEnded; });
+  return stand;
+}
+
+std::exception_ptr StepRun::failure(std::int32_t rank) const {
+  return rank == failed_rank_ ? failure_ : nullptr;
+}
+
+}  // namespace bubblescope

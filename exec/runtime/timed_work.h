@@ -1,0 +1,18 @@
+// Plays a cost model in real time, to test the executor itself.
+#pragma once
+
+#include <span>
+
+#include "exec/runtime/backend.h"
+
+namespace bubblescope {
+
+/// Instruction id takes durations[id]; one without a lane is a pure delay. Nothing is copied.
+///
+/// kSleep needs no core. An op ends its duration after the time at which its last dependency should
+/// have ended, so a thread that wakes up late shows in the Timeline but delays no other op, unless
+/// it is later than the op is long. kSpin keeps a core busy for the whole duration, counted from
+/// the op's real start.
+Work play(const Program& program, std::span<const Nanos> durations, Pass pass);
+
+}  // namespace bubblescope

@@ -1,0 +1,34 @@
+// How long one waits for other processes.
+#pragma once
+
+#include <algorithm>
+
+#include "exec/runtime/limits.h"
+#include "exec/runtime/step_clock.h"
+
+namespace bubblescope {
+
+/// Gives up when nothing has come for so long, or soon after Ctrl-C.
+class Waiting {
+ public:
+  explicit Waiting(const Limits& limits)
+      : limits_(limits), end_(read_monotonic_clock() + limits.timeout) {}
+
+  bool is_over() {
+    const Nanos now = read_monotonic_clock();
+    if (limits_.interrupted != nullptr && limits_.interrupted->load())
+      end_ = std::min(end_, now + kAfterInterrupt);
+    return now > end_;
+  }
+
+  /// There are news: it begins again.
+  void renew() { end_ = std::max(end_, read_monotonic_clock() + limits_.timeout); }
+
+ private:
+  static constexpr Nanos kAfterInterrupt = 400'000'000;
+
+  Limits limits_;
+  Nanos end_;
+};
+
+}  // namespace bubblescope

@@ -1,0 +1,159 @@
+// Steps of a pool of threads.
+#include "exec/runtime/worker_pool.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+/// How often the waiting main thread looks whether it is to stop.
+constexpr std::chrono::microseconds kLook{20'000};
+/// The same where it also takes in messages while all lanes are at work.
+constexpr std::chrono::microseconds kListen{500};
+
+}  // namespace
+
+/// A lane's instructions and the thread that runs them. The pool must have been closed when it
+/// goes.
+class WorkerPool::LaneThread {
+ public:
+  LaneThread(WorkerPool& pool, std::vector<InstructionId> queue)
+      : pool_(pool), queue_(std::move(queue)), thread_([this] { live(); }) {}
+  ~LaneThread() { thread_.join(); }
+  LaneThread(const LaneThread&) = delete;
+  LaneThread& operator=(const LaneThread&) = delete;
+
+  // Only while no lane runs:
+  void rewind() { ended_ = 0; }
+  /// The instruction at its head; empty: all have ended.
+  std::optional<InstructionId> head() const {
+    return ended_ == queue_.size() ? std::nullopt : std::optional(queue_[ended_]);
+  }
+
+ private:
+  void live() {
+    sharpen_sleep();
+    if (pool_.request_.punctual) go_first();
+    pool_.arrive();
+    for (std::uint32_t step = 0; pool_.await_step(step); ++step) {
+      while (ended_ < queue_.size() && pool_.run_.run(queue_[ended_])) ++ended_;
+      pool_.leave_step();
+    }
+  }
+
+  WorkerPool& pool_;
+  std::vector<InstructionId> queue_;
+  std::size_t ended_ = 0;
+  std::thread thread_;
+};
+
+WorkerPool::WorkerPool(const BackendRequest& request, const Program& program,
+                       std::optional<Outside> outside)
+    : request_(request), program_(program), run_(request, program, outside) {
+  std::vector<std::vector<InstructionId>> queues(program.lanes.size());
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (const std::uint32_t lane = program.instructions[id].lane; lane != kNoLane)
+      queues[lane].push_back(id);
+  lanes_.resize(queues.size());
+  for (std::size_t lane = 0; lane < queues.size(); ++lane) {
+    if (outside && program.lanes[lane].rank != outside->here) continue;
+    lanes_[lane] = std::make_unique<LaneThread>(*this, std::move(queues[lane]));
+    ++lane_count_;
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  closed_.store(true, std::memory_order_release);
+  open_step();
+  lanes_.clear();
+}
+
+void WorkerPool::await_threads() const {
+  for (int arrived = arrived_; arrived < lane_count_; arrived = arrived_) arrived_.wait(arrived);
+}
+
+Stop WorkerPool::run_step(Nanos begin) {
+  for (const auto& lane : lanes_)
+    if (lane != nullptr) lane->rewind();
+  reason_ = Stop::kNone;
+  busy_ = lane_count_;
+  run_.start(begin);
+  open_step();
+  return await_idle();
+}
+
+void WorkerPool::skip_step() {
+  for (const auto& lane : lanes_)
+    if (lane != nullptr) lane->rewind();
+  run_.reset();
+}
+
+Stop WorkerPool::await_idle() {
+  using Clock = std::chrono::steady_clock;
+  std::unique_lock lock(mutex_);
+  std::uint64_t seen = run_.progress();
+  Clock::time_point seen_at = Clock::now();
+  const auto look = run_.listens() ? kListen : kLook;
+  while (!idle_.wait_for(lock, look, [&] { return busy_ == 0; })) {
+    if (run_.listens()) {
+      lock.unlock();
+      run_.listen();
+      lock.lock();
+    }
+    if (std::exchange(seen, run_.progress()) != seen) seen_at = Clock::now();
+    if (run_.stopped()) continue;
+    const bool interrupted = request_.interrupted != nullptr && request_.interrupted->load();
+    if (interrupted)
+      stop(Stop::kInterrupt);
+    else if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
+      stop(Stop::kTimeout);
+  }
+  Stop none = Stop::kNone;
+  if (run_.stopped()) reason_.compare_exchange_strong(none, Stop::kFailure);
+  return reason_;
+}
+
+void WorkerPool::arrive() {
+  arrived_.fetch_add(1);
+  arrived_.notify_all();
+}
+
+bool WorkerPool::await_step(std::uint32_t last) {
+  step_.wait(last, std::memory_order_acquire);
+  return !closed_.load(std::memory_order_acquire);
+}
+
+void WorkerPool::leave_step() {
+  const std::lock_guard lock(mutex_);
+  if (--busy_ == 0) idle_.notify_all();
+}
+
+void WorkerPool::open_step() {
+  step_.fetch_add(1, std::memory_order_release);
+  step_.notify_all();
+}
+
+void WorkerPool::stop(Stop reason) {
+  Stop none = Stop::kNone;
+  reason_.compare_exchange_strong(none, reason);
+  run_.stop();
+}
+
+RankResult WorkerPool::result(std::int32_t rank) const {
+  RankResult result;
+  result.reason = reason_;
+  result.failure = run_.failure(rank);
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    if (program_.instructions[id].rank == rank)
+      if (const std::optional<Span> span = run_.span(id)) result.spans.push_back(*span);
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (lanes_[lane] == nullptr || program_.lanes[lane].rank != rank) continue;
+    if (const auto head = lanes_[lane]->head()) result.stopped.push_back(run_.explain(*head));
+  }
+  return result;
+}
+
+}  // namespace bubblescope

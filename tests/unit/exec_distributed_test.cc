@@ -1,0 +1,102 @@
+// One process per rank whose lanes are threads, over sockets: what the backend mpi does over MPI.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "exec/runtime/distributed_backend.h"
+#include "exec/runtime/execute.h"
+#include "exec/runtime/processes.h"
+#include "exec/training/proof.h"
+#include "sim/ir/lower.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/forked_ranks.h"
+#include "tests/support/proven_training.h"
+
+namespace bubblescope {
+namespace {
+
+Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
+  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
+}
+
+/// "right", what was wrong, or why it broke down. `at` is called before the 20th op of this rank.
+std::string train(SocketTransport& link, const Schedule& schedule, BackendRequest request = {},
+                  void (*at)() = nullptr) {
+  const Program program = lowered(schedule);
+  const Limits limits{request.timeout};
+  const Processes processes(link, limits);
+  const TrainingOptions options = small_model();
+  Training training(schedule, program, options, processes);
+  std::atomic<int> ops = 0;
+  request.work = [&, work = training.work()](const Turn& turn) {
+    if (at != nullptr && ++ops == 20) at();
+    return work(turn);
+  };
+  request.cargo = training.cargo();
+  DistributedBackend backend(std::move(request), program, link);
+  const Execution execution =
+      execute(program, backend, "sockets", {1, kProvenSteps - 1, [&] { training.finish_step(); }});
+  if (execution.breakdown) return execution.breakdown->message;
+  const Proof proof = prove(training.result(), train_serially(schedule, options, kProvenSteps));
+  return proof.matches ? "right" : to_string(proof);
+}
+
+TEST(DistributedBackend, EveryProcessTrainsRight) {
+  // Messages; split backwards; copies to another process and back; two replicas of each stage.
+  for (const auto& [name, ranks] : {std::pair{"1f1b", 3}, std::pair{"zb-h1", 3},
+                                    std::pair{"bpipe", 4}, std::pair{"dualpipe", 4}}) {
+    SCOPED_TRACE(name);
+    const Schedule schedule = build(name, ranks, 8);
+    const auto ends =
+        run_ranks(ranks, [&schedule](SocketTransport& link) { return train(link, schedule); });
+    for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
+  }
+}
+
+TEST(DistributedBackend, ARankThatDiesIsNamed) {
+  for (const std::int32_t victim : {0, 1, 2}) {
+    const auto ends = run_ranks(3, [victim](SocketTransport& link) {
+      const bool is_victim = link.self().rank == victim;
+      return train(link, build("1f1b", 3, 6), {}, is_victim ? +[] { raise(SIGKILL); } : nullptr);
+    });
+    for (std::int32_t rank = 0; rank < 3; ++rank) {
+      const RankEnd& end = ends[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(end.ended, rank != victim);
+      if (rank == victim) continue;
+      EXPECT_EQ(end.said.rfind("rank " + std::to_string(victim) + " ", 0), 0u)
+          << "victim " << victim << ", rank " << rank << ": " << end.said;
+    }
+  }
+}
+
+TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
+  const auto ends = run_ranks(3, [](SocketTransport& link) {
+    BackendRequest request;
+    request.timeout = 2'000'000'000;
+    const bool hangs = link.self().rank == 1;
+    return train(link, build("1f1b", 3, 6), std::move(request),
+                 hangs ? +[] { raise(SIGSTOP); } : nullptr);
+  });
+  EXPECT_FALSE(ends[1].ended);
+  for (const std::size_t rank : {0u, 2u})
+    EXPECT_EQ(ends[rank].said.rfind("rank 1 does not answer: its process has died or hangs", 0), 0u)
+        << ends[rank].said;
+}
+
+TEST(DistributedBackend, AnInjectedDeathIsToldByAll) {
+  const auto ends = run_ranks(3, [](SocketTransport& link) {
+    BackendRequest request;
+    request.injections = {parse_injection("rank=1,op=1F1,die")};
+    return train(link, build("1f1b", 3, 6), std::move(request));
+  });
+  for (const RankEnd& end : ends)
+    EXPECT_EQ(end.said.rfind("rank 1 died at 1F1, as --inject says; every rank was stopped:", 0),
+              0u)
+        << end.said;
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,4 +1,4 @@
-// Sorting measured times into samples.
+// Sorts measured times into samples.
 #include "exec/calibration/calibrate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Counting busy ranks over time.
+// Counts the busy ranks of a device over time.
 #include "exec/calibration/company_costs.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Turns.
+// Builds the turns of the Program.
 #include "exec/calibration/company_program.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Turns with copies.
+// Builds the turns with copies.
 #include "exec/calibration/copies_program.h"
 
 #include <algorithm>

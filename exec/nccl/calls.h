@@ -54,7 +54,7 @@ struct BubblescopeNccl {
                         void* stream);
 };
 
-/// The module's table, or null and an error in words.
+/// Returns the module's table, or null and an error message.
 const BubblescopeNccl* bubblescope_open_nccl(const char** error);
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// Finding registered backends.
+// Looks up registered backends.
 #include "exec/runtime/backend.h"
 
 #include "sim/ir/error.h"

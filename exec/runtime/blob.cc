@@ -1,4 +1,4 @@
-// Copying with checks.
+// Copies bytes with bounds checks.
 #include "exec/runtime/blob.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Describing the host.
+// Describes the host.
 #include "exec/runtime/device.h"
 
 #include <sys/utsname.h>

@@ -1,4 +1,4 @@
-// Steps, one after another.
+// Runs steps one after another.
 #include "exec/runtime/execute.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Through messages, which stand in no lane, to the op that keeps them.
+// Follows messages, which are in no lane, to the op that delays them.
 #include "exec/runtime/find_awaited.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Faults: their text, their place in a Program, their effect on a prediction.
+// Injected faults: their syntax, the instructions they concern, and their effect on a prediction.
 #include "exec/runtime/injection.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Settings of glibc's heap.
+// Sets options of glibc's heap.
 #include "exec/runtime/keep_memory.h"
 
 #include <limits>  // any C header defines the C library's macro

@@ -1,4 +1,4 @@
-// The monotonic clock, and sleeping to a point of it.
+// Reads the monotonic clock, and sleeps until a time.
 #include "exec/runtime/step_clock.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-// Events by counting: an instruction may start when none of its dependencies is missing.
+// Counts the missing dependencies of every instruction; it may start when none is left.
 #include "exec/runtime/step_run.h"
 
 #include <pthread.h>

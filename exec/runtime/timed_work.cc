@@ -1,4 +1,4 @@
-// Letting time pass.
+// Passes time.
 #include "exec/runtime/timed_work.h"
 
 #include <algorithm>

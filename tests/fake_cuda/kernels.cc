@@ -13,7 +13,7 @@
 #include "tests/fake_cuda/memory.h"
 #include "tests/fake_cuda/refuse.h"
 #include "tests/support/emulated_block.h"
-// The kernels come after what stands for CUDA.
+// The kernels need the CUDA emulation above.
 #include "exec/gpu/device/attention_kernel.cuh"
 #include "exec/gpu/device/entry_kernels.cuh"
 #include "exec/gpu/device/key_grad_kernel.cuh"

@@ -1,5 +1,5 @@
-// Costs in company: a device whose ranks slow each other by a known law is measured, and what the
-// measured costs predict is what the device then does.
+// Costs under contention: a device whose ranks slow each other by a known law is measured, and the
+// measured costs predict what the device then does.
 #include "exec/calibration/company_costs.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include "exec/training/layers.h"
 #include "tests/support/emulated_block.h"
 #include "tests/support/test_matrix.h"
-// The kernels come after what stands for CUDA.
+// The kernels need the CUDA emulation above.
 #include "exec/gpu/device/attention_kernel.cuh"
 #include "exec/gpu/device/key_grad_kernel.cuh"
 #include "exec/gpu/device/query_grad_kernel.cuh"

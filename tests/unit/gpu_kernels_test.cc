@@ -9,7 +9,7 @@
 #include "exec/training/optimizer.h"
 #include "tests/support/emulated_block.h"
 #include "tests/support/test_matrix.h"
-// The kernels come after what stands for CUDA.
+// The kernels need the CUDA emulation above.
 #include "exec/gpu/device/entry_kernels.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"

@@ -1,5 +1,4 @@
-// CUPTI's activity records. The library comes with the toolkit and is opened when it is asked for:
-// nothing is linked, and without --activity nothing of it is touched.
+// CUPTI activity records. The library comes with the toolkit and is loaded only for --activity.
 #include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/gpu/library_call.h"
 

@@ -1,4 +1,4 @@
-// Opening cuBLASLt.
+// Loads cuBLASLt.
 #include "exec/gpu/device/cuda_blas.cuh"
 #include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/gpu/library_call.h"

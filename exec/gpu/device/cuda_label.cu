@@ -1,4 +1,4 @@
-// Ranges for profilers. Nothing is linked: NVTX is headers, and does nothing where no profiler runs.
+// NVTX ranges for profilers. NVTX is header-only and does nothing without a profiler.
 #include "exec/gpu/device/cuda_calls.cuh"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)

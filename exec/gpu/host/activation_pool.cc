@@ -1,4 +1,4 @@
-// Pieces by size.
+// The memory pool: free blocks by size.
 #include "exec/gpu/host/activation_pool.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One pass over the program: its instructions stand behind all that they wait for.
+// Computes the order in one pass: a program lists every instruction after its dependencies.
 #include "exec/gpu/host/certain_order.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Calls that succeed.
+// A call table in which every call succeeds and does nothing.
 #include "exec/gpu/host/counting_gpu.h"
 
 namespace bubblescope {

@@ -1,4 +1,4 @@
-// Looking at devices, and telling what was seen.
+// Samples the state of devices and formats it.
 #include "exec/gpu/host/device_state.h"
 
 #include <algorithm>

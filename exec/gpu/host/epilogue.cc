@@ -1,4 +1,4 @@
-// Telling what was fused.
+// Formats the epilogues of a run.
 #include "exec/gpu/host/epilogue.h"
 
 namespace bubblescope {

@@ -1,4 +1,4 @@
-// Calling the module.
+// Calls the CUDA module.
 #include "exec/gpu/host/gpu.h"
 
 #include "sim/ir/error.h"

@@ -1,4 +1,4 @@
-// Records -> what every instruction launched, and its gaps.
+// Assigns activity records to instructions and sums them up.
 #include "exec/gpu/host/gpu_activity.h"
 
 #include <cxxabi.h>

@@ -1,4 +1,4 @@
-// One per micro-batch and stage.
+// One context per stage and micro-batch.
 #include "exec/gpu/host/gpu_contexts.h"
 
 #include <utility>

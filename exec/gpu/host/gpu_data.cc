@@ -1,4 +1,4 @@
-// Tokens in the order of micro-batches and their slices.
+// Stores the tokens in the order of micro-batches and slices.
 #include "exec/gpu/host/gpu_data.h"
 
 namespace bubblescope {

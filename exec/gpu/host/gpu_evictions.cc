@@ -1,4 +1,4 @@
-// Matrix by matrix.
+// Offloads activations matrix by matrix.
 #include "exec/gpu/host/gpu_evictions.h"
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The backend behind a job on GPUs, with its work.
+// Creates the backend of a job on GPUs, with its work.
 #include "exec/gpu/host/gpu_job.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Putting instructions on streams.
+// Puts instructions on streams.
 #include "exec/gpu/host/gpu_lanes.h"
 
 #include <algorithm>

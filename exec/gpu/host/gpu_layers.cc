@@ -1,4 +1,4 @@
-// Launches.
+// Launches the layers.
 #include "exec/gpu/host/gpu_layers.h"
 
 namespace bubblescope {

@@ -1,4 +1,4 @@
-// Sharing out.
+// Assigns devices to ranks.
 #include "exec/gpu/host/gpu_machine.h"
 
 #include <algorithm>

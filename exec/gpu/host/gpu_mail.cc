@@ -1,4 +1,4 @@
-// Slots in device memory.
+// Allocates the buffers of all slots.
 #include "exec/gpu/host/gpu_mail.h"
 
 namespace bubblescope {

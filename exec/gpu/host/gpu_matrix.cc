@@ -1,4 +1,4 @@
-// Parts and products of matrices.
+// Views and GEMMs of matrices.
 #include "exec/gpu/host/gpu_matrix.h"
 
 namespace bubblescope {

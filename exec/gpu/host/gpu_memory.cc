@@ -1,4 +1,4 @@
-// What a stage on a device holds, counted without one.
+// Predicts the activation memory of a stage on a device.
 #include "exec/gpu/host/job.h"
 
 namespace bubblescope {

@@ -1,4 +1,4 @@
-// Buffers in turn.
+// Reductions through buffers that are used in turn.
 #include "exec/gpu/host/gpu_reductions.h"
 
 #include <algorithm>

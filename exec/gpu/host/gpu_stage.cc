@@ -1,4 +1,4 @@
-// Forward and backward of a stage, as launches.
+// The forward and backward of a stage.
 #include "exec/gpu/host/gpu_stage.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Enqueueing, looking on, and stopping.
+// Enqueues, polls and stops steps.
 #include "exec/gpu/host/gpu_step.h"
 
 #include <algorithm>

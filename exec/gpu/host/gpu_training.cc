@@ -1,4 +1,4 @@
-// The ops of a schedule as launches.
+// Runs the ops of a schedule as GPU launches.
 #include "exec/gpu/host/gpu_training.h"
 
 #include <algorithm>

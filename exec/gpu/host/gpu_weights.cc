@@ -1,4 +1,4 @@
-// Weights up, gradients down, and the optimizer between.
+// Uploads weights, downloads gradients, and runs the optimizer.
 #include "exec/gpu/host/gpu_weights.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sums in the order of time.
+// Sums up changes in the order of time.
 #include "exec/gpu/host/held_memory.h"
 
 #include <algorithm>

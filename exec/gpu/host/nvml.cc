@@ -1,4 +1,4 @@
-// Opening NVML.
+// Loads NVML.
 #include "exec/gpu/host/nvml.h"
 
 #include "exec/gpu/library_call.h"

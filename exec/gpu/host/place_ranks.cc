@@ -1,4 +1,4 @@
-// Dealing ranks to devices and cutting those up.
+// Assigns ranks to devices and splits the devices.
 #include "exec/gpu/host/place_ranks.h"
 
 #include "sim/ir/error.h"

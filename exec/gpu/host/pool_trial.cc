@@ -1,4 +1,4 @@
-// One micro-batch forward and back, as gpu_training.cc enqueues it.
+// Runs one micro-batch forward and backward, as gpu_training.cc enqueues it.
 #include "exec/gpu/host/pool_trial.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// From lanes and dependencies to streams and event waits.
+// Turns lanes and dependencies into streams and event waits.
 #include "exec/gpu/host/stream_plan.h"
 
 #include <algorithm>

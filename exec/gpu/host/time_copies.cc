@@ -1,4 +1,4 @@
-// Copies between events.
+// Times copies with events.
 #include "exec/gpu/host/time_copies.h"
 
 #include <algorithm>

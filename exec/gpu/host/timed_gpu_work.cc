@@ -1,4 +1,4 @@
-// Kernels that burn time.
+// Enqueues kernels that only take time.
 #include "exec/gpu/host/timed_gpu_work.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// A walk over every rank's backwards.
+// Walks over the backwards of every rank.
 #include "exec/gpu/host/version_ring.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@ namespace {
 /// without free slots holds less in that case.
 ScheduleRequest capped(const ScheduleRequest& request) {
   const std::int32_t ranks = request.shape.ranks;
-  return capped_at_chunks(request, 2 * ((2 * ranks + 2) / 3) + (ranks % 3 == 0 ? 1 : 0));
+  return cap_chunks(request, 2 * ((2 * ranks + 2) / 3) + (ranks % 3 == 0 ? 1 : 0));
 }
 
 const ScheduleRegistrar registrar{{

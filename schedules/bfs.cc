@@ -22,7 +22,7 @@ Schedule build(const ScheduleRequest& request) {
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
-    Visits visits = virtual_visits(shape, shape.microbatches, rank);
+    Visits visits = make_virtual_visits(shape, shape.microbatches, rank);
     if (request.profile == Profile::kPytorch)
       visits.backward.assign(visits.forward.rbegin(), visits.forward.rend());
     schedule.order.push_back(alternate(visits, std::ssize(visits.forward)));
@@ -58,7 +58,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"LoopedBFS"},
     .summary = "all micro-batches chunk by chunk: the interleaved bubble, patient with latency",
     .source = "Lamy-Poirier 2023",
-    .usual_chunks = 2,
+    .default_chunks = 2,
     .profiles = {Profile::kPytorch},
     .build = build,
     .claims = claim,

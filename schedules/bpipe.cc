@@ -29,31 +29,31 @@ class Eviction {
       if (at + 1 < ops.size()) load_for(ops[at + 1]);
       const Op& op = ops[at];
       if (op.kind == OpKind::kForward) {
-        make_room(op.stage);
+        free_memory(op.stage);
         held_.insert(op.microbatch);
       } else {
         held_.erase(op.microbatch);
         loaded_.erase(op.microbatch);
       }
-      made_.push_back(op);
+      result_.push_back(op);
     }
-    return std::move(made_);
+    return std::move(result_);
   }
 
  private:
   void load_for(const Op& op) {
     if (op.kind != OpKind::kBackward || evicted_.erase(op.microbatch) == 0) return;
-    make_room(op.stage);
+    free_memory(op.stage);
     held_.insert(op.microbatch);
     loaded_.insert(op.microbatch);
-    made_.push_back({op.stage, op.microbatch, 0, OpKind::kLoad});
+    result_.push_back({op.stage, op.microbatch, 0, OpKind::kLoad});
   }
 
-  void make_room(std::int32_t stage) {
+  void free_memory(std::int32_t stage) {
     if (held_.size() < limit_) return;
     auto newest = std::prev(held_.end());
     while (loaded_.contains(*newest)) --newest;
-    made_.push_back({stage, *newest, 0, OpKind::kEvict});
+    result_.push_back({stage, *newest, 0, OpKind::kEvict});
     evicted_.insert(*newest);
     held_.erase(newest);
   }
@@ -62,15 +62,15 @@ class Eviction {
   std::set<std::int32_t> held_;     ///< in the rank's own memory
   std::set<std::int32_t> loaded_;   ///< those loaded back for their backward
   std::set<std::int32_t> evicted_;  ///< in the partner rank's memory
-  RankOrder made_;
+  RankOrder result_;
 };
 
 Schedule build(const ScheduleRequest& request) {
   const std::int32_t ranks = request.shape.ranks;
   Schedule schedule = one_f_one_b().build(request);
-  schedule.keeper_of_rank = kept_by_host(ranks);
+  schedule.offload_target_of_rank = host_offload_targets(ranks);
   for (std::int32_t rank = 0; rank < ranks / 2; ++rank) {
-    schedule.keeper_of_rank[rank] = ranks - 1 - rank;
+    schedule.offload_target_of_rank[rank] = ranks - 1 - rank;
     schedule.order[rank] = Eviction(limit_of(ranks)).run(schedule.order[rank]);
   }
   return schedule;

@@ -33,7 +33,7 @@ Claims claim(const ScheduleRequest& request) {
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
   Claims claims;
   if (shape.microbatches % (2 * shape.ranks) != 0) return claims;
-  claims.peak_chunks = peaks_of_pairs(shape.ranks);
+  claims.peak_chunks = count_pair_peaks(shape.ranks);
   if (backward != 2 * forward || message > 0) return claims;
   claims.makespan =
       shape.microbatches * (forward + backward) + 2 * Nanos{shape.ranks - 2} * forward;

@@ -24,7 +24,7 @@ Claims claim(const ScheduleRequest& request) {
   halves.shape.slices = 2;
   Claims claims;
   if (shape.microbatches % shape.ranks != 0) return claims;
-  claims.peak_chunks = peaks_of_pairs(shape.ranks);
+  claims.peak_chunks = count_pair_peaks(shape.ranks);
   const std::optional<ChunkCost> half = chunk_cost(halves);
   if (!half || half->backward != 2 * half->forward || half->message > 0) return claims;
   claims.makespan = 2 * (shape.microbatches * (half->forward + half->backward) +

@@ -7,7 +7,7 @@ namespace bubblescope {
 
 Schedule build_chimera_of_pairs(const ScheduleRequest& request, Op (*part)(Op op, int n)) {
   Schedule schedule = find_schedule("chimera").build(request);
-  schedule.joint_forwards = 2;
+  schedule.fused_forwards = 2;
   for (RankOrder& order : schedule.order) {
     RankOrder parts;
     for (const Op& op : order)
@@ -17,7 +17,7 @@ Schedule build_chimera_of_pairs(const ScheduleRequest& request, Op (*part)(Op op
   return schedule;
 }
 
-std::vector<std::int64_t> peaks_of_pairs(std::int32_t ranks) {
+std::vector<std::int64_t> count_pair_peaks(std::int32_t ranks) {
   std::vector<std::int64_t> peaks;
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     peaks.push_back(2 * (ranks / 2 + 1 + std::min(rank, ranks - 1 - rank)));

@@ -11,6 +11,6 @@ Schedule build_chimera_of_pairs(const ScheduleRequest& request, Op (*part)(Op op
 
 /// Peak activations in pairs, because chimera allocates two at a time: p/2 + 1 + min(d, p-1-d)
 /// pairs.
-std::vector<std::int64_t> peaks_of_pairs(std::int32_t ranks);
+std::vector<std::int64_t> count_pair_peaks(std::int32_t ranks);
 
 }  // namespace bubblescope

@@ -17,7 +17,7 @@ struct ChunkCost {
 };
 
 /// [x]+ in formulas: max(x, 0).
-inline Nanos at_least_zero(Nanos time) { return time > 0 ? time : 0; }
+inline Nanos clamp_to_zero(Nanos time) { return time > 0 ? time : 0; }
 
 /// A request's uniform costs per chunk and slice. Empty if a rank's share does not divide evenly
 /// into them: then stages differ, and the closed forms for uniform stages do not hold.

@@ -15,7 +15,7 @@ void add_turns(TwoStreamOrder& order, std::int32_t turns) {
 
 }  // namespace
 
-RankOrder dual_order(const DualRank& rank) {
+RankOrder make_dual_order(const DualRank& rank) {
   const std::int32_t nearer = rank.position + 1;
   const std::int32_t farther = rank.depth - nearer;
   const bool innermost = farther == 0;
@@ -33,10 +33,10 @@ RankOrder dual_order(const DualRank& rank) {
   return std::move(order).take();
 }
 
-std::optional<Nanos> dual_bubble(const ChunkCost& cost, std::int32_t depth) {
+std::optional<Nanos> compute_dual_bubble(const ChunkCost& cost, std::int32_t depth) {
   const bool split_is_whole = cost.backward == cost.input_grad + cost.weight_grad;
   if (cost.input_grad > cost.forward || !split_is_whole || cost.message > 0) return std::nullopt;
-  return (depth - 1) * (2 * cost.forward + at_least_zero(cost.input_grad - cost.weight_grad));
+  return (depth - 1) * (2 * cost.forward + clamp_to_zero(cost.input_grad - cost.weight_grad));
 }
 
 }  // namespace bubblescope

@@ -23,12 +23,12 @@ struct DualRank {
   std::int32_t position = 0;      ///< of this rank on the path, from 0
 };
 
-RankOrder dual_order(const DualRank& rank);
+RankOrder make_dual_order(const DualRank& rank);
 
 /// The total waiting time of a rank if overlapped pairs start together and cost F + B:
 ///   (depth-1) (2F + [I - W]+)
 /// The paper writes (F&B + B - 3W), which assumes F = I >= W. Empty if I > F, if B is not I + W,
 /// and if messages take time: there is no closed form.
-std::optional<Nanos> dual_bubble(const ChunkCost& cost, std::int32_t depth);
+std::optional<Nanos> compute_dual_bubble(const ChunkCost& cost, std::int32_t depth);
 
 }  // namespace bubblescope

@@ -28,18 +28,18 @@ Schedule build(const ScheduleRequest& request) {
     const Stream up{shape.ranks + mirrored, shape.microbatches / 2};
     DualRank half{{down, up}, shape.microbatches / 2, shape.ranks / 2, rank};
     if (mirrored < rank) half = {{up, down}, half.microbatches, half.depth, mirrored};
-    schedule.order.push_back(dual_order(half));
+    schedule.order.push_back(make_dual_order(half));
   }
   return schedule;
 }
 
-/// Every rank holds p+1 chunks. For T see dual_bubble.
+/// Every rank holds p+1 chunks. For T see compute_dual_bubble.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Claims claims;
   claims.peak_chunks.assign(shape.ranks, shape.ranks + 1);
   const ChunkCost cost = *chunk_cost(request);
-  const std::optional<Nanos> bubble = dual_bubble(cost, shape.ranks / 2);
+  const std::optional<Nanos> bubble = compute_dual_bubble(cost, shape.ranks / 2);
   if (!bubble) return claims;
   claims.max_span = shape.microbatches * (cost.forward + cost.backward) + *bubble;
   claims.makespan = claims.max_span;

@@ -20,20 +20,20 @@ Schedule build(const ScheduleRequest& request) {
   schedule.rank_of_stage = zigzag_placement(shape.ranks, 2);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(
-        dual_order({.streams = {Stream{rank, 0}, Stream{2 * shape.ranks - 1 - rank, 0}},
-                    .microbatches = shape.microbatches,
-                    .depth = shape.ranks,
-                    .position = rank}));
+        make_dual_order({.streams = {Stream{rank, 0}, Stream{2 * shape.ranks - 1 - rank, 0}},
+                         .microbatches = shape.microbatches,
+                         .depth = shape.ranks,
+                         .position = rank}));
   return schedule;
 }
 
-/// Every rank holds 2p+1 chunks. For T see dual_bubble.
+/// Every rank holds 2p+1 chunks. For T see compute_dual_bubble.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Claims claims;
   claims.peak_chunks.assign(shape.ranks, 2 * shape.ranks + 1);
   const std::optional<ChunkCost> cost = chunk_cost(request);
-  const std::optional<Nanos> bubble = cost ? dual_bubble(*cost, shape.ranks) : std::nullopt;
+  const std::optional<Nanos> bubble = cost ? compute_dual_bubble(*cost, shape.ranks) : std::nullopt;
   if (!bubble) return claims;
   claims.makespan = 2 * shape.microbatches * (cost->forward + cost->backward) + *bubble;
   claims.max_span = claims.makespan;

@@ -29,7 +29,7 @@ Claims claim(const ScheduleRequest& request) {
   const Nanos late_rounds = (microbatches - 1) * (ranks - 1) / (2 * ranks - 1);
   Claims claims;
   claims.makespan = (microbatches + ranks - 1) * turn + 2 * (ranks - 1) * cost.message +
-                    late_rounds * at_least_zero(2 * cost.message - turn);
+                    late_rounds * clamp_to_zero(2 * cost.message - turn);
   claims.max_span = claims.makespan;
   for (Nanos rank = 0; rank < ranks; ++rank)
     claims.peak_chunks.push_back(std::min(microbatches, 2 * (ranks - rank) - 1));

@@ -22,7 +22,7 @@ Schedule build(const ScheduleRequest& request) {
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
     RankOrder& ops = schedule.order.emplace_back();
-    const Visits visits = virtual_visits(shape, groups_of(request).size, rank);
+    const Visits visits = make_virtual_visits(shape, find_groups(request).size, rank);
     for (const Visit& visit : visits.forward) ops.push_back(forward(visit.stage, visit.microbatch));
   }
   return schedule;
@@ -40,7 +40,7 @@ Claims claim(const ScheduleRequest& request) {
     const Nanos round = std::max(size * cost->forward, shape.ranks * step);
     return (shape.chunks - 1) * round + size * cost->forward;
   };
-  const auto [size, last] = groups_of(request);
+  const auto [size, last] = find_groups(request);
   Claims claims;
   claims.max_span = (shape.microbatches - last) / size * group_time(size) + group_time(last);
   claims.makespan = *claims.max_span + (shape.ranks - 1) * step;

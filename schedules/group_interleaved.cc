@@ -17,10 +17,10 @@ Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  const std::int32_t group_size = groups_of(request).size;
+  const std::int32_t group_size = find_groups(request).size;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    schedule.order.push_back(alternate_split(virtual_visits(shape, group_size, rank),
-                                             virtual_warmup(request, rank, kSteps), 0));
+    schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
+                                             count_virtual_warmup(request, rank, kSteps), 0));
   return schedule;
 }
 
@@ -32,9 +32,9 @@ Claims claim(const ScheduleRequest& request) {
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    claims.peak_chunks.push_back(std::min(visits, virtual_warmup(request, rank, kSteps) + 1));
+    claims.peak_chunks.push_back(std::min(visits, count_virtual_warmup(request, rank, kSteps) + 1));
   const std::optional<ChunkCost> cost = chunk_cost(request);
-  const Groups groups = groups_of(request);
+  const Groups groups = find_groups(request);
   const bool fills = groups.size >= shape.ranks && fill_loop(groups, shape);
   if (!cost || cost->message > 0 || !fills) return claims;
   const auto [forward, backward, input_grad, weight_grad, message] = *cost;
@@ -50,7 +50,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"GroupInterleaved", "pipeoffload"},
     .summary = "interleaved with half the warm-up: 1F1B's memory and less; made for --offload",
     .source = "Wan et al. 2025 (PipeOffload)",
-    .usual_chunks = 2,
+    .default_chunks = 2,
     .groups_microbatches = true,
     .refuse = refuse_groups,
     .build = build,

@@ -18,7 +18,7 @@ constexpr std::int32_t kSteps = 2;
 RankOrder pytorch_cells(const ScheduleRequest& request, std::int32_t rank, const RankOrder& ops) {
   const Shape& shape = request.shape;
   const std::int64_t visits = std::ssize(ops) / 2;
-  const std::int64_t warmup = std::min(visits, virtual_warmup(request, rank, kSteps));
+  const std::int64_t warmup = std::min(visits, count_virtual_warmup(request, rank, kSteps));
   const std::int64_t first_backward =
       std::int64_t{shape.chunks} * shape.ranks + kSteps * (shape.ranks - 1 - rank);
   return with_idle_cells(ops, {.lead = rank,
@@ -31,10 +31,10 @@ Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  const std::int32_t group_size = groups_of(request).size;
+  const std::int32_t group_size = find_groups(request).size;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    schedule.order.push_back(
-        alternate(virtual_visits(shape, group_size, rank), virtual_warmup(request, rank, kSteps)));
+    schedule.order.push_back(alternate(make_virtual_visits(shape, group_size, rank),
+                                       count_virtual_warmup(request, rank, kSteps)));
   if (request.profile == Profile::kPytorch)
     for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
       schedule.posted.push_back(pytorch_cells(request, rank, schedule.order[rank]));
@@ -50,14 +50,14 @@ Claims claim(const ScheduleRequest& request) {
   const Nanos visits = request.shape.microbatches * chunks;
   Claims claims;
   for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
-    claims.peak_chunks.push_back(std::min(visits, virtual_warmup(request, rank, kSteps) + 1));
-  const Groups groups = groups_of(request);
+    claims.peak_chunks.push_back(std::min(visits, count_virtual_warmup(request, rank, kSteps) + 1));
+  const Groups groups = find_groups(request);
   const std::optional<ChunkCost> cost = chunk_cost(request);
   if (!cost || !fill_loop(groups, request.shape)) return claims;
   const auto [forward, backward, input_grad, weight_grad, message] = *cost;
   if (message > std::min(forward, backward)) return claims;
-  const Nanos first_wait = at_least_zero(ranks * (forward + message) - groups.size * forward);
-  const Nanos last_wait = at_least_zero(ranks * (backward + message) - groups.last * backward);
+  const Nanos first_wait = clamp_to_zero(ranks * (forward + message) - groups.size * forward);
+  const Nanos last_wait = clamp_to_zero(ranks * (backward + message) - groups.last * backward);
   claims.makespan = (visits + ranks - 1) * (forward + backward) + 2 * (ranks - 1) * message +
                     (chunks - 1) * (first_wait + last_wait);
   claims.max_span = claims.makespan;
@@ -69,7 +69,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"Interleaved1F1B", "vpp"},
     .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
     .source = "Narayanan et al. 2021 (Megatron-LM)",
-    .usual_chunks = 2,
+    .default_chunks = 2,
     .groups_microbatches = true,
     .overlaps_experts = true,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},

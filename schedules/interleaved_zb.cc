@@ -22,7 +22,7 @@ std::vector<RankOrder> pytorch_cells(const ScheduleRequest& request, const Sched
     cells.push_back(with_idle_cells(
         schedule.order[rank], {.lead = rank,
                                .warmup = std::min(std::int64_t{shape.microbatches} * shape.chunks,
-                                                  virtual_warmup(request, rank, kSteps)),
+                                                  count_virtual_warmup(request, rank, kSteps)),
                                .gap = shape.ranks - 1 - rank}));
   return with_forwards_in_step(cells, schedule.stages(), shape.microbatches);
 }
@@ -31,29 +31,29 @@ Schedule build(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  const std::int32_t group_size = groups_of(request).size;
+  const std::int32_t group_size = find_groups(request).size;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    schedule.order.push_back(alternate_split(virtual_visits(shape, group_size, rank),
-                                             virtual_warmup(request, rank, kSteps), rank));
+    schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
+                                             count_virtual_warmup(request, rank, kSteps), rank));
   if (request.profile == Profile::kPytorch) schedule.posted = pytorch_cells(request, schedule);
   return schedule;
 }
 
 /// T = mv (F + I + W) + (p-1) max(F + 3c, I + 2c + [F + 2c - W]+) + (v-1) [p (F+c) - g F]+
-/// with F, I, W of a chunk and g the size of the first group; see bubble_of_one_high.
+/// with F, I, W of a chunk and g the size of the first group; see compute_height_one_bubble.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     claims.peak_chunks.push_back(
-        std::min(visits, virtual_warmup(request, rank, kSteps) + 1 + rank));
-  const Groups groups = groups_of(request);
+        std::min(visits, count_virtual_warmup(request, rank, kSteps) + 1 + rank));
+  const Groups groups = find_groups(request);
   const std::optional<ChunkCost> cost = chunk_cost(request);
-  const auto bubble = cost ? bubble_of_one_high(shape, *cost) : std::nullopt;
+  const auto bubble = cost ? compute_height_one_bubble(shape, *cost) : std::nullopt;
   if (!bubble || !fill_loop(groups, shape)) return claims;
   const Nanos first_wait =
-      at_least_zero(shape.ranks * (cost->forward + cost->message) - groups.size * cost->forward);
+      clamp_to_zero(shape.ranks * (cost->forward + cost->message) - groups.size * cost->forward);
   const Nanos work = visits * (cost->forward + cost->input_grad + cost->weight_grad) +
                      (shape.chunks - 1) * first_wait;
   claims.makespan = work + (shape.ranks - 1) * bubble->makespan;
@@ -66,7 +66,7 @@ const ScheduleRegistrar registrar{{
     .aliases = {"InterleavedZeroBubble", "ZB1P"},
     .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
     .source = "PyTorch (ScheduleInterleavedZeroBubble), after Qi et al. 2024",
-    .usual_chunks = 2,
+    .default_chunks = 2,
     .groups_microbatches = true,
     .profiles = {Profile::kPytorch},
     .refuse = refuse_groups,

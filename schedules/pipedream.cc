@@ -15,8 +15,9 @@ Schedule build(const ScheduleRequest& request) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
       const auto rank = static_cast<std::size_t>(schedule.rank_of_stage[stage] + replica);
-      schedule.weights.push_back(weights_of(
-          schedule.order[rank], {schedule.replicas(stage), round_robin_warmup(request, stage)}));
+      schedule.weights.push_back(assign_weight_versions(
+          schedule.order[rank],
+          {schedule.replicas(stage), count_round_robin_warmup(request, stage)}));
     }
   return schedule;
 }

@@ -40,7 +40,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
 Schedule build(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);
   for (const RankOrder& ops : schedule.order)
-    schedule.weights.push_back(weights_of(ops, {batch_of(request.shape), kDelay}));
+    schedule.weights.push_back(assign_weight_versions(ops, {batch_of(request.shape), kDelay}));
   return schedule;
 }
 

@@ -23,8 +23,9 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
 
 Schedule build(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);
-  const UpdateRule rule{schedule.replicas(0), round_robin_warmup(request, 0)};
-  for (const RankOrder& ops : schedule.order) schedule.weights.push_back(weights_of(ops, rule));
+  const UpdateRule rule{schedule.replicas(0), count_round_robin_warmup(request, 0)};
+  for (const RankOrder& ops : schedule.order)
+    schedule.weights.push_back(assign_weight_versions(ops, rule));
   return schedule;
 }
 

@@ -6,7 +6,7 @@
 namespace bubblescope {
 namespace {
 
-Op op_of(const Visit& visit, OpKind kind) {
+Op make_op(const Visit& visit, OpKind kind) {
   return {visit.stage, visit.microbatch, visit.slice, kind};
 }
 
@@ -27,8 +27,8 @@ RankOrder alternate(const Visits& visits, std::int64_t warmup) {
   RankOrder ops;
   ops.reserve(2 * count);
   for (std::int64_t at = 0; at < count + warmup; ++at) {
-    if (at < count) ops.push_back(op_of(visits.forward[at], OpKind::kForward));
-    if (at >= warmup) ops.push_back(op_of(visits.backward[at - warmup], OpKind::kBackward));
+    if (at < count) ops.push_back(make_op(visits.forward[at], OpKind::kForward));
+    if (at >= warmup) ops.push_back(make_op(visits.backward[at - warmup], OpKind::kBackward));
   }
   return ops;
 }
@@ -42,10 +42,10 @@ RankOrder alternate_split(const Visits& visits, std::int64_t warmup, std::int64_
   for (std::int64_t at = 0; at < count + warmup + lag; ++at) {
     const std::int64_t input = at - warmup;
     const std::int64_t weight = input - lag;
-    if (at < count) ops.push_back(op_of(visits.forward[at], OpKind::kForward));
+    if (at < count) ops.push_back(make_op(visits.forward[at], OpKind::kForward));
     if (input >= 0 && input < count)
-      ops.push_back(op_of(visits.backward[input], OpKind::kInputGrad));
-    if (weight >= 0) ops.push_back(op_of(visits.backward[weight], OpKind::kWeightGrad));
+      ops.push_back(make_op(visits.backward[input], OpKind::kInputGrad));
+    if (weight >= 0) ops.push_back(make_op(visits.backward[weight], OpKind::kWeightGrad));
   }
   return ops;
 }

@@ -39,7 +39,7 @@ std::vector<std::string> refuse_round_robin(const ScheduleRequest& request) {
   return reasons;
 }
 
-std::int32_t round_robin_warmup(const ScheduleRequest& request, std::int32_t stage) {
+std::int32_t count_round_robin_warmup(const ScheduleRequest& request, std::int32_t stage) {
   const std::vector<std::int32_t> replicas = replicas_of(request);
   const std::int64_t here = replicas[static_cast<std::size_t>(stage)];
   const std::int64_t ranks_left = std::accumulate(replicas.begin() + stage, replicas.end(), 0);
@@ -54,7 +54,7 @@ Schedule build_round_robin(const ScheduleRequest& request) {
   std::int32_t stage = 0;
   for (const std::int32_t replicas : replicas_of(request)) {
     schedule.rank_of_stage.push_back(static_cast<std::int32_t>(schedule.order.size()));
-    const std::int32_t warmup = round_robin_warmup(request, stage);
+    const std::int32_t warmup = count_round_robin_warmup(request, stage);
     for (std::int32_t replica = 0; replica < replicas; ++replica)
       schedule.order.push_back(alternate(
           visits_of_replica({stage, replica}, request.shape.microbatches, replicas), warmup));

@@ -22,7 +22,7 @@ std::vector<std::string> refuse_round_robin(const ScheduleRequest& request);
 /// K r0 micro-batches are in flight from the r0 ranks of the first stage. A stage gets a share of
 /// them in proportion to its round trip, R of all p ranks:
 ///   w = ceil(k R / (p r)) - 1
-std::int32_t round_robin_warmup(const ScheduleRequest& request, std::int32_t stage);
+std::int32_t count_round_robin_warmup(const ScheduleRequest& request, std::int32_t stage);
 
 /// Builds placement, replicas and orders; no weights.
 Schedule build_round_robin(const ScheduleRequest& request);

@@ -17,14 +17,14 @@ SearchProblem problem_of(const ScheduleRequest& request, SearchForm form) {
 
 }  // namespace
 
-ScheduleRequest capped_at(ScheduleRequest request, std::int64_t microbatches) {
+ScheduleRequest cap_microbatches(ScheduleRequest request, std::int64_t microbatches) {
   const std::int64_t share =
       request.memory.unit.forward * request.shape.chunks / request.memory.unit_parts;
   request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), microbatches * share);
   return request;
 }
 
-ScheduleRequest capped_at_chunks(ScheduleRequest request, std::int64_t chunks) {
+ScheduleRequest cap_chunks(ScheduleRequest request, std::int64_t chunks) {
   request.memory = MemoryModel{};
   request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), chunks * kWhole);
   return request;
@@ -36,19 +36,19 @@ std::vector<std::string> refuse_search(const ScheduleRequest& request, SearchFor
 
 Schedule build_searched(const ScheduleRequest& request, SearchForm form) {
   const SearchProblem problem = problem_of(request, form);
-  return to_schedule(problem, best_order(problem));
+  return to_schedule(problem, find_best_order(problem));
 }
 
 Schedule build_searched_under_its_caps(const ScheduleRequest& request, SearchForm form) {
   const SearchProblem problem = problem_of(request, form);
-  return to_schedule(problem, best_order_under_its_caps(problem));
+  return to_schedule(problem, find_best_order_under_caps(problem));
 }
 
 Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form) {
   Claims claims;
   if (request.shape.ranks > 1) return claims;
   const SearchProblem problem = problem_of(request, form);
-  claims.max_span = least_span(problem);
+  claims.max_span = span_lower_bound(problem);
   claims.makespan = claims.max_span;
   return claims;
 }

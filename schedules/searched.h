@@ -16,10 +16,10 @@ enum class SearchForm : std::uint8_t {
 };
 
 /// Caps every rank at the memory of `microbatches` micro-batches of its whole share.
-ScheduleRequest capped_at(ScheduleRequest request, std::int64_t microbatches);
+ScheduleRequest cap_microbatches(ScheduleRequest request, std::int64_t microbatches);
 
 /// Caps every rank at `chunks` chunks held until their W ends, regardless of --mem.
-ScheduleRequest capped_at_chunks(ScheduleRequest request, std::int64_t chunks);
+ScheduleRequest cap_chunks(ScheduleRequest request, std::int64_t chunks);
 
 /// Refuses caps that are too small for one micro-batch, for every such rank.
 std::vector<std::string> refuse_search(const ScheduleRequest& request, SearchForm form);

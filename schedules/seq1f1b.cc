@@ -44,8 +44,8 @@ const ScheduleRegistrar registrar{{
     .summary = "1F1B over slices of sequences: an n-th of the bubble, about an n-th of the memory",
     .source = "Sun et al. 2024",
     .implied_chunks = 1,
-    .usual_slices = 2,
-    .cuts_sequences = true,
+    .default_slices = 2,
+    .slices_sequences = true,
     .build = build,
     .claims = claim,
 }};

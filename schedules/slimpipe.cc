@@ -28,7 +28,7 @@ Schedule build(const ScheduleRequest& request) {
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
-    Visits visits = virtual_visits(count_slices(shape), shape.slices, rank);
+    Visits visits = make_virtual_visits(count_slices(shape), shape.slices, rank);
     schedule.order.push_back(
         alternate(visits_of_slices(std::move(visits), shape.slices), warmup_of(shape, rank)));
   }
@@ -51,7 +51,7 @@ Claims claim(const ScheduleRequest& request) {
                     2 * (shape.ranks - 1) * message;
   for (const Nanos time : {cost->forward, cost->backward})
     *claims.makespan +=
-        (shape.chunks - 1) * at_least_zero(shape.ranks * (time + message) - shape.slices * time);
+        (shape.chunks - 1) * clamp_to_zero(shape.ranks * (time + message) - shape.slices * time);
   claims.max_span = claims.makespan;
   return claims;
 }
@@ -60,7 +60,7 @@ const ScheduleRegistrar registrar{{
     .name = "slimpipe",
     .summary = "interleaved over slices, a micro-batch per group: about one micro-batch held",
     .source = "Liu et al. 2025",
-    .cuts_sequences = true,
+    .slices_sequences = true,
     .refuse = refuse,
     .build = build,
     .claims = claim,

@@ -37,8 +37,8 @@ const ScheduleRegistrar registrar{{
     .summary = "GPipe over slices of sequences: an n-th of the bubble, and holds every micro-batch",
     .source = "Li et al. 2021",
     .implied_chunks = 1,
-    .usual_slices = 2,
-    .cuts_sequences = true,
+    .default_slices = 2,
+    .slices_sequences = true,
     .build = build,
     .claims = claim,
 }};

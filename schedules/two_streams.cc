@@ -55,9 +55,9 @@ void TwoStreamOrder::repeat(std::int32_t times, std::string_view phase) {
         op.microbatch = weight_grads_[weight_grads_taken_++].microbatch;
         continue;
       }
-      const auto product = static_cast<std::size_t>(product_of(turn.kind));
+      const auto value_kind = static_cast<std::size_t>(value_kind_of(turn.kind));
       op.stage = streams_[turn.stream].stage;
-      op.microbatch = streams_[turn.stream].first_microbatch + taken_[product][turn.stream]++;
+      op.microbatch = streams_[turn.stream].first_microbatch + taken_[value_kind][turn.stream]++;
       if (turn.kind == OpKind::kInputGrad) weight_grads_.push_back({op.stage, op.microbatch});
     }
 }

@@ -38,8 +38,8 @@ class TwoStreamOrder {
   };
 
   std::array<Stream, 2> streams_;
-  std::array<std::array<std::int32_t, 2>, kProducts> taken_{};  ///< [product][stream]
-  std::vector<Passing> weight_grads_;                           ///< in the order of their I
+  std::array<std::array<std::int32_t, 2>, kValueKinds> taken_{};  ///< [product][stream]
+  std::vector<Passing> weight_grads_;                             ///< in the order of their I
   std::size_t weight_grads_taken_ = 0;
   RankOrder ops_;
 };

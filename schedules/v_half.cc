@@ -8,7 +8,7 @@ namespace {
 
 /// The cap is floor((p+2)/2) micro-batches.
 ScheduleRequest capped(const ScheduleRequest& request) {
-  return capped_at_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
+  return cap_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
 }
 
 const ScheduleRegistrar registrar{{

@@ -7,7 +7,7 @@ namespace {
 
 /// The cap is floor((p+4)/3) micro-batches.
 ScheduleRequest capped(const ScheduleRequest& request) {
-  return capped_at_chunks(request, 2 * ((request.shape.ranks + 4) / 3));
+  return cap_chunks(request, 2 * ((request.shape.ranks + 4) / 3));
 }
 
 const ScheduleRegistrar registrar{{

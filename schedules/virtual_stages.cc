@@ -71,7 +71,7 @@ std::int32_t group_size_of(const ScheduleRequest& request) {
 
 }  // namespace
 
-Groups groups_of(const ScheduleRequest& request) {
+Groups find_groups(const ScheduleRequest& request) {
   const std::int32_t size = group_size_of(request);
   const std::int32_t remainder = request.shape.microbatches % size;
   return {size, remainder == 0 ? size : remainder};
@@ -102,20 +102,21 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
   return {};
 }
 
-std::int64_t virtual_warmup(const ScheduleRequest& request, std::int32_t rank, std::int32_t steps) {
+std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t rank,
+                                  std::int32_t steps) {
   const Shape& shape = request.shape;
   const std::int64_t ahead = std::int64_t{steps} * (shape.ranks - 1 - rank);
   const std::int64_t overlap = request.moe_overlap ? 1 : 0;
   // There is no loop.
   if (shape.chunks == 1) return ahead + overlap;
-  const Groups groups = groups_of(request);
+  const Groups groups = find_groups(request);
   // A single micro-batch at the end of two chunks delays nothing.
   const bool lone = groups.last == 1 && shape.chunks == 2;
   const std::int64_t longest = std::int64_t{groups.size} + (lone ? groups.size : groups.last);
   return std::int64_t{shape.chunks - 1} * groups.size + std::min(ahead, longest) + overlap;
 }
 
-Visits virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank) {
+Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank) {
   Visits visits;
   const std::size_t count =
       static_cast<std::size_t>(std::int64_t{shape.microbatches} * shape.chunks);

@@ -18,7 +18,7 @@ struct Groups {
   std::int32_t last = 1;  ///< the size of the last group
 };
 
-Groups groups_of(const ScheduleRequest& request);
+Groups find_groups(const ScheduleRequest& request);
 
 /// Whether a group is at least as long as the loop of ranks (or the only one), so that its first
 /// micro-batch is back when its last has left. Always true for what frameworks accept; smaller
@@ -33,12 +33,13 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request);
 /// They reach the last chunk and add `steps` for each rank that follows. No rank may be more than g
 /// + h ahead of the last one, or they deadlock around the loop; groups that fill the loop never
 /// are. With --moe-overlap every rank is one more ahead.
-std::int64_t virtual_warmup(const ScheduleRequest& request, std::int32_t rank, std::int32_t steps);
+std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t rank,
+                                  std::int32_t steps);
 
 /// A rank's visits: group by group, chunk by chunk in a group, micro-batch by micro-batch in a
 /// chunk. Backwards visit the chunks in reverse. For p = 2, v = 2, m = 5 and groups of 3, rank 0
 /// runs the forwards
 ///   0F0 0F1 0F2  2F0 2F1 2F2 | 0F3 0F4  2F3 2F4
-Visits virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank);
+Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank);
 
 }  // namespace bubblescope

@@ -5,7 +5,7 @@
 
 namespace bubblescope {
 
-std::vector<WeightUse> weights_of(const RankOrder& ops, UpdateRule rule) {
+std::vector<WeightUse> assign_weight_versions(const RankOrder& ops, UpdateRule rule) {
   std::vector<WeightUse> uses;
   uses.reserve(ops.size());
   std::optional<std::size_t> previous_backward;

@@ -16,6 +16,6 @@ struct UpdateRule {
 };
 
 /// The versions of a rank's ops, whose backwards must be in micro-batch order.
-std::vector<WeightUse> weights_of(const RankOrder& ops, UpdateRule rule);
+std::vector<WeightUse> assign_weight_versions(const RankOrder& ops, UpdateRule rule);
 
 }  // namespace bubblescope

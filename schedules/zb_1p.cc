@@ -13,11 +13,11 @@ const ScheduleRegistrar registrar{{
     .reads_costs = true,
     .refuse =
         [](const ScheduleRequest& request) {
-          return refuse_search(capped_at(request, request.shape.ranks), SearchForm::kLinear);
+          return refuse_search(cap_microbatches(request, request.shape.ranks), SearchForm::kLinear);
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched_under_its_caps(capped_at(request, request.shape.ranks),
+          return build_searched_under_its_caps(cap_microbatches(request, request.shape.ranks),
                                                SearchForm::kLinear);
         },
     .claims =

@@ -16,7 +16,7 @@ ScheduleRequest capped(ScheduleRequest request) {
   MemoryDelta& unit = request.memory.unit;
   if (unit.forward == held_until_weight_grad.forward && unit.input_grad == 0)
     unit = {unit.forward, -unit.forward / 2, -unit.forward / 2};
-  return capped_at(request, 2 * request.shape.ranks);
+  return cap_microbatches(request, 2 * request.shape.ranks);
 }
 
 const ScheduleRegistrar registrar{{

@@ -7,13 +7,13 @@ namespace {
 
 constexpr std::int32_t kHeight = 1;
 
-/// T = m (F + I + W) + (p-1) max(F + 3c, I + 2c + [F + 2c - W]+); see bubble_of_one_high.
+/// T = m (F + I + W) + (p-1) max(F + 3c, I + 2c + [F + 2c - W]+); see compute_height_one_bubble.
 Claims claim(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const ChunkCost cost = *chunk_cost(request);
   Claims claims;
-  claims.peak_chunks = zero_bubble_peaks(shape, kHeight);
-  if (const std::optional<RankBubble> bubble = bubble_of_one_high(shape, cost)) {
+  claims.peak_chunks = count_zero_bubble_peaks(shape, kHeight);
+  if (const std::optional<RankBubble> bubble = compute_height_one_bubble(shape, cost)) {
     const Nanos work = shape.microbatches * (cost.forward + cost.input_grad + cost.weight_grad);
     claims.makespan = work + (shape.ranks - 1) * bubble->makespan;
     claims.max_span = work + (shape.ranks - 1) * bubble->span;

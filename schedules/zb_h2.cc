@@ -18,13 +18,13 @@ Claims claim(const ScheduleRequest& request) {
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
   const Nanos round_trip = 2 * message;
   Claims claims;
-  claims.peak_chunks = zero_bubble_peaks(request.shape, kHeight);
+  claims.peak_chunks = count_zero_bubble_peaks(request.shape, kHeight);
   if (microbatches < 2 * ranks - 1 || round_trip > forward + input_grad) return claims;
   const Nanos work = microbatches * (forward + input_grad + weight_grad);
   const Nanos late =
       round_trip + std::max(input_grad - forward, forward + input_grad - 2 * weight_grad);
   claims.makespan = work + (ranks - 1) * std::max({forward + message, round_trip, late});
-  claims.max_span = work + (ranks - 1) * at_least_zero(late);
+  claims.max_span = work + (ranks - 1) * clamp_to_zero(late);
   return claims;
 }
 

@@ -15,7 +15,7 @@ namespace bubblescope {
 Schedule build_zero_bubble(const ScheduleRequest& request, std::int32_t height);
 
 /// Peak micro-batches: min(m, height (p-1) + 1) on every rank.
-std::vector<std::int64_t> zero_bubble_peaks(const Shape& shape, std::int32_t height);
+std::vector<std::int64_t> count_zero_bubble_peaks(const Shape& shape, std::int32_t height);
 
 /// The increase per rank, after the first, of the makespan and the longest span.
 struct RankBubble {
@@ -27,6 +27,6 @@ struct RankBubble {
 ///   span = I + 2c + [F + 2c - W]+,  makespan = max(F + 3c, span)
 /// Empty unless m > p and 2c <= W (without messages m >= p suffices): otherwise other waits
 /// dominate.
-std::optional<RankBubble> bubble_of_one_high(const Shape& shape, const ChunkCost& cost);
+std::optional<RankBubble> compute_height_one_bubble(const Shape& shape, const ChunkCost& cost);
 
 }  // namespace bubblescope

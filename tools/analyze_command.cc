@@ -64,7 +64,7 @@ struct ReadSteps {
 };
 
 /// Steps that did not complete are left out where others are whole; otherwise they are marked.
-ReadSteps set_broken_apart(ReadSteps read) {
+ReadSteps separate_incomplete_steps(ReadSteps read) {
   std::vector<MeasuredStep>& steps = read.steps;
   const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
   if (broken == steps.end()) return read;
@@ -82,14 +82,14 @@ ReadSteps set_broken_apart(ReadSteps read) {
 
 ReadSteps read_steps(const std::vector<std::string>& paths) {
   auto [trace, left_out] = read_traces(paths);
-  std::vector<MeasuredStep> steps = measured_steps(trace);
+  std::vector<MeasuredStep> steps = assemble_steps(trace);
   for (const MeasuredStep& step : steps)
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  return set_broken_apart({std::move(steps), std::move(trace.whole_steps), std::move(left_out),
-                           std::move(trace.notes), std::move(trace.doubts),
-                           std::move(trace.faults)});
+  return separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
+                                    std::move(left_out), std::move(trace.notes),
+                                    std::move(trace.doubts), std::move(trace.faults)});
 }
 
 void name_steps(std::vector<MeasuredStep>& steps) {
@@ -125,10 +125,10 @@ bool is_trusted(const Analysis& analysis) {
 }
 
 /// Here alone, so that no report, picture or file says what the trace does not explain.
-Analysis without_conclusions(Analysis analysis) {
-  analysis.iterations = without_conclusions(std::move(analysis.iterations));
-  analysis.shown.report = without_conclusions(std::move(analysis.shown.report));
-  analysis.median = without_conclusions(std::move(analysis.median));
+Analysis remove_conclusions(Analysis analysis) {
+  analysis.iterations = remove_conclusions(std::move(analysis.iterations));
+  analysis.shown.report = remove_conclusions(std::move(analysis.shown.report));
+  analysis.median = remove_conclusions(std::move(analysis.median));
   return analysis;
 }
 
@@ -138,7 +138,7 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
   Iterations iterations;
   std::vector<BubbleReport> reports;
   std::vector<ObservedStep> observed;
-  const MemoryModel model = uniform_memory(steps.front().schedule->shape, memory);
+  const MemoryModel model = make_uniform_memory(steps.front().schedule->shape, memory);
   for (const MeasuredStep& step : steps) {
     const BubbleReport& report =
         reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
@@ -154,12 +154,12 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
       iterations.slowdown = find_slowdown(replicated);
     }
   }
-  const BubbleReport mean = mean_of(reports);
+  const BubbleReport mean = average_reports(reports);
   iterations.left_out = std::move(read.left_out);
   iterations.notes = std::move(read.notes);
   iterations.whole_steps = std::move(read.whole_steps);
   iterations.trust = judge_trust(mean, evidence_of(iterations, read));
-  const std::size_t middle = median_report(reports);
+  const std::size_t middle = find_median_report(reports);
   MeasuredStep& median = steps[middle];
   Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
   analysis.median = reports[middle];
@@ -168,29 +168,29 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
   analysis.shown.report = mean;
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);
-  return is_trusted(analysis) ? analysis : without_conclusions(std::move(analysis));
+  return is_trusted(analysis) ? analysis : remove_conclusions(std::move(analysis));
 }
 
 std::string print_csv(const Analysis& analysis) {
   const BubbleReport& report = analysis.shown.report;
   return write_report_csv(report,
                           {{"makespan_ns", fmt::format("{}", report.makespan)},
-                           {"step_ns", fmt::format("{}", mean_step(analysis.iterations))},
+                           {"step_ns", fmt::format("{}", compute_mean_step(analysis.iterations))},
                            {"trust", std::string(to_string(analysis.iterations.trust.verdict))}});
 }
 
 std::string print_json(const Analysis& analysis) {
   const Step& step = analysis.shown;
-  return with_members(write_report_json(step.report, step.program, step.timeline),
-                      write_iterations_json(analysis.iterations));
+  return append_members(write_report_json(step.report, step.program, step.timeline),
+                        write_iterations_json(analysis.iterations));
 }
 
 std::string print_text(const Analysis& analysis, const DrawOptions& draw) {
   const Step& step = analysis.shown;
   const Iterations& iterations = analysis.iterations;
-  return write_left_out_text(iterations) + trust_text(iterations.trust) +
-         draw_timeline(step.recording(), draw) + "\n" + write_whole_step_text(iterations) +
-         write_text_report(step.recording(), draw) + write_iterations_text(iterations);
+  return write_left_out_text(iterations) + write_trust_text(iterations.trust) +
+         draw_timeline(step.record(), draw) + "\n" + write_whole_step_text(iterations) +
+         write_text_report(step.record(), draw) + write_iterations_text(iterations);
 }
 
 std::string print_report(const Analysis& analysis, const std::string& format,
@@ -210,7 +210,7 @@ std::string label_of(const Analysis& analysis) {
     label += fmt::format(": median of {} iterations ({})", iterations.rows.size(),
                          analysis.median_label);
   if (const std::string whole = write_whole_step_text(iterations); !whole.empty())
-    label += fmt::format(", whole step {} in the mean", short_text(mean_step(iterations)));
+    label += fmt::format(", whole step {} in the mean", format_time(compute_mean_step(iterations)));
   return label;
 }
 
@@ -218,7 +218,7 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
                  const Arguments& arguments) {
   Step median = analysis.shown;
   median.report = analysis.median;
-  write_exports({{label_of(analysis), median}}, exports, command_line("analyze", arguments));
+  write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments));
 }
 
 }  // namespace
@@ -242,17 +242,17 @@ int run_analyze(const Arguments& arguments) {
   app.footer(kAnalyzeExample);
   if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text");
+  check_export_paths(exports, format != "text");
   ReadSteps read = read_steps(paths);
   const Analysis analysis = analyze_steps(std::move(read), memory);
-  const Metrics metrics = metrics_of(analysis.shown.report);
+  const Metrics metrics = collect_metrics(analysis.shown.report);
   expect_known(gate, metrics);
   write_files(analysis, exports, arguments);
-  DrawOptions draw = terminal_draw_options();
+  DrawOptions draw = detect_draw_options();
   draw.all_ranks = all_ranks;
-  show("{}", print_report(analysis, format, draw));
+  print_output("{}", print_report(analysis, format, draw));
   if (!gate.empty() && !is_trusted(analysis)) {
-    complain("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
+    print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
     return 1;
   }
   return report_failures(gate, metrics) ? 1 : 0;

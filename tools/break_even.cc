@@ -13,9 +13,9 @@ namespace bubblescope {
 
 namespace {
 
-constexpr InstructionId kMostInstructions = 1 << 17;  ///< a larger program is too slow to vary
-constexpr std::int64_t kMostHeld = 1 << 22;           ///< instructions of all programs kept
-constexpr std::int64_t kMostTimed = 100'000'000;      ///< instructions, over all costs
+constexpr InstructionId kMaxInstructions = 1 << 17;     ///< a larger program is too slow to vary
+constexpr std::int64_t kMaxKeptInstructions = 1 << 22;  ///< instructions of all programs kept
+constexpr std::int64_t kMaxTimedInstructions = 100'000'000;  ///< instructions, over all costs
 constexpr Nanos kGrid = 24;   ///< steps of the grid; the smallest ones are next to the current cost
 constexpr Nanos kParts = 16;  ///< of a grid step, where a rival may be ahead and behind again
 
@@ -34,12 +34,12 @@ const std::vector<Parameter>& parameters() {
 }
 
 /// Thrown where too many simulations would be needed.
-struct TooMuch {};
+struct TooManySimulations {};
 
 /// Times plans under other costs, each at most once per cost.
-class Stopwatch {
+class PlanTimer {
  public:
-  Stopwatch(const WhatIf& what_if, const std::vector<Plan>& ranked)
+  PlanTimer(const WhatIf& what_if, const std::vector<Plan>& ranked)
       : what_if_(what_if), ranked_(ranked), lowered_(ranked.size()), times_(ranked.size()) {}
 
   /// Discards the times of another parameter.
@@ -55,7 +55,7 @@ class Stopwatch {
     const Configuration& configuration = ranked_[plan].configuration;
     const WhatIf::Lowered& lowered = lower(plan);
     timed_ += lowered.program.size();
-    if (timed_ > kMostTimed) throw TooMuch();
+    if (timed_ > kMaxTimedInstructions) throw TooManySimulations();
     UniformCost flags = what_if_.flags();
     parameter_->of(flags) = value;
     const UniformCost cost = what_if_.share_of_rank(flags, configuration);
@@ -74,10 +74,11 @@ class Stopwatch {
   /// Whether a higher cost never makes a plan faster.
   bool is_monotone() const { return !what_if_.shares_links(); }
 
-  /// Returns a lower bound of a plan's time while the flag is at least `least`; 0 where unknown.
-  double bound(std::size_t plan, Nanos least) {
+  /// Returns a lower bound of a plan's time while the flag is at least `min_value`; 0 where
+  /// unknown.
+  double bound(std::size_t plan, Nanos min_value) {
     if (!is_monotone()) return 0;
-    return least == now() ? ranked_[plan].nanos_per_sample() : time(plan, least);
+    return min_value == now() ? ranked_[plan].nanos_per_sample() : time(plan, min_value);
   }
 
  private:
@@ -85,7 +86,8 @@ class Stopwatch {
     if (lowered_[plan]) return *lowered_[plan];
     lowered_[plan] = what_if_.lower_plan(ranked_[plan].configuration);
     held_ += lowered_[plan]->program.size();
-    if (lowered_[plan]->program.size() > kMostInstructions || held_ > kMostHeld) throw TooMuch();
+    if (lowered_[plan]->program.size() > kMaxInstructions || held_ > kMaxKeptInstructions)
+      throw TooManySimulations();
     return *lowered_[plan];
   }
 
@@ -99,45 +101,45 @@ class Stopwatch {
 };
 
 /// A schedule's plans, fastest first under current costs.
-struct Contender {
+struct BreakEvenCandidate {
   std::vector<std::size_t> plans;
 };
 
 /// Schedules that search for an order are left out, because every cost gives them another order.
-std::vector<Contender> contenders_of(const std::vector<Plan>& ranked) {
-  std::vector<Contender> contenders;
+std::vector<BreakEvenCandidate> find_candidates(const std::vector<Plan>& ranked) {
+  std::vector<BreakEvenCandidate> candidates;
   std::map<std::string, std::size_t> index;
   for (std::size_t at = 0; at < ranked.size(); ++at) {
     const std::string& schedule = ranked[at].configuration.schedule;
     const bool searched = find_schedule(schedule).reads_costs;
     if (searched && at == 0) return {};
     if (searched) continue;
-    const auto [known, is_new] = index.try_emplace(schedule, contenders.size());
-    if (is_new) contenders.emplace_back();
-    contenders[known->second].plans.push_back(at);
+    const auto [known, is_new] = index.try_emplace(schedule, candidates.size());
+    if (is_new) candidates.emplace_back();
+    candidates[known->second].plans.push_back(at);
   }
-  return contenders;
+  return candidates;
 }
 
 /// Compares the best schedule with the others while one parameter goes from its current value to
 /// `limit`. A plan's time never falls when a cost rises, so its time at the low end is a lower
 /// bound, and only a few of a schedule's plans have to be timed at every value.
-class Race {
+class BreakEvenSearch {
  public:
-  Race(Stopwatch& watch, const std::vector<Plan>& ranked, const std::vector<Contender>& contenders,
-       Nanos limit)
-      : watch_(watch), ranked_(ranked), contenders_(contenders), limit_(limit) {
-    now_ = watch.now();
+  BreakEvenSearch(PlanTimer& timer, const std::vector<Plan>& ranked,
+                  const std::vector<BreakEvenCandidate>& candidates, Nanos limit)
+      : timer_(timer), ranked_(ranked), candidates_(candidates), limit_(limit) {
+    now_ = timer.now();
   }
 
   /// Returns the rival that is ahead first, in the configuration in which it is.
   std::optional<BreakEven> nearest(const std::string& parameter) {
     std::optional<BreakEven> found;
     Nanos end = limit_;
-    for (std::size_t rival = 1; rival < contenders_.size() && end != now_; ++rival) {
-      const auto value = nearest(rival, end);
+    for (std::size_t runner_up = 1; runner_up < candidates_.size() && end != now_; ++runner_up) {
+      const auto value = nearest(runner_up, end);
       if (!value || (found && *value == found->at)) continue;
-      found = {parameter, now_, *value, ranked_[fastest(rival, *value).first].configuration};
+      found = {parameter, now_, *value, ranked_[fastest(runner_up, *value).first].configuration};
       end = *value;
     }
     return found;
@@ -147,71 +149,71 @@ class Race {
   static constexpr double kForever = std::numeric_limits<double>::infinity();
 
   /// The lower bound of a plan between the flag's current value and the limit.
-  double bound(std::size_t plan) { return watch_.bound(plan, std::min(now_, limit_)); }
+  double bound(std::size_t plan) { return timer_.bound(plan, std::min(now_, limit_)); }
 
   /// The fastest plan of a schedule among those faster than `below`, and its time.
-  std::pair<std::size_t, double> fastest(std::size_t contender, Nanos value,
+  std::pair<std::size_t, double> fastest(std::size_t candidate, Nanos value,
                                          double below = kForever) {
-    std::pair<std::size_t, double> best{contenders_[contender].plans.front(), below};
-    for (const std::size_t plan : contenders_[contender].plans) {
+    std::pair<std::size_t, double> best{candidates_[candidate].plans.front(), below};
+    for (const std::size_t plan : candidates_[candidate].plans) {
       if (bound(plan) >= best.second) continue;
-      const double time = watch_.time(plan, value);
+      const double time = timer_.time(plan, value);
       if (time < best.second) best = {plan, time};
     }
     return best;
   }
 
-  bool is_behind(std::size_t rival, Nanos value) {
+  bool is_behind(std::size_t runner_up, Nanos value) {
     const double best = fastest(0, value).second;
-    return fastest(rival, value, best).second < best;
+    return fastest(runner_up, value, best).second < best;
   }
 
   /// Whether the rival may be ahead between two values without being ahead at either: no time
   /// between them is less than at the lower value or more than at the higher one.
-  bool may_be_behind_between(std::size_t rival, Nanos from, Nanos to) {
+  bool may_be_behind_between(std::size_t runner_up, Nanos from, Nanos to) {
     const double best = fastest(0, std::max(from, to)).second;
-    return watch_.is_monotone() && fastest(rival, std::min(from, to), best).second < best;
+    return timer_.is_monotone() && fastest(runner_up, std::min(from, to), best).second < best;
   }
 
   /// Bisects for the value nearest to `ahead` at which the best schedule is behind, as at `behind`.
-  Nanos turn_between(std::size_t rival, Nanos ahead, Nanos behind) {
+  Nanos turn_between(std::size_t runner_up, Nanos ahead, Nanos behind) {
     while (behind - ahead > 1 || ahead - behind > 1) {
       const Nanos middle = ahead + (behind - ahead) / 2;
-      (is_behind(rival, middle) ? behind : ahead) = middle;
+      (is_behind(runner_up, middle) ? behind : ahead) = middle;
     }
     return behind;
   }
 
   /// Returns the first such value beyond `ahead` and up to `to`, in `parts` steps where there may
   /// be one.
-  std::optional<Nanos> first_between(std::size_t rival, Nanos ahead, Nanos to, Nanos parts) {
-    if (is_behind(rival, to) && (parts == 1 || to - ahead == 1 || ahead - to == 1))
-      return turn_between(rival, ahead, to);
+  std::optional<Nanos> first_between(std::size_t runner_up, Nanos ahead, Nanos to, Nanos parts) {
+    if (is_behind(runner_up, to) && (parts == 1 || to - ahead == 1 || ahead - to == 1))
+      return turn_between(runner_up, ahead, to);
     if (parts == 1 || to - ahead == 1 || ahead - to == 1) return {};
-    if (!is_behind(rival, to) && !may_be_behind_between(rival, ahead, to)) return {};
+    if (!is_behind(runner_up, to) && !may_be_behind_between(runner_up, ahead, to)) return {};
     const Nanos middle = ahead + (to - ahead) / 2;
-    if (const auto found = first_between(rival, ahead, middle, parts / 2)) return found;
-    return first_between(rival, middle, to, parts / 2);
+    if (const auto found = first_between(runner_up, ahead, middle, parts / 2)) return found;
+    return first_between(runner_up, middle, to, parts / 2);
   }
 
   /// Returns the value nearest to the current one, towards `to`, at which the best schedule is
   /// behind.
-  std::optional<Nanos> nearest(std::size_t rival, Nanos to) {
+  std::optional<Nanos> nearest(std::size_t runner_up, Nanos to) {
     Nanos ahead = now_;
     for (Nanos step = 1; step <= kGrid; ++step) {
       const Nanos whole = (to - now_) / (kGrid * kGrid);
       const Nanos rest = (to - now_) % (kGrid * kGrid);
       const Nanos next = now_ + whole * step * step + rest * step * step / (kGrid * kGrid);
       if (next == ahead) continue;
-      if (const auto found = first_between(rival, ahead, next, kParts)) return found;
+      if (const auto found = first_between(runner_up, ahead, next, kParts)) return found;
       ahead = next;
     }
     return std::nullopt;
   }
 
-  Stopwatch& watch_;
+  PlanTimer& timer_;
   const std::vector<Plan>& ranked_;
-  const std::vector<Contender>& contenders_;
+  const std::vector<BreakEvenCandidate>& candidates_;
   Nanos limit_ = 0;
   Nanos now_ = 0;
 };
@@ -221,31 +223,31 @@ class Race {
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked) {
   BreakEvens all;
   if (ranked.empty() || what_if.has_cost_file()) return all;
-  const std::vector<Contender> contenders = contenders_of(ranked);
-  if (contenders.size() < 2) return all;
+  const std::vector<BreakEvenCandidate> candidates = find_candidates(ranked);
+  if (candidates.size() < 2) return all;
   const UniformCost of_rank = what_if.cost_of(ranked[0].configuration);
   const UniformCost& flags = what_if.flags();
-  const auto most_of = [](const UniformCost& cost) {
+  const auto max_of = [](const UniformCost& cost) {
     return 8 * (cost.forward + cost.full_backward());
   };
-  Stopwatch watch(what_if, ranked);
+  PlanTimer timer(what_if, ranked);
   try {
     for (const Parameter& parameter : parameters()) {
       const bool is_message = parameter.name == "p2p";
       if (flags.backward && !is_message) continue;  // --b would not follow
-      const Nanos most = most_of(is_message ? of_rank : flags);
+      const Nanos max_value = max_of(is_message ? of_rank : flags);
       const std::string name =
           (what_if.divides_model() && !is_message ? "total-" : "") + parameter.name;
-      watch.vary(parameter);
+      timer.vary(parameter);
       bool changes = false;
-      for (const Nanos limit : {most, Nanos{0}})
-        if (auto found = Race(watch, ranked, contenders, limit).nearest(name)) {
+      for (const Nanos limit : {max_value, Nanos{0}})
+        if (auto found = BreakEvenSearch(timer, ranked, candidates, limit).nearest(name)) {
           all.found.push_back(*std::move(found));
           changes = true;
         }
-      if (!changes) all.stays_best.push_back(name);
+      if (!changes) all.unaffected.push_back(name);
     }
-  } catch (const TooMuch&) {
+  } catch (const TooManySimulations&) {
     return {};
   }
   return all;

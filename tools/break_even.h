@@ -10,7 +10,7 @@ namespace bubblescope {
 
 struct BreakEvens {
   std::vector<BreakEven> found;
-  std::vector<std::string> stays_best;  ///< flags whose variation does not change the best
+  std::vector<std::string> unaffected;  ///< flags whose variation does not change the best
 };
 
 /// Varies --p2p, --i and --w, one at a time, in both directions, between 0 and eight times a

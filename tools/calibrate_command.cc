@@ -32,15 +32,15 @@ constexpr const char* kCalibrateExample =
     "SCHEDULES are run for it: 1f1b and zb-h1 unless given; with --vpp, interleaved and\n"
     "interleaved-zb. What they do not run (a full backward, a split one) is not measured.\n";
 
-std::vector<std::string> schedules_of(const std::string& list, const ShapeOptions& shape) {
+std::vector<std::string> expand_schedules(const std::string& list, const ShapeOptions& shape) {
   if (!list.empty()) return split(list, ',');
   if (shape.chunks.value_or(1) > 1) return {"interleaved", "interleaved-zb"};
   return {"1f1b", "zb-h1"};
 }
 
 Json confidence(const Estimate& estimate) {
-  return {{"mean", cost_duration(estimate.mean)},
-          {"half_width_95", cost_duration(estimate.half_width)},
+  return {{"mean", write_cost_duration(estimate.mean)},
+          {"half_width_95", write_cost_duration(estimate.half_width)},
           {"jitter", estimate.jitter},
           {"samples", estimate.samples}};
 }
@@ -76,11 +76,12 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
-        entry[key_of(schedule, stage, kind)] = cost_duration(known->mean * schedule.shape.slices);
+        entry[key_of(schedule, stage, kind)] =
+            write_cost_duration(known->mean * schedule.shape.slices);
     const UpdateEstimate& update = calibration.updates[stage];
     if (update.optimizer && update.optimizer->mean > 0)
-      entry["optimizer"] = cost_duration(update.optimizer->mean);
-    if (update.reduce_grad) entry["reduce_grad"] = cost_duration(update.reduce_grad->mean);
+      entry["optimizer"] = write_cost_duration(update.optimizer->mean);
+    if (update.reduce_grad) entry["reduce_grad"] = write_cost_duration(update.reduce_grad->mean);
     if (!memory.activation_bytes.empty())
       entry["activation_bytes"] = bytes_json(schedule, memory, stage);
     stages.push_back(std::move(entry));
@@ -114,12 +115,12 @@ struct Request {
   std::vector<std::string> schedules;
   PredictOptions options;
   RunOptions run;
-  bool company = true;  ///< also measures by the number of busy ranks of a device
+  bool contention = true;  ///< also measures by the number of busy ranks of a device
 };
 
 /// Synchronous training ends with the optimizer's steps, so that these are measured too. On devices
 /// some run after the step and take no time in it.
-LowerOptions lowering_of(const Request& request, const Schedule& schedule) {
+LowerOptions choose_lowering(const Request& request, const Schedule& schedule) {
   LowerOptions options = request.options.cost.lower;
   const bool trains = request.run.work == WorkKind::kTransformer && !schedule.forward_only &&
                       schedule.weights.empty();
@@ -132,13 +133,14 @@ Json measure_costs(const Request& request, const Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
     const ValidSchedule schedule = load_valid_schedule(name, request.options, CostUse::kOrderOnly);
-    const Program program = lower_or_explain(schedule, lowering_of(request, schedule));
+    const Program program = lower_or_explain(schedule, choose_lowering(request, schedule));
     measurements.push_back(measure(schedule, program, {request.options, request.run, processes}));
     const auto& breakdown = measurements.back().breakdown;
     if (breakdown) throw Error(breakdown->fault, name + ": " + breakdown->message);
-    if (processes.speaks()) say("measured {} step(s) of {}\n", request.run.steps, name);
+    if (processes.is_coordinator())
+      print_message("measured {} step(s) of {}\n", request.run.steps, name);
   }
-  const std::vector<Observation> observations = observations_of(measurements);
+  const std::vector<Observation> observations = collect_observations(measurements);
   const ValidSchedule& schedule = measurements[0].step.schedule;
   const Calibration calibration = calibrate(observations, schedule->stages());
   MemoryModel memory;
@@ -149,12 +151,13 @@ Json measure_costs(const Request& request, const Processes& processes) {
   Json costs{{"format", "bubblescope-costs/1"},
              {"stages", stages_json(calibration, schedule, memory)}};
   if (calibration.message)
-    costs["message"] = {{"latency", cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
+    costs["message"] = {
+        {"latency", write_cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);
-  const Bench bench{request.options, request.run, processes};
-  costs = with_copies(std::move(costs), measurements[0], memory, bench);
-  if (request.company && measurements[0].ranks_per_device > 1)
-    return with_company(std::move(costs), measurements, bench);
+  const RunContext context{request.options, request.run, processes};
+  costs = with_copies(std::move(costs), measurements[0], memory, context);
+  if (request.contention && measurements[0].ranks_per_device > 1)
+    return with_contention(std::move(costs), measurements, context);
   if (!find_backend(request.run.backend).time_messages || !calibration.message) return costs;
   return with_messages(std::move(costs), {observations, {}, 1, calibration.message->mean}, schedule,
                        request.run);
@@ -175,20 +178,20 @@ int run_calibrate(const Arguments& arguments) {
   app.add_option("-o,--output", output, "where the costs go; - for stdout")->type_name("FILE");
   add_predict_options(app, request.options);
   add_run_options(app, request.run);
-  app.add_flag("!--no-company", request.company,
+  app.add_flag("!--no-company", request.contention,
                "GPUs: do not measure ops by how many ranks of their device are busy");
   app.footer(kCalibrateExample);
   if (!app.parse(arguments)) return 0;
   expect_folder(output);
-  request.schedules = schedules_of(list, request.options.shape);
+  request.schedules = expand_schedules(list, request.options.shape);
   request.options = read_inputs(std::move(request.options), request.schedules);
-  Session session(request.run);
-  if (session.processes().speaks())
+  BackendSession session(request.run);
+  if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
   const Json costs = measure_costs(request, session.processes());
   if (session.reports())
-    write_and_say(output,
-                  costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
+    write_and_report(output,
+                     costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;
 }
 

@@ -19,37 +19,40 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kEnough = 8;  // samples of real steps that take precedence over single ops
+constexpr std::int64_t kMinSamples =
+    8;  // samples of real steps that take precedence over single ops
 
-using Seen = std::vector<std::optional<Estimate>>;
+using MeasuredTimes = std::vector<std::optional<Estimate>>;
 
 /// The key of R depends on what was recomputed.
-const char* company_key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
+const char* find_contended_key(const Schedule& schedule, std::size_t stage, std::size_t kind) {
   const bool selective =
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
   const bool again = kind == static_cast<std::size_t>(OpKind::kRecompute);
   return again && selective ? "selective_recompute" : kCostKeys[kind];
 }
 
-struct SeenKind {
+struct MeasuredKind {
   std::size_t kind = 0;
   const char* key = nullptr;  ///< the key of the cost without contention
-  Seen by_busy;
+  MeasuredTimes by_busy;
   std::int64_t slices = 1;  ///< cost files contain the sum over slices
 };
 
 /// The launch of the next op is part of each op's time, so it is not part of a message's.
-Json write_kind(Json stage, const SeenKind& seen, Nanos between_ops) {
-  const std::vector<Nanos> times = fill_company(seen.by_busy);
+Json write_kind(Json stage, const MeasuredKind& seen, Nanos between_ops) {
+  const std::vector<Nanos> times = fill_contention(seen.by_busy);
   if (times.empty()) return stage;
-  const auto whole = [&](Nanos time) { return cost_duration((time + between_ops) * seen.slices); };
+  const auto whole = [&](Nanos time) {
+    return write_cost_duration((time + between_ops) * seen.slices);
+  };
   stage[seen.key] = whole(times[0]);
   for (std::size_t at = 1; at < times.size(); ++at)
     stage["in_company"][kCostKeys[seen.kind]].push_back(whole(times[at]));
   return stage;
 }
 
-Json samples_of(const Seen& seen) {
+Json samples_of(const MeasuredTimes& seen) {
   Json list = Json::array();
   for (const std::optional<Estimate>& estimate : seen)
     list.push_back(estimate ? estimate->samples : 0);
@@ -65,40 +68,42 @@ Nanos mean_of(const std::optional<Estimate>& estimate) {
 std::vector<std::optional<Estimate>> choose_estimates(
     const std::vector<std::optional<Estimate>>& in_schedules,
     const std::vector<std::optional<Estimate>>& in_turns) {
-  Seen chosen = in_turns;
+  MeasuredTimes chosen = in_turns;
   for (std::size_t at = 0; at < chosen.size(); ++at)
-    if (in_schedules[at] && (!chosen[at] || in_schedules[at]->samples >= kEnough))
+    if (in_schedules[at] && (!chosen[at] || in_schedules[at]->samples >= kMinSamples))
       chosen[at] = in_schedules[at];
   return chosen;
 }
 
-std::vector<Observation> observations_of(const std::vector<Measurement>& schedules) {
+std::vector<Observation> collect_observations(const std::vector<Measurement>& schedules) {
   std::vector<Observation> observations;
   for (const Measurement& measurement : schedules)
     observations.push_back({measurement.step.program, measurement.steps});
   return observations;
 }
 
-Json with_company(Json costs, const std::vector<Measurement>& schedules, const Bench& bench) {
+Json with_contention(Json costs, const std::vector<Measurement>& schedules,
+                     const RunContext& context) {
   const ValidSchedule& schedule = schedules[0].step.schedule;
-  const CompanyRequest request{schedule->stages(), schedules[0].ranks_per_device};
-  const Program program = company_program(schedule, request.ranks_per_device);
-  const std::vector<Timeline> steps = time_program(schedule, program, bench);
+  const ContentionRequest request{schedule->stages(), schedules[0].ranks_per_device};
+  const Program program = contention_program(schedule, request.ranks_per_device);
+  const std::vector<Timeline> steps = time_program(schedule, program, context);
   const Observation observation{program, steps};
-  const CompanyCosts apart = find_company_costs({&observation, 1}, request);
-  const std::vector<Observation> real_steps = observations_of(schedules);
-  const CompanyCosts together = find_company_costs(real_steps, request);
+  const ContentionCosts apart = find_contention_costs({&observation, 1}, request);
+  const std::vector<Observation> real_steps = collect_observations(schedules);
+  const ContentionCosts together = find_contention_costs(real_steps, request);
   const Calibration calibration = calibrate(real_steps, request.stages);
   const Nanos between_ops = mean_of(calibration.between_ops);
   Json samples = Json::array();
   for (std::size_t stage = 0; stage < apart.size(); ++stage) {
     Json entry = Json::object();
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
-      const Seen seen = choose_estimates(together[stage][kind], apart[stage][kind]);
+      const MeasuredTimes seen = choose_estimates(together[stage][kind], apart[stage][kind]);
       costs["stages"][stage] = write_kind(
           std::move(costs["stages"][stage]),
-          {kind, company_key_of(schedule, stage, kind), seen, schedule->shape.slices}, between_ops);
-      if (!fill_company(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
+          {kind, find_contended_key(schedule, stage, kind), seen, schedule->shape.slices},
+          between_ops);
+      if (!fill_contention(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
     }
     samples.push_back(std::move(entry));
   }
@@ -108,7 +113,7 @@ Json with_company(Json costs, const std::vector<Measurement>& schedules, const B
   const Nanos effective = std::max<Nanos>(0, mean_of(calibration.message) - between_ops);
   return with_messages(std::move(costs),
                        {real_steps, {observation}, request.ranks_per_device, effective}, schedule,
-                       bench.run);
+                       context.run);
 }
 
 }  // namespace bubblescope

@@ -13,8 +13,9 @@ namespace bubblescope {
 /// Runs ops with 1, 2, ... ranks of their device busy, and adds their durations to a cost file:
 /// alone as each stage's durations, with others as its "in_company". Measurements of whole
 /// schedules take precedence over those of single ops. Throws Error where a run fails.
-nlohmann::ordered_json with_company(nlohmann::ordered_json costs,
-                                    const std::vector<Measurement>& schedules, const Bench& bench);
+nlohmann::ordered_json with_contention(nlohmann::ordered_json costs,
+                                       const std::vector<Measurement>& schedules,
+                                       const RunContext& context);
 
 /// Prefers estimates from many real steps over estimates from ranks that take turns.
 std::vector<std::optional<Estimate>> choose_estimates(
@@ -22,6 +23,6 @@ std::vector<std::optional<Estimate>> choose_estimates(
     const std::vector<std::optional<Estimate>>& in_turns);
 
 /// Collects all steps of all measurements; refers to them.
-std::vector<Observation> observations_of(const std::vector<Measurement>& schedules);
+std::vector<Observation> collect_observations(const std::vector<Measurement>& schedules);
 
 }  // namespace bubblescope

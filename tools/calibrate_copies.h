@@ -21,11 +21,11 @@ struct CopyEvidence {
 /// The "copy" of a cost file, or its "to_rank":
 ///
 ///   {"latency": "40000ns", "bandwidth_gbps": 430.0, "slowdown": [1.02, 1.05]}
-nlohmann::ordered_json copy_json(const CopyEvidence& evidence);
+nlohmann::ordered_json write_copy_json(const CopyEvidence& evidence);
 
 /// Moves activations to the host and to other ranks, where backend and schedule allow it, and adds
 /// the costs to a cost file. Throws Error where a run fails.
 nlohmann::ordered_json with_copies(nlohmann::ordered_json costs, const Measurement& measured,
-                                   const MemoryModel& memory, const Bench& bench);
+                                   const MemoryModel& memory, const RunContext& context);
 
 }  // namespace bubblescope

@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-using Seen = std::vector<std::optional<Estimate>>;
+using MeasuredTimes = std::vector<std::optional<Estimate>>;
 
-Seen copies_of(const MessageEvidence& evidence) {
-  const Seen in_turns = find_message_costs(evidence.turns, evidence.ranks_per_device);
+MeasuredTimes copies_of(const MessageEvidence& evidence) {
+  const MeasuredTimes in_turns = find_message_costs(evidence.turns, evidence.ranks_per_device);
   return choose_estimates(find_message_costs(evidence.schedules, evidence.ranks_per_device),
                           in_turns);
 }
@@ -42,16 +42,16 @@ LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
 /// The bytes of a message in training; 0 without training.
 Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   if (run.work != WorkKind::kTransformer) return 0;
-  const Bytes number = entry_bytes(number_of(run.device.precision));
+  const Bytes bytes_per_entry = entry_bytes(dtype_of(run.device.precision));
   const TransformerShape& model = run.training.model;
-  return number * model.rows() * model.width / schedule.shape.slices;
+  return bytes_per_entry * model.rows() * model.width / schedule.shape.slices;
 }
 
 /// The measurements behind the costs, for "measured".
-Json message_evidence_json(const MessageEvidence& evidence) {
+Json write_message_evidence_json(const MessageEvidence& evidence) {
   Json json = Json::object();
   for (const MessageTime& time : evidence.by_size)
-    json["by_size"].push_back({{"bytes", time.bytes}, {"time", cost_duration(time.nanos)}});
+    json["by_size"].push_back({{"bytes", time.bytes}, {"time", write_cost_duration(time.nanos)}});
   if (evidence.turns.empty()) return json;
   for (const std::optional<Estimate>& seen : copies_of(evidence))
     json["samples_by_busy_ranks"].push_back(seen ? seen->samples : 0);
@@ -60,9 +60,9 @@ Json message_evidence_json(const MessageEvidence& evidence) {
 
 }  // namespace
 
-Json message_json(const MessageEvidence& evidence) {
+Json write_message_json(const MessageEvidence& evidence) {
   std::vector<Nanos> copies;
-  if (!evidence.turns.empty()) copies = fill_company(copies_of(evidence));
+  if (!evidence.turns.empty()) copies = fill_contention(copies_of(evidence));
   const std::optional<Estimate> usual = find_message_time(evidence.schedules);
   const Nanos copy = usual ? usual->mean : 0;
   const Nanos beside = std::max<Nanos>(0, evidence.effective - copy);
@@ -77,14 +77,14 @@ Json message_json(const MessageEvidence& evidence) {
     latency = std::max<Nanos>(0, alone - transfer);
     alone = latency + transfer;
   }
-  message["latency"] = cost_duration(latency);
+  message["latency"] = write_cost_duration(latency);
   if (evidence.bytes > 0 && !speed.points.empty()) {
     message["bytes"] = evidence.bytes;
     for (const SpeedPoint& point : speed.points)
       message["bandwidth_gbps"].push_back({point.bytes, point.bandwidth_gbps});
   }
   for (std::size_t busy = 1; busy < copies.size(); ++busy)
-    message["in_company"].push_back(cost_duration(alone + copies[busy] - copies[0]));
+    message["in_company"].push_back(write_cost_duration(alone + copies[busy] - copies[0]));
   return message;
 }
 
@@ -94,8 +94,8 @@ Json with_messages(Json costs, MessageEvidence evidence, const Schedule& schedul
   evidence.bytes = message_bytes(schedule, run);
   if (time_messages && evidence.bytes > 0 && schedule.shape.ranks > 1)
     evidence.by_size = time_messages(schedule.shape.ranks, run.device);
-  costs["message"] = message_json(evidence);
-  costs["measured"]["messages"] = message_evidence_json(evidence);
+  costs["message"] = write_message_json(evidence);
+  costs["measured"]["messages"] = write_message_evidence_json(evidence);
   return costs;
 }
 

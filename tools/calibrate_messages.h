@@ -28,7 +28,7 @@ struct MessageEvidence {
 ///    "in_company": ["13us", "14us"]}
 ///
 /// The overhead of a message beyond the copy itself does not depend on contention.
-nlohmann::ordered_json message_json(const MessageEvidence& evidence);
+nlohmann::ordered_json write_message_json(const MessageEvidence& evidence);
 
 /// Times messages of several sizes where the backend can, and adds all measurements of messages to
 /// a cost file.

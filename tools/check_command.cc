@@ -52,7 +52,7 @@ struct Verdict {
                        [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
   }
   /// The requested mode; otherwise the first that deadlocks, or rendezvous.
-  P2pMode mode_to_mend(P2pMode asked) const {
+  P2pMode choose_mode_to_fix(P2pMode asked) const {
     if (asked != P2pMode::kDataflow) return asked;
     for (const ModeVerdict& verdict : modes)
       if (verdict.deadlock) return verdict.mode;
@@ -88,12 +88,13 @@ std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
   return std::nullopt;
 }
 
-Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bool suggest) {
+Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions& options,
+                             bool suggest) {
   Verdict verdict;
   verdict.name = schedule->name;
   verdict.forward_only = schedule->forward_only;
   if (const std::optional<Deadlock> deadlock = deadlock_of_ops(schedule)) {
-    verdict.problems = {deadlock_problem(schedule, *deadlock)};
+    verdict.problems = {make_deadlock_problem(schedule, *deadlock)};
     // Ops that wait for each other deadlock in every message mode.
     for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
     return verdict;
@@ -102,7 +103,8 @@ Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bo
   MessageVerdict messages = check_messages(schedule, lower_options);
   verdict.modes = std::move(messages.modes);
   verdict.eager_slots = messages.eager_slots;
-  verdict.swapped = find_swapped_messages(schedule, posted_lists(schedule, lower_options.posting));
+  verdict.swapped =
+      find_swapped_messages(schedule, make_posted_lists(schedule, lower_options.posting));
   const auto program = std::get<Program>(lower(schedule));
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
@@ -110,16 +112,16 @@ Verdict examine(const ValidSchedule& schedule, const PredictOptions& options, bo
   verdict.over_cap = over_cap(verdict.peaks, models.memory);
   if (suggest) {
     LowerOptions suggested = lower_options;
-    suggested.mode = verdict.mode_to_mend(lower_options.mode);
+    suggested.mode = verdict.choose_mode_to_fix(lower_options.mode);
     verdict.suggestion = suggest_receives(schedule, suggested, models.costs);
     verdict.suggested_mode = to_string(suggested.mode, suggested.eager_slots);
   }
   return verdict;
 }
 
-Verdict verdict_on(const Loaded& loaded, const PredictOptions& options, bool suggest) {
+Verdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool suggest) {
   if (const auto* valid = std::get_if<ValidSchedule>(&loaded))
-    return examine(*valid, options, suggest);
+    return check_valid_schedule(*valid, options, suggest);
   if (const auto* refused = std::get_if<Verdict>(&loaded)) return *refused;
   const auto& invalid = std::get<InvalidSchedule>(loaded);
   Verdict verdict;
@@ -170,26 +172,26 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
-  show("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
+  print_output("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
   if (schedule != nullptr) {
-    show("{}", draw_grid(*schedule, verdict.problems));
+    print_output("{}", draw_grid(*schedule, verdict.problems));
   } else {
-    show("  {}\n", verdict.problems[0].message);
+    print_output("  {}\n", verdict.problems[0].message);
   }
 }
 
 void print_modes(const Verdict& verdict, const LowerOptions& options) {
   for (const ModeVerdict& mode : verdict.modes) {
     const std::string name = to_string(mode.mode, options.eager_slots);
-    show("  {:<16} {}\n", name,
-         mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
+    print_output("  {:<16} {}\n", name,
+                 mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
   }
-  show("  eager slots needed: {}\n",
-       verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+  print_output("  eager slots needed: {}\n",
+               verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
   if (verdict.swapped.empty()) return;
   const Problem& first = verdict.swapped.front();
-  show("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
-  show(
+  print_output("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
+  print_output(
       "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
       "  does, computes with the wrong ones)\n",
       verdict.swapped.size());
@@ -197,19 +199,21 @@ void print_modes(const Verdict& verdict, const LowerOptions& options) {
 
 void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
-  show("{}: legal{}\n", verdict.name,
-       verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
+  print_output(
+      "{}: legal{}\n", verdict.name,
+      verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
   print_modes(verdict, options);
-  show("  activations held at the peak, rank by rank:");
-  for (const Peak& peak : verdict.peaks) show(" {:g}", peak.activations);
-  show("\n");
-  for (const Problem& problem : verdict.over_cap) show("  {}\n", problem.message);
+  print_output("  activations held at the peak, rank by rank:");
+  for (const Peak& peak : verdict.peaks) print_output(" {:g}", peak.activations);
+  print_output("\n");
+  for (const Problem& problem : verdict.over_cap) print_output("  {}\n", problem.message);
   if (verdict.suggested_mode.empty()) return;
   if (!verdict.suggestion) {
-    show("no suggestion for {}: no other places of receives that were tried are better\n",
-         verdict.suggested_mode);
+    print_output("no suggestion for {}: no other places of receives that were tried are better\n",
+                 verdict.suggested_mode);
   } else {
-    show("suggestion for {}:\n{}\n", verdict.suggested_mode, to_string(*verdict.suggestion));
+    print_output("suggestion for {}:\n{}\n", verdict.suggested_mode,
+                 to_string(*verdict.suggestion));
   }
 }
 
@@ -253,7 +257,7 @@ int run_check(const Arguments& arguments) {
   for (const std::string& name : names) {
     const Loaded loaded = load(name, options);
     const Schedule* const schedule = drawn(loaded);
-    const Verdict verdict = verdict_on(loaded, options, suggest);
+    const Verdict verdict = check_schedule(loaded, options, suggest);
     if (format == "json") {
       reports.push_back(json_of(verdict));
     } else {
@@ -264,7 +268,8 @@ int run_check(const Arguments& arguments) {
     sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
   }
   if (format == "json")
-    show("{}\n", reports.size() == 1
+    print_output("{}\n",
+                 reports.size() == 1
                      ? reports[0].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
                      : reports.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   return sound ? 0 : 1;

@@ -48,7 +48,7 @@ void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
   add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);
-    throw Error("'" + text + "' is none of " + all + suggestion(nearest_name(text, names)));
+    throw Error("'" + text + "' is none of " + all + suggestion(find_nearest_name(text, names)));
   });
 }
 

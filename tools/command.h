@@ -25,10 +25,10 @@ int exit_status(Fault fault);
 
 /// Returns the line as a shell would take it, quoted where necessary: "bubblescope simulate 1f1b
 /// --pp 4".
-std::string command_line(const std::string& command, const Arguments& arguments);
+std::string format_command_line(const std::string& command, const Arguments& arguments);
 
 /// Prints "bubblescope: ..." to stderr. Never throws, even if stderr cannot be written.
-void complain(const std::string& message);
+void print_error(const std::string& message);
 
 int run_list(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);

@@ -46,7 +46,7 @@ const std::vector<Command>& commands() {
   return table;
 }
 
-std::string command_line(const std::string& command, const Arguments& arguments) {
+std::string format_command_line(const std::string& command, const Arguments& arguments) {
   std::string line = "bubblescope " + command;
   for (const std::string& word : arguments) line += " " + shell_word(word);
   return line;
@@ -61,6 +61,6 @@ int exit_status(Fault fault) {
   return 3;
 }
 
-void complain(const std::string& message) { say("bubblescope: {}\n", message); }
+void print_error(const std::string& message) { print_message("bubblescope: {}\n", message); }
 
 }  // namespace bubblescope

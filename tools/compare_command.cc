@@ -74,11 +74,11 @@ PredictOptions with_shape(PredictOptions options, const std::string& text) {
 
 Row predict_row(const std::string& name, const PredictOptions& options) {
   const bool file = is_schedule_file(name);
-  const PredictOptions mine = file ? options : fitted(options, find_schedule(name));
+  const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
   try {
     Step step = predict(name, mine);
     std::string over;
-    for (const Problem& problem : over_cap(peaks_of(step.report), step.models.memory))
+    for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
       over = over.empty() ? problem.message : over;
     return {name, std::move(step), over};
   } catch (const Error& error) {
@@ -111,13 +111,13 @@ double highest_peak(const BubbleReport& report) {
   return peak;
 }
 
-std::int64_t most_sends(const BubbleReport& report) {
+std::int64_t max_sends(const BubbleReport& report) {
   std::int64_t sends = 0;
   for (const RankReport& rank : report.ranks) sends = std::max(sends, rank.sends);
   return sends;
 }
 
-std::vector<NamedReport> reports_of(const std::vector<Row>& rows) {
+std::vector<NamedReport> collect_reports(const std::vector<Row>& rows) {
   std::vector<NamedReport> reports;
   for (const Row& row : rows)
     if (row.step) reports.push_back({row.name, &row.step->report});
@@ -142,13 +142,13 @@ std::string periods_text(const std::vector<Row>& rows) {
 }
 
 /// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
-void comment_on_models(const std::vector<Row>& rows, bool explain) {
+void report_models_notes(const std::vector<Row>& rows, bool explain) {
   for (const Row& row : rows) {
     if (!row.step || !row.step->models.placed) continue;
     const PlacedModel& placed = *row.step->models.placed;
     if (std::exchange(explain, false)) print_assumptions(placed.on);
-    const std::string warning = memory_warning(placed, row.step->report);
-    if (!warning.empty()) say("bubblescope: {}: {}\n", row.name, warning);
+    const std::string warning = describe_memory_problem(placed, row.step->report);
+    if (!warning.empty()) print_message("bubblescope: {}: {}\n", row.name, warning);
   }
 }
 
@@ -184,7 +184,7 @@ std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
   add("schedule", kAlwaysShown, [](const Row& row, Report) { return row.name; });
   columns.back().left = true;
   add("makespan", kAlwaysShown,
-      [](const Row&, Report report) { return short_text(report.makespan); });
+      [](const Row&, Report report) { return format_time(report.makespan); });
   add("vs best", 8, [&](const Row&, Report report) { return above(report.makespan, best); });
   add("bubble", 7, [](const Row&, Report report) { return percent(report.bubble.ratio); });
   add("span rate", 1, [](const Row&, Report report) { return percent(report.bubble.span_rate); });
@@ -192,44 +192,45 @@ std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
       [](const Row&, Report report) { return above(report.makespan, report.lower_bound); });
   add("peak act", 6,
       [](const Row&, Report report) { return fmt::format("{:.4g}", highest_peak(report)); });
-  add("sends", 2, [](const Row&, Report report) { return std::to_string(most_sends(report)); });
+  add("sends", 2, [](const Row&, Report report) { return std::to_string(max_sends(report)); });
   return columns;
 }
 
 void print_text(const std::vector<Row>& rows, const DrawOptions& draw) {
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const FittedTable table = draw_table(columns_of_rows(rows), width);
-  std::string text = table.text + hidden_note(table.hidden);
+  std::string text = table.text + describe_hidden(table.hidden);
   for (const Row& row : rows)
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
-  text += periods_text(rows) + sensitivities_text(rows) + write_beats_text(reports_of(rows));
+  text += periods_text(rows) + sensitivities_text(rows) +
+          write_win_probability_text(collect_reports(rows));
   text +=
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
       "busiest\n";
-  show("{}", draw.fit ? fold_lines(text, draw.width) : text);
+  print_output("{}", draw.fit ? fold_lines(text, draw.width) : text);
 }
 
 void print_csv(const std::vector<Row>& rows) {
-  const std::vector<NamedReport> reports = reports_of(rows);
-  show(
+  const std::vector<NamedReport> reports = collect_reports(rows);
+  print_output(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
       write_noise_csv_header(reports));
   for (const Row& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
     if (!row.step) {
-      show("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
-           write_noise_csv_values(reports, row.name));
+      print_output("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
+                   write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
     const std::string period = report.period ? std::to_string(*report.period) : "";
-    show("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
-         report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
-         report.bubble.overhead, report.bubble.span_rate, highest_peak(report), most_sends(report),
-         refusal, period, write_noise_csv_values(reports, row.name));
+    print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
+                 report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
+                 report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
+                 max_sends(report), refusal, period, write_noise_csv_values(reports, row.name));
   }
 }
 
@@ -244,8 +245,9 @@ void print_json(const std::vector<Row>& rows) {
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
                              json_string(row.name), json_string(row.refusal));
   }
-  show("{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
-       reports, refused, write_beats_json(reports_of(rows)));
+  print_output(
+      "{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
+      reports, refused, write_win_probability_json(collect_reports(rows)));
 }
 
 bool trains(const Schedule& schedule, const TrainingOptions& options) {
@@ -296,8 +298,9 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
         "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
         "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
         shape_flags(options.shape)));
-  Session session(run);
-  if (session.processes().speaks()) warn_of_unused_run_options(app, run, options.cost.any_uniform);
+  BackendSession session(run);
+  if (session.processes().is_coordinator())
+    warn_of_unused_run_options(app, run, options.cost.any_uniform);
   if (run.work == WorkKind::kTransformer)
     std::erase_if(rows, [&](const Row& row) {
       return row.of_all && !trains(row.step->schedule, run.training);
@@ -308,17 +311,17 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
       comparisons.push_back(
           run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
     else
-      say("bubblescope: {}\n", row.refusal);
+      print_message("bubblescope: {}\n", row.refusal);
   }
   if (comparisons.empty()) return 1;
   if (!session.reports()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
   if (output.format == "json")
-    show("{}", write_comparison_json(comparisons));
+    print_output("{}", write_comparison_json(comparisons));
   else if (output.format == "csv")
-    show("{}", write_comparison_csv(comparisons));
+    print_output("{}", write_comparison_csv(comparisons));
   else
-    show("{}", write_comparison_text(comparisons));
+    print_output("{}", write_comparison_text(comparisons));
   return gradients_match(comparisons) ? 0 : 1;
 }
 
@@ -334,7 +337,7 @@ void expect_shape(const std::string& list, const std::vector<std::string>& shape
 }
 
 /// --seq-length and --micro-batch-size apply to the model and to the transformer that is run.
-void share_sizes(const CommandFlags& app, ModelOptions& model, const TransformerShape& run) {
+void copy_shared_sizes(const CommandFlags& app, ModelOptions& model, const TransformerShape& run) {
   if (app.count("--seq-length") > 0) model.sequence = run.sequence;
   if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
 }
@@ -365,25 +368,26 @@ int run_compare(const Arguments& arguments) {
   app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
   app.footer(kCompareExample);
   if (!app.parse(arguments)) return 0;
-  output.command = command_line("compare", arguments);
+  output.command = format_command_line("compare", arguments);
   const bool is_one = list.find(',') == std::string::npos && shapes.empty() && run.backend.empty();
-  expect_sound(output.exports, output.format != "text", is_one ? Steps::kOne : Steps::kSeveral);
+  check_export_paths(output.exports, output.format != "text",
+                     is_one ? Steps::kOne : Steps::kSeveral);
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
-  share_sizes(app, options.model, run.training.model);
+  copy_shared_sizes(app, options.model, run.training.model);
   if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
   expect_shape(list, shapes, options);
   options = read_inputs(std::move(options), names_of(list));
   std::vector<Row> rows = predict_rows(list, shapes, options);
-  comment_on_models(rows, options.model.explain);
+  report_models_notes(rows, options.model.explain);
   const bool refused =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
   if (!run.backend.empty())
     return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
   write_exports(steps_of(rows), output.exports, output.command);
-  DrawOptions draw = terminal_draw_options();
+  DrawOptions draw = detect_draw_options();
   draw.fit = draw.fit && !wide;
   if (output.format == "json")
     print_json(rows);

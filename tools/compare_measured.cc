@@ -16,7 +16,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kParting = 0.01;
+constexpr double kMinDivergence = 0.01;
 constexpr double kEqual = 0.001;
 
 double ratio(Nanos part, Nanos whole) {
@@ -64,9 +64,9 @@ std::optional<double> pool_error(const Comparison& comparison) {
 std::string describe_pools(const Comparison& comparison) {
   const FullestPools pools = fullest_pools(comparison);
   return fmt::format("pool of the fullest rank: {} predicted, {} measured ({:+.2f} %), {} reserved",
-                     bytes_text(pools.predicted), bytes_text(pools.measured.peak),
+                     format_bytes(pools.predicted), format_bytes(pools.measured.peak),
                      100 * comparison.error.peak_pool.value_or(0),
-                     bytes_text(pools.measured.reserved));
+                     format_bytes(pools.measured.reserved));
 }
 
 PredictionError find_error(const Step& predicted, const Step& measured) {
@@ -76,11 +76,11 @@ PredictionError find_error(const Step& predicted, const Step& measured) {
   PredictionError error;
   error.makespan = ratio(measured.report.makespan - step, step);
   error.bubble_ratio = measured.report.bubble.ratio - predicted.report.bubble.ratio;
-  error.op_start_p50 = ratio(start_shift_quantile(difference, 0.50), step);
-  error.op_start_p95 = ratio(start_shift_quantile(difference, 0.95), step);
+  error.op_start_p50 = ratio(compute_start_shift_quantile(difference, 0.50), step);
+  error.op_start_p95 = ratio(compute_start_shift_quantile(difference, 0.95), step);
   error.peak_memory = peak_error(predicted.report, measured.report);
-  error.parting =
-      first_parting(difference, static_cast<Nanos>(kParting * static_cast<double>(step)));
+  error.first_divergence = find_first_divergence(
+      difference, static_cast<Nanos>(kMinDivergence * static_cast<double>(step)));
   return error;
 }
 
@@ -91,12 +91,12 @@ int order(Nanos a, Nanos b) {
   return apart > 0 ? 1 : -1;
 }
 
-std::string describe(const std::optional<OpShift>& parting) {
-  if (!parting) return "nowhere by 1 % of the step";
+std::string describe(const std::optional<OpShift>& first_divergence) {
+  if (!first_divergence) return "nowhere by 1 % of the step";
   return fmt::format("at {} of rank {}: it starts {:+.3g} ms off and takes {:+.3g} ms more",
-                     to_string(parting->op), parting->rank,
-                     static_cast<double>(parting->start_shift) / 1e6,
-                     static_cast<double>(parting->duration_shift) / 1e6);
+                     to_string(first_divergence->op), first_divergence->rank,
+                     static_cast<double>(first_divergence->start_shift) / 1e6,
+                     static_cast<double>(first_divergence->duration_shift) / 1e6);
 }
 
 std::string describe(const BubbleReport& report) {
@@ -134,12 +134,12 @@ std::string pools_json(const std::vector<Bytes>& pools) {
   return fmt::format(",\"predicted_pools\":{{\"peak_bytes\":[{}]}}", fmt::join(pools, ","));
 }
 
-std::string parting_json(const std::optional<OpShift>& parting) {
-  if (!parting) return "\"parting\":null";
+std::string write_divergence_json(const std::optional<OpShift>& first_divergence) {
+  if (!first_divergence) return "\"parting\":null";
   return fmt::format(
       "\"parting\":{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
-      parting->rank, json_string(to_string(parting->op)), parting->start_shift,
-      parting->duration_shift);
+      first_divergence->rank, json_string(to_string(first_divergence->op)),
+      first_divergence->start_shift, first_divergence->duration_shift);
 }
 
 std::string report_json(const Step& step) {
@@ -167,15 +167,15 @@ std::string order_text(const OrderAgreement& agreement) {
 
 std::string match_json(const std::vector<Comparison>& comparisons) {
   const bool any = std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& each) {
-    return each.measured.proof.has_value();
+    return each.measured.verification.has_value();
   });
   return !any ? "null" : gradients_match(comparisons) ? "true" : "false";
 }
 
 }  // namespace
 
-Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench) {
-  Measurement measured = measure(predicted.schedule, predicted.program, bench);
+Comparison run_prediction(const std::string& label, Step predicted, const RunContext& context) {
+  Measurement measured = measure(predicted.schedule, predicted.program, context);
   Comparison comparison{label, std::move(predicted), std::move(measured)};
   const Step& step = comparison.predicted;
   if (comparison.measured.breakdown)
@@ -184,12 +184,12 @@ Comparison run_prediction(const std::string& label, Step predicted, const Bench&
   comparison.error = find_error(step, comparison.measured.step);
   if (!comparison.measured.pools.empty())
     comparison.predicted_pools = predict_pool_bytes({step.schedule, step.program, step.timeline},
-                                                    bench.run.training, bench.run.device);
+                                                    context.run.training, context.run.device);
   comparison.error.peak_pool = pool_error(comparison);
   return comparison;
 }
 
-StepSpread spread_of(const std::vector<Nanos>& makespans) {
+StepSpread compute_spread(const std::vector<Nanos>& makespans) {
   return {quantile(makespans, 0), quantile(makespans, 25), quantile(makespans, 50),
           quantile(makespans, 75), quantile(makespans, 100)};
 }
@@ -200,7 +200,7 @@ bool are_apart(const StepSpread& left, const StepSpread& right) {
   return !overlap && order(left.median, right.median) != 0;
 }
 
-OrderAgreement order_agreement(const std::vector<Comparison>& comparisons) {
+OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparisons) {
   OrderAgreement agreement;
   std::int64_t sum = 0;
   for (std::size_t left = 0; left < comparisons.size(); ++left)
@@ -209,8 +209,8 @@ OrderAgreement order_agreement(const std::vector<Comparison>& comparisons) {
                                   comparisons[right].predicted.report.makespan);
       if (predicted == 0) continue;
       ++agreement.pairs;
-      const StepSpread one = spread_of(comparisons[left].measured.makespans);
-      const StepSpread other = spread_of(comparisons[right].measured.makespans);
+      const StepSpread one = compute_spread(comparisons[left].measured.makespans);
+      const StepSpread other = compute_spread(comparisons[right].measured.makespans);
       if (!are_apart(one, other)) continue;
       ++agreement.counted;
       sum += predicted * order(one.median, other.median);
@@ -220,20 +220,20 @@ OrderAgreement order_agreement(const std::vector<Comparison>& comparisons) {
   return agreement;
 }
 
-std::string noise_warning(const std::vector<Comparison>& comparisons) {
-  constexpr double kQuiet = 0.1;
+std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
+  constexpr double kMinSpread = 0.1;
   StepSpread widest;
   std::string label;
   for (const Comparison& comparison : comparisons) {
-    const StepSpread spread = spread_of(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured.makespans);
     if (!label.empty() && spread.relative() <= widest.relative()) continue;
     widest = spread;
     label = comparison.label;
   }
-  const OrderAgreement agreement = order_agreement(comparisons);
-  if (widest.relative() <= kQuiet && agreement.counted == agreement.pairs) return {};
-  std::string text = fmt::format("noisy: steps of {} took {} to {}", label, short_text(widest.min),
-                                 short_text(widest.max));
+  const OrderAgreement agreement = compute_order_agreement(comparisons);
+  if (widest.relative() <= kMinSpread && agreement.counted == agreement.pairs) return {};
+  std::string text = fmt::format("noisy: steps of {} took {} to {}", label, format_time(widest.min),
+                                 format_time(widest.max));
   if (agreement.counted < agreement.pairs)
     text += fmt::format(", and {} of {} pairs of schedules cannot be told apart",
                         agreement.pairs - agreement.counted, agreement.pairs);
@@ -246,29 +246,30 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
   std::size_t width = 16;
   for (const Comparison& comparison : comparisons)
     width = std::max(width, comparison.label.size() + 2);
-  std::string text = noise_warning(comparisons);
+  std::string text = describe_noise_problem(comparisons);
   text += fmt::format("{:<{}}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", width, "",
                       "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
   text.insert(text.size() - 1, "  steps took");
-  std::string partings;
+  std::string divergences;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;
-    const StepSpread spread = spread_of(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured.makespans);
     text += fmt::format("{:<{}}predicted {}\n", comparison.label, width,
                         describe(comparison.predicted.report));
     text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}  {} to {}\n", "",
                         width, describe(comparison.measured.step.report), 100 * error.makespan,
                         100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
-                        short_text(spread.min), short_text(spread.max));
-    partings += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
-                            describe(error.parting));
-    if (comparison.measured.proof)
-      partings += fmt::format("{:<{}}{}\n", "", width, to_string(*comparison.measured.proof));
+                        format_time(spread.min), format_time(spread.max));
+    divergences += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
+                               describe(error.first_divergence));
+    if (comparison.measured.verification)
+      divergences +=
+          fmt::format("{:<{}}{}\n", "", width, to_string(*comparison.measured.verification));
     if (error.peak_pool)
-      partings += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
+      divergences += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
-  text += "\n" + partings;
-  text += order_text(order_agreement(comparisons));
+  text += "\n" + divergences;
+  text += order_text(compute_order_agreement(comparisons));
   const Measurement& first = comparisons[0].measured;
   return text +
          fmt::format("measured on {}, --work {}, {}\n", first.backend, first.work, first.device);
@@ -283,7 +284,7 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
-    const StepSpread spread = spread_of(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured.makespans);
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
                         predicted.makespan, measured.makespan, predicted.bubble.ratio,
                         measured.bubble.ratio, error.makespan, error.bubble_ratio,
@@ -297,16 +298,17 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
 std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
   std::string reports;
   for (const Comparison& comparison : comparisons) {
-    const std::string members =
-        json_members(comparison.measured) + ",\n " +
-        spread_json(spread_of(comparison.measured.makespans)) + "," + error_json(comparison.error) +
-        "," + parting_json(comparison.error.parting) + pools_json(comparison.predicted_pools) +
-        ",\n \"predicted\":" + report_json(comparison.predicted);
+    const std::string members = write_json_members(comparison.measured) + ",\n " +
+                                spread_json(compute_spread(comparison.measured.makespans)) + "," +
+                                error_json(comparison.error) + "," +
+                                write_divergence_json(comparison.error.first_divergence) +
+                                pools_json(comparison.predicted_pools) +
+                                ",\n \"predicted\":" + report_json(comparison.predicted);
     reports += (reports.empty() ? "" : ",\n") +
-               with_members(report_json(comparison.measured.step), members);
+               append_members(report_json(comparison.measured.step), members);
   }
-  const OrderAgreement agreement = order_agreement(comparisons);
-  const std::string warning = noise_warning(comparisons);
+  const OrderAgreement agreement = compute_order_agreement(comparisons);
+  const std::string warning = describe_noise_problem(comparisons);
   return fmt::format(
       "{{\"format\":\"bubblescope-comparison/1\",\"work\":{},\"device\":{},"
       "\"gradients_match\":{},{},\"kendall_tau\":{},\"order_pairs\":{{\"counted\":{},\"of\":{}}},"
@@ -322,7 +324,7 @@ std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
 
 bool gradients_match(const std::vector<Comparison>& comparisons) {
   return std::all_of(comparisons.begin(), comparisons.end(), [](const Comparison& comparison) {
-    return !comparison.measured.proof || comparison.measured.proof->matches;
+    return !comparison.measured.verification || comparison.measured.verification->matches;
   });
 }
 

@@ -20,7 +20,7 @@ struct PredictionError {
   /// The same for the fullest pool; empty where activations have no pools.
   std::optional<double> peak_pool;
   /// The first divergence: the first op that is off by a hundredth of the step or more.
-  std::optional<OpShift> parting;
+  std::optional<OpShift> first_divergence;
 };
 
 struct Comparison {
@@ -32,7 +32,7 @@ struct Comparison {
 };
 
 /// Runs a predicted step. Throws Error where the run fails.
-Comparison run_prediction(const std::string& label, Step predicted, const Bench& bench);
+Comparison run_prediction(const std::string& label, Step predicted, const RunContext& context);
 
 /// The distribution of one schedule's measured step times.
 struct StepSpread {
@@ -49,7 +49,7 @@ struct StepSpread {
 };
 
 /// The quartiles are nearest ranks. There is at least one makespan.
-StepSpread spread_of(const std::vector<Nanos>& makespans);
+StepSpread compute_spread(const std::vector<Nanos>& makespans);
 
 /// Whether two schedules' measured steps differ by more than noise: the middle halves of their
 /// steps do not overlap, and their medians are more than a thousandth apart.
@@ -64,11 +64,11 @@ struct OrderAgreement {
   std::optional<double> tau;
 };
 
-OrderAgreement order_agreement(const std::vector<Comparison>& comparisons);
+OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparisons);
 
 /// Returns the warning to print before any number where noise hides the differences: steps of one
 /// schedule vary by over a tenth, or schedules cannot be told apart. Empty otherwise.
-std::string noise_warning(const std::vector<Comparison>& comparisons);
+std::string describe_noise_problem(const std::vector<Comparison>& comparisons);
 
 /// Writes the table for people.
 std::string write_comparison_text(const std::vector<Comparison>& comparisons);

@@ -17,13 +17,13 @@ bool has_noise(const std::vector<NamedReport>& reports) {
   return !reports.empty() && reports.front().report->noise;
 }
 
-double beats(const NamedReport& first, const NamedReport& second) {
-  return probability_of_beating(first.report->noise->makespans, second.report->noise->makespans);
+double win_probability(const NamedReport& first, const NamedReport& second) {
+  return compute_win_probability(first.report->noise->makespans, second.report->noise->makespans);
 }
 
 }  // namespace
 
-std::string write_beats_text(const std::vector<NamedReport>& reports) {
+std::string write_win_probability_text(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
   std::string text = fmt::format(
       "\n{:<16}{:>16}{:>16}", fmt::format("{} steps", reports[0].report->noise->makespans.size()),
@@ -35,12 +35,13 @@ std::string write_beats_text(const std::vector<NamedReport>& reports) {
     text += fmt::format("{:>{}}", column.name, width(column));
   text += "\n";
   for (const NamedReport& row : reports) {
-    text += fmt::format("{:<16}{:>16}{:>16}", row.name, short_text(row.report->noise->p50),
-                        short_text(row.report->noise->p95));
+    text += fmt::format("{:<16}{:>16}{:>16}", row.name, format_time(row.report->noise->p50),
+                        format_time(row.report->noise->p95));
     for (const NamedReport& column : reports)
-      text += fmt::format("{:>{}}",
-                          &row == &column ? "-" : fmt::format("{:.1f}%", 100 * beats(row, column)),
-                          width(column));
+      text += fmt::format(
+          "{:>{}}",
+          &row == &column ? "-" : fmt::format("{:.1f}%", 100 * win_probability(row, column)),
+          width(column));
     text += "\n";
   }
   return text +
@@ -62,19 +63,21 @@ std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
                                 [&](const NamedReport& report) { return report.name == name; });
   if (row == reports.end()) return std::string(5 + reports.size(), ',');
   const StepTimes& noise = *row->report->noise;
-  std::string text =
-      fmt::format(",{},{},{:.0f},{},{}", noise.p50, noise.p95, noise.mean, noise.least, noise.most);
-  for (const NamedReport& column : reports) text += fmt::format(",{}", beats(*row, column));
+  std::string text = fmt::format(",{},{},{:.0f},{},{}", noise.p50, noise.p95, noise.mean,
+                                 noise.shortest, noise.longest);
+  for (const NamedReport& column : reports)
+    text += fmt::format(",{}", win_probability(*row, column));
   return text;
 }
 
-std::string write_beats_json(const std::vector<NamedReport>& reports) {
+std::string write_win_probability_json(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
   std::string text = ",\"beats\":[";
   for (const NamedReport& row : reports) {
     text += &row == &reports.front() ? "[" : ",[";
     for (const NamedReport& column : reports)
-      text += fmt::format("{}{}", &column == &reports.front() ? "" : ",", beats(row, column));
+      text +=
+          fmt::format("{}{}", &column == &reports.front() ? "" : ",", win_probability(row, column));
     text += "]";
   }
   return text + "]";

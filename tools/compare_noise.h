@@ -18,11 +18,11 @@ struct NamedReport {
 /// gpipe               ...             ...              -  2.1 %
 ///
 /// Empty without noise.
-std::string write_beats_text(const std::vector<NamedReport>& reports);
+std::string write_win_probability_text(const std::vector<NamedReport>& reports);
 
 /// Writes `,"beats":[[0.5,0.021],[0.979,0.5]]`: the fraction of scenarios in which the schedule of
 /// the row is faster than that of the column; ties count half. Empty without noise.
-std::string write_beats_json(const std::vector<NamedReport>& reports);
+std::string write_win_probability_json(const std::vector<NamedReport>& reports);
 
 /// Columns for the csv table, and a schedule's values in them:
 /// `,p50_ns,p95_ns,mean_ns,least_ns,most_ns,beats_gpipe,beats_1f1b`. Empty without noise; no values

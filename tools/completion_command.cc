@@ -67,7 +67,7 @@ int run_completion(const Arguments& arguments) {
   std::string script = script_for(shell);
   constexpr std::string_view kMark = "@COMMANDS@";
   script.replace(script.find(kMark), kMark.size(), command_names());
-  show("{}", script);
+  print_output("{}", script);
   return 0;
 }
 

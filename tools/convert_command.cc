@@ -37,9 +37,10 @@ std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const Valid
 /// Warns about swapped messages: PyTorch's own deferral causes them, and then trains with wrong
 /// gradients.
 void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
-  const Problems swapped = find_swapped_messages(schedule, posted_lists(schedule, posting));
+  const Problems swapped = find_swapped_messages(schedule, make_posted_lists(schedule, posting));
   if (swapped.empty()) return;
-  say("bubblescope: {}: messages are received in another order than they are sent, and "
+  print_message(
+      "bubblescope: {}: messages are received in another order than they are sent, and "
       "PyTorch computes with the wrong ones: rank {}: {}\n",
       schedule->name, *swapped.front().rank, swapped.front().message);
 }
@@ -51,7 +52,7 @@ std::string write_lists(const ScheduleFormat& format, const ValidSchedule& sched
     throw Error(schedule->name +
                 " posts its own messages, which stay where they are; leave --lowering out");
   warn_of_swapped(schedule, posting);
-  return format.write_lists(schedule, {release_of(options.shape.profile), posting});
+  return format.write_lists(schedule, {choose_release(options.shape.profile), posting});
 }
 
 std::vector<FilePart> write(const ScheduleFormat& format, const std::string& name,
@@ -96,7 +97,7 @@ int run_convert(const Arguments& arguments) {
   if (output == "-" && !parts.front().suffix.empty())
     throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));
-  for (const FilePart& part : parts) write_and_say(output + part.suffix, part.content);
+  for (const FilePart& part : parts) write_and_report(output + part.suffix, part.content);
   return 0;
 }
 

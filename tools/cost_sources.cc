@@ -23,7 +23,7 @@ CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) 
     throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
                             layout.size(), schedule.name, schedule.stages_per_pipeline()));
   return spread_unevenly(options.cost.uniform, schedule,
-                         stage_weights(layout, options.shape.layer_costs));
+                         compute_stage_weights(layout, options.shape.layer_costs));
 }
 
 /// Comparing a full backward other than I + W with split ones would be misleading.
@@ -31,8 +31,9 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
   if (!has_kind(schedule, OpKind::kInputGrad) || has_kind(schedule, OpKind::kBackward) ||
       cost.full_backward() == cost.input_grad + cost.weight_grad)
     return;
-  say("bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n", schedule.name,
-      to_text(cost.input_grad), to_text(cost.weight_grad), to_text(cost.full_backward()));
+  print_message("bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",
+                schedule.name, to_text(cost.input_grad), to_text(cost.weight_grad),
+                to_text(cost.full_backward()));
 }
 
 std::string uniform_text(const UniformCost& cost) {
@@ -46,15 +47,16 @@ std::string uniform_text(const UniformCost& cost) {
 
 Models models_from_source(const ValidSchedule& schedule, const PredictOptions& options) {
   const CostOptions& cost = options.cost;
-  MemoryModel memory = uniform_memory(schedule->shape, options.memory, cost.uniform.per);
-  if (options.model.given()) return placed_models(model_of(options), schedule, std::move(memory));
-  if (!cost.file.empty()) return file_models(cost_file_of(cost), schedule, std::move(memory));
+  MemoryModel memory = make_uniform_memory(schedule->shape, options.memory, cost.uniform.per);
+  if (options.model.given())
+    return load_model_costs(resolve_model(options), schedule, std::move(memory));
+  if (!cost.file.empty()) return load_file_costs(cost_file_of(cost), schedule, std::move(memory));
   Models models;
   if (!options.shape.layout.empty()) {
     models.costs = layout_costs(schedule, options);
   } else {
     warn_of_unequal_backwards(schedule, cost.uniform);
-    models = flag_models(cost.uniform, cost.network, schedule);
+    models = load_flag_costs(cost.uniform, cost.network, schedule);
   }
   models.memory = std::move(memory);
   return models;
@@ -62,12 +64,13 @@ Models models_from_source(const ValidSchedule& schedule, const PredictOptions& o
 
 }  // namespace
 
-MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, UniformCost::Per per) {
+MemoryModel make_uniform_memory(const Shape& shape, const MemoryOptions& options,
+                                UniformCost::Per per) {
   using Per = UniformCost::Per;
   MemoryModel memory;
   memory.release = options.release;
   memory.unit = options.unit;
-  memory.kept = options.kept;
+  memory.saved = options.saved;
   memory.unit_parts =
       (per == Per::kRank ? shape.chunks : 1) * (per == Per::kSlice ? 1 : shape.slices);
   memory.cap = options.cap;
@@ -81,23 +84,24 @@ MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options, Uni
   return memory;
 }
 
-std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOptions& options) {
-  const Schedule unordered = unordered_schedule(shape);
+std::optional<CostModel> load_costs_before_order(const Shape& shape,
+                                                 const PredictOptions& options) {
+  const Schedule unordered = make_unordered_schedule(shape);
   const CostOptions& cost = options.cost;
-  if (options.model.given()) return model_step(model_of(options), unordered).costs;
+  if (options.model.given()) return compute_model_step(resolve_model(options), unordered).costs;
   if (!options.shape.layout.empty()) return layout_costs(unordered, options);
-  if (!cost.file.empty()) return costs_before_order(cost_file_of(cost), shape);
-  if (cost.network) return flag_models(cost.uniform, cost.network, unordered).costs;
+  if (!cost.file.empty()) return load_costs_before_order(cost_file_of(cost), shape);
+  if (cost.network) return load_flag_costs(cost.uniform, cost.network, unordered).costs;
   return {};
 }
 
-MemoryModel memory_before_order(const Shape& shape, const PredictOptions& options) {
-  const Schedule unordered = unordered_schedule(shape);
-  MemoryModel memory = uniform_memory(shape, options.memory, options.cost.uniform.per);
+MemoryModel load_memory_before_order(const Shape& shape, const PredictOptions& options) {
+  const Schedule unordered = make_unordered_schedule(shape);
+  MemoryModel memory = make_uniform_memory(shape, options.memory, options.cost.uniform.per);
   if (options.model.given())
-    return with_bytes(std::move(memory), model_step(model_of(options), unordered));
+    return with_bytes(std::move(memory), compute_model_step(resolve_model(options), unordered));
   if (!options.cost.file.empty())
-    return file_models(cost_file_of(options.cost), unordered, std::move(memory)).memory;
+    return load_file_costs(cost_file_of(options.cost), unordered, std::move(memory)).memory;
   return memory;
 }
 
@@ -110,7 +114,7 @@ Models load_models(const ValidSchedule& schedule, const PredictOptions& options)
 
 std::string costs_text(const Models& models, const PredictOptions& options) {
   const LayerLayout& layout = options.shape.layout;
-  std::string text = models.placed               ? in_words(models.placed->on)
+  std::string text = models.placed               ? describe_model(models.placed->on)
                      : options.cost.file.empty() ? uniform_text(options.cost.uniform)
                                                  : options.cost.file;
   if (!layout.empty()) text += ", layout " + to_string(layout);

@@ -26,15 +26,15 @@ CostFile cost_file_of(const CostOptions& options);
 
 /// Returns the memory of the flags for any schedule of this shape. Throws Error for a --cap with
 /// neither one entry nor one per rank.
-MemoryModel uniform_memory(const Shape& shape, const MemoryOptions& options,
-                           UniformCost::Per per = UniformCost::Per::kRank);
+MemoryModel make_uniform_memory(const Shape& shape, const MemoryOptions& options,
+                                UniformCost::Per per = UniformCost::Per::kRank);
 
 /// Returns the costs for a schedule that searches for an order; messages are priced without
 /// contention. Empty where only the flags give times.
-std::optional<CostModel> costs_before_order(const Shape& shape, const PredictOptions& options);
+std::optional<CostModel> load_costs_before_order(const Shape& shape, const PredictOptions& options);
 
 /// Returns the bytes of activations and states, which do not depend on the order.
-MemoryModel memory_before_order(const Shape& shape, const PredictOptions& options);
+MemoryModel load_memory_before_order(const Shape& shape, const PredictOptions& options);
 
 /// Loads costs and memory from the model, from the cost file, which is read once, or from the
 /// flags, spread over the schedule's stages.

@@ -37,8 +37,9 @@ struct Side {
   std::optional<Step> step;
 };
 
-/// Reads the values of a json report under the names of metrics_of: bubble.ratio is bubble_ratio.
-Metrics metrics_of_json(const nlohmann::json& report, const std::string& file) {
+/// Reads the values of a json report under the names of collect_metrics: bubble.ratio is
+/// bubble_ratio.
+Metrics collect_json_metrics(const nlohmann::json& report, const std::string& file) {
   const bool is_report =
       report.is_object() && report.contains("format") && report["format"] == "bubblescope-report/1";
   if (!is_report)
@@ -72,10 +73,10 @@ Side load_side(const std::string& path) {
     step.program = std::move(file.program);
     step.timeline = std::move(file.timeline);
     step.report = analyze(step.schedule, step.program, step.timeline);
-    Metrics metrics = metrics_of(step.report);
+    Metrics metrics = collect_metrics(step.report);
     return {std::move(metrics), std::move(step)};
   }
-  return {metrics_of_json(parse_json(text, path), path), {}};
+  return {collect_json_metrics(parse_json(text, path), path), {}};
 }
 
 double change(double before, double after) {
@@ -96,16 +97,16 @@ void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
   const auto step = static_cast<double>(difference.makespan_a);
   for (const auto& [name, quantile] : {std::pair("p50", 0.5), {"p95", 0.95}, {"max", 1.0}})
     metrics[std::string("op_start_") + name] =
-        static_cast<double>(start_shift_quantile(difference, quantile)) / step;
+        static_cast<double>(compute_start_shift_quantile(difference, quantile)) / step;
 }
 
 void print_metrics(const Metrics& before, const Metrics& after) {
-  show("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
+  print_output("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
   for (const auto& [name, value] : after) {
     const auto found = before.find(name);
     if (found == before.end()) continue;
-    show("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
-         100 * change(found->second, value));
+    print_output("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
+                 100 * change(found->second, value));
   }
 }
 
@@ -113,33 +114,34 @@ void print_op_lists(const TimelineDifference& difference) {
   for (const auto& [name, ops] :
        {std::pair("A", &difference.only_in_a), std::pair("B", &difference.only_in_b)}) {
     if (ops->empty()) continue;
-    show("{} op(s) only in {}:", ops->size(), name);
+    print_output("{} op(s) only in {}:", ops->size(), name);
     for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
-      show(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
-    show("{}\n", ops->size() > kShownShifts ? " ..." : "");
+      print_output(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
+    print_output("{}\n", ops->size() > kShownShifts ? " ..." : "");
   }
 }
 
 void print_ops(const TimelineDifference& difference) {
-  show("\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
-       difference.shifts.size(), to_text(start_shift_quantile(difference, 0.5)),
-       to_text(start_shift_quantile(difference, 0.95)),
-       to_text(start_shift_quantile(difference, 1)));
+  print_output(
+      "\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
+      difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 0.5)),
+      to_text(compute_start_shift_quantile(difference, 0.95)),
+      to_text(compute_start_shift_quantile(difference, 1)));
   print_op_lists(difference);
-  const std::optional<OpShift> first = first_parting(difference, 0);
+  const std::optional<OpShift> first = find_first_divergence(difference, 0);
   if (!first) return;
-  show("they first part at {} on rank {}, {} into the step\n", to_string(first->op), first->rank,
-       to_text(first->start));
+  print_output("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
+               first->rank, to_text(first->start));
   std::vector<OpShift> shifts = difference.shifts;
   std::stable_sort(shifts.begin(), shifts.end(), [](const OpShift& a, const OpShift& b) {
     return std::abs(a.start_shift) > std::abs(b.start_shift);
   });
   shifts.resize(std::min(shifts.size(), kShownShifts));
-  show("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
-       "takes longer");
+  print_output("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
+               "takes longer");
   for (const OpShift& shift : shifts)
-    show("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op), to_text(shift.start),
-         to_text(shift.start_shift), to_text(shift.duration_shift));
+    print_output("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op),
+                 to_text(shift.start), to_text(shift.start_shift), to_text(shift.duration_shift));
 }
 
 void print_json(const Side& a, const Side& b, const Metrics& metrics,
@@ -157,7 +159,7 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
     json["only_in_a"] = difference->only_in_a.size();
     json["only_in_b"] = difference->only_in_b.size();
   }
-  show("{}\n", json.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
+  print_output("{}\n", json.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 /// Writes B below A, which takes the place of a measured step's prediction.
@@ -188,7 +190,7 @@ int run_diff(const Arguments& arguments) {
   app.footer(kDiffExample);
   if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text", Steps::kSeveral);
+  check_export_paths(exports, format != "text", Steps::kSeveral);
   const Side a = load_side(path_a);
   const Side b = load_side(path_b);
   Metrics metrics = comparable(a.metrics, b.metrics);
@@ -199,7 +201,7 @@ int run_diff(const Arguments& arguments) {
     add_op_metrics(*difference, metrics);
   }
   expect_known(gate, metrics);
-  write_sides(a, b, exports, command_line("diff", arguments));
+  write_sides(a, b, exports, format_command_line("diff", arguments));
   if (format == "json") {
     print_json(a, b, metrics, difference);
   } else {

@@ -59,7 +59,7 @@ std::string place_of(const std::string& path) {
 
 }  // namespace
 
-void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps steps) {
+void check_export_paths(const ExportOptions& exports, bool stdout_is_taken, Steps steps) {
   std::map<std::string, std::string> format_of_path;
   if (stdout_is_taken) format_of_path["-"] = "format";
   for (const auto& [name, path] : exports) {
@@ -80,9 +80,10 @@ void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps step
   }
 }
 
-void write_and_say(const std::string& path, const std::string& content, const std::string& remark) {
+void write_and_report(const std::string& path, const std::string& content,
+                      const std::string& remark) {
   write_file(path, content);
-  if (path != "-") say("wrote {}{}\n", path, remark);
+  if (path != "-") print_message("wrote {}{}\n", path, remark);
 }
 
 namespace {
@@ -105,16 +106,17 @@ std::string path_of_step(const std::string& path, const std::string& step) {
   return path.substr(0, ending) + "-" + word + path.substr(ending);
 }
 
-void write_streamed(const TimelineFormat& format, const Exhibit& exhibit, const std::string& path) {
-  write_file(path, [&](const Sink& sink) { format.stream(exhibit, sink); });
+void write_streamed(const TimelineFormat& format, const ReportSet& report_set,
+                    const std::string& path) {
+  write_file(path, [&](const Sink& sink) { format.stream(report_set, sink); });
 }
 
 void write_one(const TimelineFormat& format, const NamedStep& named, const std::string& path) {
-  write_file(path, format.write(named.step.recording(), path));
+  write_file(path, format.write(named.step.record(), path));
 }
 
-void say_written(const std::string& path, bool has_noise) {
-  if (path != "-") say("wrote {}{}\n", path, has_noise ? ", without the noise" : "");
+void report_written(const std::string& path, bool has_noise) {
+  if (path != "-") print_message("wrote {}{}\n", path, has_noise ? ", without the noise" : "");
 }
 
 void write_each(const TimelineFormat& format, const std::vector<NamedStep>& steps,
@@ -125,7 +127,7 @@ void write_each(const TimelineFormat& format, const std::vector<NamedStep>& step
     for (int copy = 2; !written.insert(own).second; ++copy)
       own = path_of_step(path, fmt::format("{}-{}", named.name, copy));
     write_one(format, named, own);
-    say_written(own, named.step.report.noise.has_value());
+    report_written(own, named.step.report.noise.has_value());
   }
 }
 
@@ -141,15 +143,15 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
       continue;
     }
     if (format.stream) {
-      Exhibit exhibit{command, {}};
+      ReportSet report_set{command, {}};
       for (const NamedStep& named : steps)
-        exhibit.steps.push_back(
-            {named.name, named.step.recording(), message_bytes(named.step), named.predicted_by});
-      write_streamed(format, exhibit, *path);
+        report_set.steps.push_back(
+            {named.name, named.step.record(), message_bytes(named.step), named.predicted_by});
+      write_streamed(format, report_set, *path);
     } else {
       write_one(format, steps[0], *path);
     }
-    say_written(*path, steps[0].step.report.noise.has_value());
+    report_written(*path, steps[0].step.report.noise.has_value());
   }
 }
 

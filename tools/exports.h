@@ -19,11 +19,12 @@ enum class Steps : std::uint8_t { kOne, kSeveral };
 /// Throws Error for a file name that is empty, given twice, in a missing folder, or with another
 /// format's ending, and for stdout where that cannot hold several steps. `stdout_is_taken`: the
 /// report itself goes there in a form that allows nothing else.
-void expect_sound(const ExportOptions& exports, bool stdout_is_taken, Steps steps = Steps::kOne);
+void check_export_paths(const ExportOptions& exports, bool stdout_is_taken,
+                        Steps steps = Steps::kOne);
 
 /// Writes a file and reports it on stderr, except for stdout ("-").
-void write_and_say(const std::string& path, const std::string& content,
-                   const std::string& remark = "");
+void write_and_report(const std::string& path, const std::string& content,
+                      const std::string& remark = "");
 
 /// A step with the name that tells it from others.
 struct NamedStep {

@@ -92,7 +92,7 @@ void expect_possible(const Condition& condition) {
 
 }  // namespace
 
-Metrics metrics_of(const BubbleReport& report) {
+Metrics collect_metrics(const BubbleReport& report) {
   double peak = 0;
   std::optional<Bytes> memory;
   for (const RankReport& rank : report.ranks) {
@@ -144,7 +144,8 @@ bool report_failures(const std::vector<Condition>& conditions, const Metrics& me
   for (const Condition& condition : conditions) {
     const double value = metrics.at(condition.metric);
     if (!holds(condition, value)) continue;
-    say("bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric, value);
+    print_message("bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric,
+                  value);
     failed = true;
   }
   return failed;

@@ -13,7 +13,7 @@ namespace bubblescope {
 /// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
 /// peak_memory_bytes only where a cost file or a model gives bytes.
 using Metrics = std::map<std::string, double>;
-Metrics metrics_of(const BubbleReport& report);
+Metrics collect_metrics(const BubbleReport& report);
 
 /// `bubble_ratio>0.1`
 struct Condition {

@@ -12,7 +12,7 @@ namespace bubblescope {
 
 void warn_of_unused(const CommandFlags& app, const std::string& heading, const std::string& why) {
   for (const std::string& flag : app.given_under(heading))
-    say("bubblescope: {} changes nothing {}\n", flag, why);
+    print_message("bubblescope: {} changes nothing {}\n", flag, why);
 }
 
 }  // namespace bubblescope

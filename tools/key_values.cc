@@ -18,7 +18,7 @@ KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> k
     const std::size_t equals = part.find('=');
     const std::string key = part.substr(0, equals);
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      const std::string nearest = nearest_name(key, known);
+      const std::string nearest = find_nearest_name(key, known);
       throw Error(fmt::format("'{}' has no key '{}'{}", text_, key,
                               nearest.empty()
                                   ? "; known are " + fmt::format("{}", fmt::join(known, ", "))
@@ -42,12 +42,13 @@ std::string KeyValues::at(const std::string& key) const {
   throw Error(fmt::format("'{}' lacks {}; write {}=...", text_, key, key));
 }
 
-std::optional<std::int32_t> KeyValues::integer(const std::string& key, std::int32_t least) const {
+std::optional<std::int32_t> KeyValues::integer(const std::string& key,
+                                               std::int32_t min_value) const {
   const auto value = find(key);
   if (!value) return {};
   const auto number = parse_number<std::int32_t>(*value);
-  if (!number || *number < least)
-    throw Error(fmt::format("{}={}: must be a whole number from {} on", key, *value, least));
+  if (!number || *number < min_value)
+    throw Error(fmt::format("{}={}: must be a whole number from {} on", key, *value, min_value));
   return number;
 }
 
@@ -60,13 +61,13 @@ std::optional<double> KeyValues::positive_number(const std::string& key) const {
   return number;
 }
 
-double parse_fraction(std::string_view text, double most) {
+double parse_fraction(std::string_view text, double max_value) {
   const bool percent = text.ends_with('%');
   const auto number = parse_number<double>(percent ? text.substr(0, text.size() - 1) : text);
   const double fraction = number ? *number / (percent ? 100 : 1) : -1;
-  if (!(fraction >= 0 && fraction <= most))
+  if (!(fraction >= 0 && fraction <= max_value))
     throw Error(
-        fmt::format("'{}' must be a fraction from 0 to {}, such as 0.05 or 5%", text, most));
+        fmt::format("'{}' must be a fraction from 0 to {}, such as 0.05 or 5%", text, max_value));
   return fraction;
 }
 

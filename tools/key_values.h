@@ -19,7 +19,7 @@ class KeyValues {
   std::optional<std::string> find(const std::string& key) const;
   /// Throws Error where the key is missing or its value has the wrong type.
   std::string at(const std::string& key) const;
-  std::optional<std::int32_t> integer(const std::string& key, std::int32_t least) const;
+  std::optional<std::int32_t> integer(const std::string& key, std::int32_t min_value) const;
   std::optional<double> positive_number(const std::string& key) const;
 
  private:
@@ -27,7 +27,8 @@ class KeyValues {
   std::map<std::string, std::string> values_;
 };
 
-/// Parses "5%" or "0.05" as a fraction. Throws Error for anything else, and outside 0 to `most`.
-double parse_fraction(std::string_view text, double most);
+/// Parses "5%" or "0.05" as a fraction. Throws Error for anything else, and outside 0 to
+/// `max_value`.
+double parse_fraction(std::string_view text, double max_value);
 
 }  // namespace bubblescope

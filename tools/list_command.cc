@@ -81,7 +81,7 @@ std::vector<Entry> entries_of(const std::string& what) {
   if (what == "backends") return list_backends();
   if (what == "models") return list_known<ModelDef>();
   if (what == "gpus") return list_known<GpuDef>();
-  const std::string nearest = nearest_name(
+  const std::string nearest = find_nearest_name(
       what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
   throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +
               what + "'" + suggestion(nearest));
@@ -95,17 +95,17 @@ void print_json(const std::vector<Entry>& entries) {
     if (!entry.source.empty()) item["source"] = entry.source;
     list.push_back(std::move(item));
   }
-  show("{}\n", list.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
+  print_output("{}\n", list.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(const std::vector<Entry>& entries) {
   std::size_t width = 0;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
   for (const Entry& entry : entries) {
-    show("{:<{}}  {}\n", entry.name, width, entry.summary);
+    print_output("{:<{}}  {}\n", entry.name, width, entry.summary);
     if (!entry.aliases.empty())
-      show("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
-    if (!entry.source.empty()) show("{:<{}}    from: {}\n", "", width, entry.source);
+      print_output("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
+    if (!entry.source.empty()) print_output("{:<{}}    from: {}\n", "", width, entry.source);
   }
 }
 
@@ -124,7 +124,7 @@ int run_list(const Arguments& arguments) {
   if (format == "json") {
     print_json(entries);
   } else if (format == "names") {
-    for (const Entry& entry : entries) show("{}\n", entry.name);
+    for (const Entry& entry : entries) print_output("{}\n", entry.name);
   } else {
     print_text(entries);
   }

@@ -20,13 +20,14 @@ namespace bubblescope {
 namespace {
 
 void print_help() {
-  show(
+  print_output(
       "bubblescope {} - what a pipeline schedule costs, where its bubbles come from,\n"
       "and whether it can deadlock\n\n"
       "usage: bubblescope COMMAND ...\n\n",
       BUBBLESCOPE_VERSION);
-  for (const Command& command : commands()) show("  {:<11} {}\n", command.name, command.summary);
-  show(
+  for (const Command& command : commands())
+    print_output("  {:<11} {}\n", command.name, command.summary);
+  print_output(
       "\nstart with\n"
       "  bubblescope simulate 1f1b --pp 4 -m 8\n"
       "  bubblescope compare gpipe,1f1b,zb-h1 --pp 4 -m 8 --b 2\n"
@@ -61,7 +62,7 @@ int dispatch(const Arguments& words) {
     return words.empty() ? 2 : 0;
   }
   if (words[0] == "--version") {
-    show("bubblescope {}\n", BUBBLESCOPE_VERSION);
+    print_output("bubblescope {}\n", BUBBLESCOPE_VERSION);
     return 0;
   }
   std::vector<std::string> names;
@@ -69,7 +70,7 @@ int dispatch(const Arguments& words) {
     if (command.name == words[0]) return command.run({words.begin() + 1, words.end()});
     names.push_back(command.name);
   }
-  const std::string nearest = nearest_name(words[0], names);
+  const std::string nearest = find_nearest_name(words[0], names);
   throw Error("no command is called '" + words[0] + "'" + suggestion(nearest) +
               " ('bubblescope --help' shows them all)");
 }
@@ -77,7 +78,7 @@ int dispatch(const Arguments& words) {
 /// A full disk behind stdout must not look like success.
 int flush_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  complain("the output could not be written whole");
+  print_error("the output could not be written whole");
   return 3;
 }
 
@@ -94,13 +95,13 @@ int run(int count, char** values) {
   try {
     return flush_output(dispatch(take_input_limit({values + 1, values + count})));
   } catch (const Error& error) {
-    complain(error.what());
+    print_error(error.what());
     return exit_status(error.fault());
   } catch (const std::bad_alloc&) {
-    complain("out of memory; ask for fewer stages or micro-batches");
+    print_error("out of memory; ask for fewer stages or micro-batches");
     return 3;
   } catch (const std::exception& error) {
-    complain(error.what());
+    print_error(error.what());
     return 3;
   }
 }

@@ -23,9 +23,9 @@ std::atomic<bool> interrupted = false;
 
 constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 
-BackendRequest request_of(Work work, const Bench& bench) {
-  BackendRequest request{std::move(work), bench.options.injections};
-  request.timeout = bench.run.timeout;
+BackendRequest make_request(Work work, const RunContext& context) {
+  BackendRequest request{std::move(work), context.options.injections};
+  request.timeout = context.run.timeout;
   request.interrupted = &interrupted;
   return request;
 }
@@ -36,11 +36,13 @@ Execution execute_on(Backend& backend, const Program& program, const RunOptions&
                  {run.warmup, run.steps, after_step});
 }
 
-Pass pass_of(WorkKind work) { return work == WorkKind::kSleep ? Pass::kSleep : Pass::kSpin; }
+WaitMode wait_mode_of(WorkKind work) {
+  return work == WorkKind::kSleep ? WaitMode::kSleep : WaitMode::kSpin;
+}
 
 void keep(Measurement& measurement, Execution execution) {
   for (const Timeline& timeline : execution.steps)
-    measurement.makespans.push_back(makespan_of(timeline));
+    measurement.makespans.push_back(compute_makespan(timeline));
   measurement.breakdown = std::move(execution.breakdown);
   measurement.step.timeline =
       measurement.breakdown ? execution.steps.back() : median_step(execution.steps);
@@ -48,94 +50,94 @@ void keep(Measurement& measurement, Execution execution) {
 }
 
 /// Verifies the training where requested, in the process that speaks.
-void prove_training(Measurement& measurement, const Bench& bench, std::int32_t copies = 1) {
-  const RunOptions& run = bench.run;
-  if (!run.proof || !bench.processes.speaks()) return;
-  const Heartbeat others_wait(bench.processes);
+void verify_training(Measurement& measurement, const RunContext& context, std::int32_t copies = 1) {
+  const RunOptions& run = context.run;
+  if (!run.verification || !context.processes.is_coordinator()) return;
+  const Heartbeat others_wait(context.processes);
   Schedule whole = measurement.step.schedule;
   whole.shape.microbatches *= copies;
-  measurement.proof =
-      prove(measurement.trained, train_serially(whole, run.training, run.warmup + run.steps));
+  measurement.verification =
+      verify(measurement.trained, train_serially(whole, run.training, run.warmup + run.steps));
 }
 
-void train(Measurement& measurement, const Bench& bench) {
+void train(Measurement& measurement, const RunContext& context) {
   const Step& step = measurement.step;
-  const RunOptions& run = bench.run;
-  Training training(step.schedule, step.program, run.training, bench.processes);
-  BackendRequest request = request_of(training.work(), bench);
-  request.cargo = training.cargo();
+  const RunOptions& run = context.run;
+  Training training(step.schedule, step.program, run.training, context.processes);
+  BackendRequest request = make_request(training.work(), context);
+  request.payload_codec = training.payload_codec();
   const auto backend = find_backend(run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
-  measurement.device += "; products by " + multiplier();
+  measurement.device += "; products by " + gemm_library();
   if (measurement.breakdown) return;
   measurement.peak_bytes = training.peak_bytes();
   measurement.trained = training.result();
-  prove_training(measurement, bench);
+  verify_training(measurement, context);
 }
 
-void play(Measurement& measurement, const Bench& bench) {
+void play(Measurement& measurement, const RunContext& context) {
   const Step& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  const Pass pass = pass_of(bench.run.work);
-  BackendRequest request = request_of(play(step.program, durations, pass), bench);
-  request.punctual = pass == Pass::kSleep;
-  const auto backend = find_backend(bench.run.backend).make(std::move(request), step.program);
-  keep(measurement, execute_on(*backend, step.program, bench.run, nullptr));
+  const WaitMode wait_mode = wait_mode_of(context.run.work);
+  BackendRequest request = make_request(play(step.program, durations, wait_mode), context);
+  request.high_priority = wait_mode == WaitMode::kSleep;
+  const auto backend = find_backend(context.run.backend).make(std::move(request), step.program);
+  keep(measurement, execute_on(*backend, step.program, context.run, nullptr));
 }
 
 Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
-              const Bench& bench) {
-  const RunOptions& run = bench.run;
-  JobRequest request{schedule, program, nullptr, {}, pass_of(run.work), run.device};
+              const RunContext& context) {
+  const RunOptions& run = context.run;
+  JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
   if (run.work == WorkKind::kTransformer)
     request.training = &run.training;
   else
     request.durations = price(program, costs);
-  return find_backend(run.backend).start(request, request_of({}, bench));
+  return find_backend(run.backend).start(request, make_request({}, context));
 }
 
 /// Executes a job and monitors the devices from the end of the warm-up.
-Execution execute_watched(Measurement& measurement, const Job& job, const RunOptions& run) {
-  DeviceWatch watch(open_nvml(), job.buses);
-  std::int32_t to_come = run.warmup;
-  if (to_come == 0) watch.begin();
+Execution execute_monitored(Measurement& measurement, const Job& job, const RunOptions& run) {
+  DeviceMonitor watch(open_nvml(), job.buses);
+  std::int32_t warmup_left = run.warmup;
+  if (warmup_left == 0) watch.begin();
   Execution execution = execute_on(*job.backend, measurement.step.program, run, [&] {
     if (job.after_step) job.after_step();
-    if (--to_come == 0) watch.begin();
+    if (--warmup_left == 0) watch.begin();
   });
   measurement.devices = watch.finish();
   return execution;
 }
 
 /// Keeps the activity of the step that is shown.
-void keep_activity(Measurement& measurement, const Job& job, const Execution& execution,
-                   const RunOptions& run) {
+void record_activity(Measurement& measurement, const Job& job, const Execution& execution,
+                     const RunOptions& run) {
   if (!job.activity || execution.breakdown) return;
   const Timeline& shown = median_step(execution.steps);
   measurement.activity = job.activity(run.warmup + (&shown - execution.steps.data()), shown);
 }
 
 /// The same for backends that create the work themselves.
-void start(Measurement& measurement, const Bench& bench) {
+void start(Measurement& measurement, const RunContext& context) {
   const Step& step = measurement.step;
-  const RunOptions& run = bench.run;
-  const Job job = start_job(step.schedule, step.program, step.models.costs, bench);
+  const RunOptions& run = context.run;
+  const Job job = start_job(step.schedule, step.program, step.models.costs, context);
   measurement.device = job.device;
   measurement.ranks_per_device = job.ranks_per_device;
-  Execution execution = execute_watched(measurement, job, run);
-  keep_activity(measurement, job, execution, run);
+  Execution execution = execute_monitored(measurement, job, run);
+  record_activity(measurement, job, execution, run);
   keep(measurement, std::move(execution));
   if (measurement.breakdown || !job.result) return;
   measurement.peak_bytes = job.peak_bytes();
   if (job.pools) measurement.pools = job.pools();
   if (job.epilogues) measurement.epilogues = job.epilogues();
   measurement.trained = job.result();
-  prove_training(measurement, bench, job.copies);
+  verify_training(measurement, context, job.copies);
 }
 
 /// A thread that does not come back from a library cannot be unwound.
 [[noreturn]] void end_program(const std::string& why) {
-  complain(why);
+  print_error(why);
   std::_Exit(exit_status(Fault::kMachine));
 }
 
@@ -146,7 +148,7 @@ std::string describe_device(const Processes& processes) {
 
 }  // namespace
 
-Session::Session(const RunOptions& run) {
+BackendSession::BackendSession(const RunOptions& run) {
   interrupted = false;
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = true; };
@@ -160,8 +162,8 @@ Session::Session(const RunOptions& run) {
     processes_ = std::make_unique<Processes>();
 }
 
-bool Session::reports() {
-  if (processes_->speaks()) {
+bool BackendSession::reports() {
+  if (processes_->is_coordinator()) {
     heartbeat_.emplace(*processes_);
     return true;
   }
@@ -169,26 +171,27 @@ bool Session::reports() {
   return false;
 }
 
-Session::~Session() {
+BackendSession::~BackendSession() {
   heartbeat_.reset();
   processes_.reset();
   for (std::size_t at = 0; at < kSignals.size(); ++at)
     sigaction(kSignals[at], &before_[at], nullptr);
 }
 
-Measurement measure(const ValidSchedule& schedule, const Program& program, const Bench& bench) {
+Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context) {
   Measurement measurement{{schedule}};
   measurement.step.program = program;
-  measurement.step.models = load_models(schedule, bench.options);
-  measurement.backend = find_backend(bench.run.backend).name;
-  measurement.work = to_string(bench.run.work);
-  measurement.device = describe_device(bench.processes);
-  if (find_backend(bench.run.backend).start)
-    start(measurement, bench);
-  else if (bench.run.work == WorkKind::kTransformer)
-    train(measurement, bench);
+  measurement.step.models = load_models(schedule, context.options);
+  measurement.backend = find_backend(context.run.backend).name;
+  measurement.work = to_string(context.run.work);
+  measurement.device = describe_device(context.processes);
+  if (find_backend(context.run.backend).start)
+    start(measurement, context);
+  else if (context.run.work == WorkKind::kTransformer)
+    train(measurement, context);
   else
-    play(measurement, bench);
+    play(measurement, context);
   Step& step = measurement.step;
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
@@ -197,10 +200,10 @@ Measurement measure(const ValidSchedule& schedule, const Program& program, const
 }
 
 std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
-                                   const Bench& bench) {
-  const Models models = load_models(schedule, bench.options);
-  const Job job = start_job(schedule, program, models.costs, bench);
-  Execution execution = execute_on(*job.backend, program, bench.run, nullptr);
+                                   const RunContext& context) {
+  const Models models = load_models(schedule, context.options);
+  const Job job = start_job(schedule, program, models.costs, context);
+  Execution execution = execute_on(*job.backend, program, context.run, nullptr);
   if (execution.breakdown)
     throw Error(execution.breakdown->fault, "ops in company: " + execution.breakdown->message);
   return std::move(execution.steps);
@@ -223,21 +226,24 @@ std::string pools_json(const std::vector<PoolUse>& pools) {
 
 }  // namespace
 
-std::string json_members(const Measurement& measurement) {
-  const bool knows_devices = !to_string(measurement.devices).empty();
-  const char* match = !measurement.proof ? "null" : measurement.proof->matches ? "true" : "false";
+std::string write_json_members(const Measurement& measurement) {
+  const bool has_devices = !to_string(measurement.devices).empty();
+  const char* match = !measurement.verification           ? "null"
+                      : measurement.verification->matches ? "true"
+                                                          : "false";
   return fmt::format(
       "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}{}",
       json_string(measurement.work), json_string(measurement.device), match,
       fmt::join(measurement.makespans, ","),
-      measurement.proof ? ",\"proof\":" + json_string(to_string(*measurement.proof)) : "",
+      measurement.verification ? ",\"proof\":" + json_string(to_string(*measurement.verification))
+                               : "",
       pools_json(measurement.pools),
       measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues),
-      knows_devices ? "," + device_state_json(measurement.devices) : "",
+      has_devices ? "," + device_state_json(measurement.devices) : "",
       measurement.activity ? "," + activity_json(*measurement.activity) : "");
 }
 
-std::string with_members(const std::string& report_json, const std::string& members) {
+std::string append_members(const std::string& report_json, const std::string& members) {
   const std::size_t end = report_json.rfind('}');
   return report_json.substr(0, end) + ",\n " + members + report_json.substr(end);
 }

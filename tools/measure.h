@@ -31,16 +31,16 @@ struct Measurement {
   std::vector<Bytes> peak_bytes = {};         ///< of activations, per rank; empty: none were held
   std::vector<PoolUse> pools = {};            ///< per rank; empty where activations have no pools
   std::vector<EpilogueUse> epilogues = {};    ///< as requested, where the library has them
-  WatchedDevices devices = {};                ///< clocks, power and temperature
+  MonitoredDevices devices = {};              ///< clocks, power and temperature
   std::optional<StepActivity> activity = {};  ///< of the step that is shown, where asked for
-  std::optional<Proof> proof = {};            ///< of what was trained; empty without training
+  std::optional<Verification> verification = {};  ///< of what was trained; empty without training
   TrainingResult trained = {};
   std::optional<Breakdown> breakdown = {};
 };
 
 /// The flags of a run and the processes of its backend. Every process takes the same steps; only
 /// the one that speaks() prints and writes.
-struct Bench {
+struct RunContext {
   const PredictOptions& options;
   const RunOptions& run;
   const Processes& processes;
@@ -48,12 +48,12 @@ struct Bench {
 
 /// The connection to the other processes of the backend, if any. While it lives, the executor
 /// handles Ctrl-C and SIGTERM by stopping every rank; a second signal ends the program.
-class Session {
+class BackendSession {
  public:
-  explicit Session(const RunOptions& run);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  explicit BackendSession(const RunOptions& run);
+  ~BackendSession();
+  BackendSession(const BackendSession&) = delete;
+  BackendSession& operator=(const BackendSession&) = delete;
 
   const Processes& processes() const { return *processes_; }
 
@@ -68,17 +68,18 @@ class Session {
 };
 
 /// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.
-Measurement measure(const ValidSchedule& schedule, const Program& program, const Bench& bench);
+Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context);
 
 /// Times the steps of a Program with a schedule's ops, which need not be the schedule's own, on a
 /// backend that enqueues work on devices. Weights are not updated. Throws Error where a run fails.
 std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
-                                   const Bench& bench);
+                                   const RunContext& context);
 
 /// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
-std::string json_members(const Measurement& measurement);
+std::string write_json_members(const Measurement& measurement);
 
 /// Appends members to a report's json.
-std::string with_members(const std::string& report_json, const std::string& members);
+std::string append_members(const std::string& report_json, const std::string& members);
 
 }  // namespace bubblescope

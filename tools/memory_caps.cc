@@ -13,11 +13,11 @@
 
 namespace bubblescope {
 
-void say_cap_unit(const MemoryOptions& options) {
+void warn_of_cap_unit(const MemoryOptions& options) {
   const bool plain = options.unit.forward == kWhole && options.unit.weight_grad == -kWhole;
-  const std::string cap = millionths_text(options.cap.front());
-  say("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
-      plain ? "micro-batches of activations" : "of the unit of --mem");
+  const std::string cap = format_millionths(options.cap.front());
+  print_message("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
+                plain ? "micro-batches of activations" : "of the unit of --mem");
 }
 
 void check_cap_unit(const MemoryOptions& options, bool has_bytes) {
@@ -27,7 +27,7 @@ void check_cap_unit(const MemoryOptions& options, bool has_bytes) {
         "memory, or a --cap in the unit of --mem, such as 3");
 }
 
-std::vector<Millionths> unit_caps(const MemoryModel& memory, const Shape& shape) {
+std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const Shape& shape) {
   if (memory.activation_bytes.empty()) return {};
   Bytes largest = 1;
   for (const MemoryDelta& stage : memory.activation_bytes)
@@ -47,11 +47,12 @@ Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {
     const Bytes held = peaks[rank].bytes.value_or(0);
     if (held > memory.cap_bytes[rank])
-      problems.push_back({static_cast<std::int32_t>(rank),
-                          {},
-                          fmt::format("rank {} holds {} at its peak, {} over --cap {}", rank,
-                                      bytes_text(held), bytes_text(held - memory.cap_bytes[rank]),
-                                      bytes_text(memory.cap_bytes[rank]))});
+      problems.push_back(
+          {static_cast<std::int32_t>(rank),
+           {},
+           fmt::format("rank {} holds {} at its peak, {} over --cap {}", rank, format_bytes(held),
+                       format_bytes(held - memory.cap_bytes[rank]),
+                       format_bytes(memory.cap_bytes[rank]))});
   }
   for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
     const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
@@ -65,7 +66,7 @@ Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   return problems;
 }
 
-std::vector<Peak> peaks_of(const BubbleReport& report) {
+std::vector<Peak> collect_peaks(const BubbleReport& report) {
   std::vector<Peak> peaks;
   for (const RankReport& rank : report.ranks) peaks.push_back(rank.peak);
   return peaks;

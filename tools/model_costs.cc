@@ -40,7 +40,7 @@ UpdateOptions model_step_end(const Schedule& schedule) {
 
 }  // namespace
 
-ModelOnDevices model_of(const PredictOptions& options) {
+ModelOnDevices resolve_model(const PredictOptions& options) {
   const std::vector<Recompute>& recompute = options.moves.recompute;
   if (recompute.size() > 1)
     throw Error("--model recomputes every stage alike; give --recompute one entry");
@@ -52,7 +52,7 @@ ModelOnDevices model_of(const PredictOptions& options) {
   return on;
 }
 
-LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options) {
+LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options) {
   LowerOptions lower = options.cost.lower;
   if (options.model.given() && !options.cost.any_update) lower.update = model_step_end(schedule);
   return lower;

@@ -15,9 +15,9 @@ struct PlacedModel {
 
 /// Returns the model of the flags, with their recomputation and layout. Throws Error with the
 /// nearest known name, or where a flag does not apply to the model.
-ModelOnDevices model_of(const PredictOptions& options);
+ModelOnDevices resolve_model(const PredictOptions& options);
 
 /// Returns the lowering of the flags, and with a model that of its step's end.
-LowerOptions lowering_of(const Schedule& schedule, const PredictOptions& options);
+LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options);
 
 }  // namespace bubblescope

@@ -22,7 +22,8 @@ namespace {
 
 /// Returns `plan` with a note on its insufficient memory.
 Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
-  return {std::move(plan), fmt::format("{} {} of {}", what, bytes_text(needed), bytes_text(usable)),
+  return {std::move(plan),
+          fmt::format("{} {} of {}", what, format_bytes(needed), format_bytes(usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 
@@ -46,7 +47,7 @@ BubbleReport held_alone(const std::vector<Peak>& peaks) {
   return report;
 }
 
-ModelOnDevices with_least_states(ModelOnDevices on) {
+ModelOnDevices use_smallest_states(ModelOnDevices on) {
   on.parallel.gradients = Gradients::kLean;
   return on;
 }
@@ -66,78 +67,88 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
       ordered_->asked == configuration.shape)
     return *ordered_;
   const PredictOptions options = planner_.options_of(configuration);
-  PredictOptions fitting = fitted(options, def);
+  PredictOptions fitting = drop_unused_flags(options, def);
   fitting.model = {};  // its costs before the order are those of this configuration
-  ScheduleRequest request = request_of(def, fitting);
+  ScheduleRequest request = make_request(def, fitting);
   if (def.reads_costs) {
     request.stage_costs = unordered.costs;
     if (!request.memory.cap_bytes.empty())
-      request.memory.cap = unit_caps(with_bytes(request.memory, unordered), request.shape);
+      request.memory.cap =
+          convert_caps_to_units(with_bytes(request.memory, unordered), request.shape);
   }
   ordered_.reset();
   ValidSchedule schedule = build_schedule(def, std::move(request));
-  std::variant<Program, Deadlock> program = lower(schedule, lowering_of(schedule, options));
+  std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, options));
   return ordered_.emplace(Ordered{configuration.schedule, configuration.shape, std::move(schedule),
                                   std::move(program)});
 }
 
-std::optional<Bytes> ModelEvaluator::too_full_alone(const ModelOnDevices& leanest,
-                                                    const LayerDealer& dealer,
-                                                    const ValidSchedule& schedule,
-                                                    const Dealt& dealt) {
-  const auto is_dealt = [](const std::optional<LayerCounts>& layers) { return layers.has_value(); };
+std::optional<Bytes> ModelEvaluator::find_excess_alone(const ModelOnDevices& with_smallest_states,
+                                                       const LayerAssigner& assigner,
+                                                       const ValidSchedule& schedule,
+                                                       const SplitChoice& split_choice) {
+  const auto is_worth_trying = [](const std::optional<LayerCounts>& layers) {
+    return layers.has_value();
+  };
   const bool alone =
-      dealt.layers[0] && std::count_if(dealt.layers.begin(), dealt.layers.end(), is_dealt) == 1;
-  const Bytes usable = leanest.usable_memory();
-  if (!alone || !schedule->keeper_of_rank.empty()) return {};
-  if (dealer.load(*dealt.layers[0]).fullest_rank <= usable) return {};
-  const Bytes fullest = LayerDealer(leanest, schedule).load(*dealt.layers[0]).fullest_rank;
+      split_choice.layers[0] &&
+      std::count_if(split_choice.layers.begin(), split_choice.layers.end(), is_worth_trying) == 1;
+  const Bytes usable = with_smallest_states.usable_memory();
+  if (!alone || !schedule->offload_target_of_rank.empty()) return {};
+  if (assigner.load(*split_choice.layers[0]).fullest_rank <= usable) return {};
+  const Bytes fullest =
+      LayerAssigner(with_smallest_states, schedule).load(*split_choice.layers[0]).fullest_rank;
   return fullest > usable ? std::optional(fullest) : std::nullopt;
 }
 
-const ModelEvaluator::Dealt& ModelEvaluator::deal(const Configuration& configuration) {
-  if (dealt_ && are_alike(dealt_->first, configuration)) return *dealt_;
-  dealt_.emplace().first = configuration;
+const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
+    const Configuration& configuration) {
+  if (split_choice_ && are_alike(split_choice_->first, configuration)) return *split_choice_;
+  split_choice_.emplace().first = configuration;
   const std::vector<LayerSplit>& splits = planner_.splits();
-  dealt_->layers.resize(splits.size());
+  split_choice_->layers.resize(splits.size());
   try {
     const ModelOnDevices here = planner_.on(configuration);
-    const ModelStep unordered = model_step(here, configuration.shape);
+    const ModelStep unordered = compute_model_step(here, configuration.shape);
     const Bytes usable = here.usable_memory();
-    const ModelOnDevices leanest = planner_.may_shrink_gradients() ? with_least_states(here) : here;
-    Bytes least = least_bytes(unordered);
-    if (least > usable) least = least_bytes(model_step(leanest, configuration.shape));
-    if (least > usable) {
-      dealt_->refused = too_full({}, "states and one micro-batch take", least, usable);
-      return *dealt_;
+    const ModelOnDevices with_smallest_states =
+        planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
+    Bytes needed_bytes = min_bytes(unordered);
+    if (needed_bytes > usable)
+      needed_bytes = min_bytes(compute_model_step(with_smallest_states, configuration.shape));
+    if (needed_bytes > usable) {
+      split_choice_->refused =
+          too_full({}, "states and one micro-batch take", needed_bytes, usable);
+      return *split_choice_;
     }
     const Ordered& ordered = order(configuration, unordered);
     if (const auto* deadlock = std::get_if<Deadlock>(&ordered.program)) {
-      dealt_->refused.refusal = "deadlock: " + to_string(*deadlock);
-      return *dealt_;
+      split_choice_->refused.refusal = "deadlock: " + to_string(*deadlock);
+      return *split_choice_;
     }
-    const LayerDealer dealer(here, ordered.schedule);
-    dealt_->layers = dealer.worth_trying(splits);
-    if (const auto fullest = too_full_alone(leanest, dealer, ordered.schedule, *dealt_)) {
-      dealt_->refused = too_full({}, "the fullest rank needs", *fullest, usable);
-      return *dealt_;
+    const LayerAssigner assigner(here, ordered.schedule);
+    split_choice_->layers = assigner.select_splits(splits);
+    if (const auto fullest =
+            find_excess_alone(with_smallest_states, assigner, ordered.schedule, *split_choice_)) {
+      split_choice_->refused = too_full({}, "the fullest rank needs", *fullest, usable);
+      return *split_choice_;
     }
-    const bool none = std::none_of(dealt_->layers.begin(), dealt_->layers.end(),
+    const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
                                    [](const auto& layers) { return layers.has_value(); });
     if (none)
-      dealt_->refused.refusal = fmt::format(
+      split_choice_->refused.refusal = fmt::format(
           "{} layers cannot be dealt to {} stages by --split {}", here.model.layers,
           ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
-    dealt_->refused.refusal = error.what();
+    split_choice_->refused.refusal = error.what();
   }
-  return *dealt_;
+  return *split_choice_;
 }
 
 /// Adds a model's rates to a plan: how well the devices are used.
 Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
-  const ModelRates rates = model_rates(here, plan.configuration.shape, plan.step);
+  const ModelRates rates = compute_model_rates(here, plan.configuration.shape, plan.step);
   plan.tokens_per_second = rates.tokens_per_second;
   plan.mfu = rates.mfu;
   return plan;
@@ -157,12 +168,12 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(const Configuration& config
   Plan plan;
   plan.configuration = configuration;
   plan.gradients = here.parallel.gradients;
-  const ModelFit fit = fit_of(*models.placed, held);
+  const ModelFit fit = find_fit(*models.placed, held);
   plan.peak_bytes = fit.peak;
   plan.head_room = fit.head_room;
   if (!fit.fits())
     return too_full(std::move(plan), "the fullest rank needs", fit.peak, here.usable_memory());
-  const Problems over = over_cap(peaks_of(held), models.memory);
+  const Problems over = over_cap(collect_peaks(held), models.memory);
   if (over.empty()) return {};
   if (models.memory.cap_bytes.empty()) return Outcome{std::move(plan), over[0].message};
   const Bytes cap =
@@ -174,13 +185,14 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       ModelOnDevices here) const {
   const ValidSchedule& schedule = ordered_->schedule;
   const auto& program = std::get<Program>(ordered_->program);
-  const Models models = placed_models(
-      here, schedule, uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
+  const Models models = load_model_costs(
+      here, schedule,
+      make_uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
   const Timeline timeline = simulate(program, price(program, models.costs));
   // What does not fit need not be looked into.
   const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));
   if (planner_.may_shrink_gradients())
-    if (const auto smaller = smaller_gradients(*models.placed, held)) {
+    if (const auto smaller = choose_smaller_gradients(*models.placed, held)) {
       here.parallel.gradients = *smaller;
       return simulate_plan(configuration, std::move(here));
     }
@@ -189,7 +201,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   Plan plan = with_rates(summarize(configuration, report), here);
   plan.layout = layout_text(here.parallel.layers_of_stage, here.model);
   plan.gradients = here.parallel.gradients;
-  plan.head_room = fit_of(*models.placed, report).head_room;
+  plan.head_room = find_fit(*models.placed, report).head_room;
   return {std::move(plan), ""};
 }
 
@@ -197,11 +209,11 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   const std::vector<LayerSplit>& splits = planner_.splits();
   const auto split = static_cast<std::size_t>(
       std::find(splits.begin(), splits.end(), configuration.split) - splits.begin());
-  const Dealt& dealt = deal(configuration);
-  if (!dealt.refused.refusal.empty()) return split == 0 ? dealt.refused : Outcome{};
-  if (!dealt.layers[split]) return {};
+  const SplitChoice& split_choice = choose_splits(configuration);
+  if (!split_choice.refused.refusal.empty()) return split == 0 ? split_choice.refused : Outcome{};
+  if (!split_choice.layers[split]) return {};
   try {
-    return simulate_plan(configuration, *dealt.layers[split]);
+    return simulate_plan(configuration, *split_choice.layers[split]);
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
     return {{}, error.what()};

@@ -37,19 +37,20 @@ class ModelEvaluator {
   };
 
   /// Shared by the splits of one configuration.
-  struct Dealt {
+  struct SplitChoice {
     Configuration first;
     Outcome refused;                                 ///< why all of them are no plans
     std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt: not worth a try
   };
 
-  const Dealt& deal(const Configuration& configuration);
+  const SplitChoice& choose_splits(const Configuration& configuration);
   /// Returns what the fullest rank needs where the only split that is worth a try does not fit even
   /// with the smallest states: then nothing needs to be timed. nullopt where copies change what is
   /// held.
-  static std::optional<Bytes> too_full_alone(const ModelOnDevices& leanest,
-                                             const LayerDealer& dealer,
-                                             const ValidSchedule& schedule, const Dealt& dealt);
+  static std::optional<Bytes> find_excess_alone(const ModelOnDevices& with_smallest_states,
+                                                const LayerAssigner& assigner,
+                                                const ValidSchedule& schedule,
+                                                const SplitChoice& split_choice);
   const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// Uses the largest gradients that fit, unless the flags choose.
@@ -63,7 +64,7 @@ class ModelEvaluator {
   const ModelPlanner& planner_;
   LowerBound bound_;
   std::optional<Ordered> ordered_;
-  std::optional<Dealt> dealt_;
+  std::optional<SplitChoice> split_choice_;
 };
 
 }  // namespace bubblescope

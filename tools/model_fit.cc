@@ -23,7 +23,7 @@ Bytes saved_by(Gradients gradients, const StateBytes& states) {
 
 }  // namespace
 
-ModelFit fit_of(const PlacedModel& placed, const BubbleReport& report) {
+ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
   ModelFit fit;
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank)
     if (const Bytes peak = peak_of(placed, report, rank); peak > fit.peak) fit = {rank, peak, 0};
@@ -31,8 +31,10 @@ ModelFit fit_of(const PlacedModel& placed, const BubbleReport& report) {
   return fit;
 }
 
-std::optional<Gradients> smaller_gradients(const PlacedModel& placed, const BubbleReport& report) {
-  if (placed.on.parallel.gradients != Gradients::kFp32 || fit_of(placed, report).fits()) return {};
+std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
+                                                  const BubbleReport& report) {
+  if (placed.on.parallel.gradients != Gradients::kFp32 || find_fit(placed, report).fits())
+    return {};
   for (const Gradients smaller : {Gradients::kBf16, Gradients::kLean}) {
     bool fits = true;
     for (std::size_t rank = 0; rank < report.ranks.size() && fits; ++rank)
@@ -44,8 +46,8 @@ std::optional<Gradients> smaller_gradients(const PlacedModel& placed, const Bubb
 }
 
 std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report) {
-  return {{"mfu", model_rates(placed.on, report.shape, report.makespan).mfu},
-          {"head_room_bytes", static_cast<double>(fit_of(placed, report).head_room)}};
+  return {{"mfu", compute_model_rates(placed.on, report.shape, report.makespan).mfu},
+          {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
 }
 
 }  // namespace bubblescope

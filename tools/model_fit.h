@@ -20,11 +20,12 @@ struct ModelFit {
   bool fits() const { return head_room >= 0; }
 };
 
-ModelFit fit_of(const PlacedModel& placed, const BubbleReport& report);
+ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report);
 
 /// Where 32-bit gradients do not fit: the largest smaller ones with which every rank fits. nullopt
 /// where all fit already, or nothing does. Activations do not depend on it.
-std::optional<Gradients> smaller_gradients(const PlacedModel& placed, const BubbleReport& report);
+std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
+                                                  const BubbleReport& report);
 
 /// What --fail-if can name of a model beside the numbers of its report: "mfu", and
 /// "head_room_bytes", which is below zero where it does not fit.

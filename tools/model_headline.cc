@@ -20,36 +20,36 @@ std::string rate_text(double rate) {
 /// Where the step may lie, and why the predicted one may not.
 std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
   if (placed.on.assumptions.slowdown != 1) return "";
-  const KnownErrors* errors = nearest_errors(placed.on);
+  const KnownErrors* errors = find_nearest_errors(placed.on);
   if (errors == nullptr)
     return "expect       unknown: no published run on this device has been compared with its "
            "prediction, which may be far off\n";
-  const StepInterval interval = interval_of(step, *errors);
+  const StepInterval interval = compute_interval(step, *errors);
   const auto mfu_of = [&](Nanos time) {
     return 100 * mfu * static_cast<double>(step) / static_cast<double>(time);
   };
   return fmt::format("expect       {} to {}, MFU {:.1f} to {:.1f} %: {}\n",
-                     short_text(interval.low), short_text(interval.high), mfu_of(interval.high),
+                     format_time(interval.low), format_time(interval.high), mfu_of(interval.high),
                      mfu_of(interval.low), known_errors_text(*errors));
 }
 
 std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
-  const ModelFit fit = fit_of(placed, report);
+  const ModelFit fit = find_fit(placed, report);
   const std::string held =
       fmt::format("rank {} {} {} of {}", fit.rank, fit.fits() ? "holds" : "needs",
-                  bytes_text(fit.peak), bytes_text(placed.on.usable_memory()));
+                  format_bytes(fit.peak), format_bytes(placed.on.usable_memory()));
   return fit.fits() ? fmt::format("memory       fits: {}, which leaves {}\n", held,
-                                  bytes_text(fit.head_room))
+                                  format_bytes(fit.head_room))
                     : fmt::format("memory       DOES NOT FIT: {}, {} too much\n", held,
-                                  bytes_text(-fit.head_room));
+                                  format_bytes(-fit.head_room));
 }
 
 }  // namespace
 
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report) {
-  const ModelRates rates = model_rates(placed.on, report.shape, report.makespan);
+  const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
   return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %, {} tokens/s per device\n",
-                     in_words(placed.on), short_text(report.makespan), 100 * rates.mfu,
+                     describe_model(placed.on), format_time(report.makespan), 100 * rates.mfu,
                      rate_text(rates.tokens_per_second / rates.devices)) +
          expected_line(placed, report.makespan, rates.mfu) + memory_line(placed, report);
 }

@@ -84,7 +84,7 @@ Recompute parse_recompute(const std::string& text) {
   const std::vector<std::string> names{"none", "selective", "full"};
   if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
   throw Error("'" + text + "' is none of none|selective|full" +
-              suggestion(nearest_name(text, names)));
+              suggestion(find_nearest_name(text, names)));
 }
 
 void add_model_options(CommandFlags& app, ModelOptions& options) {
@@ -109,7 +109,7 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
       ->check(table);
   app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
                "norms and residuals whole on every tensor rank");
-  app.add_flag("--keep-scores", options.keep_scores, "attention without flash attention");
+  app.add_flag("--keep-scores", options.save_scores, "attention without flash attention");
   app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
   app.add_option("--slowdown", options.slowdown,
                  "of all compute, to calibrate against a measured step (default 1)")
@@ -188,11 +188,11 @@ ModelOnDevices resolve(const ModelOptions& options) {
   on.device = set_gpu(on, options.gpu);
   on.name = options.model + " on " + on.device;
   if (options.per_node) on.gpu.per_node = *options.per_node;
-  on.kept_free = parse_part(options.reserve_memory, on.gpu.memory);
+  on.reserved_memory = parse_part(options.reserve_memory, on.gpu.memory);
   on.parallel = options.parallel;
   on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
-  on.parallel.flash_attention = !options.keep_scores;
+  on.parallel.flash_attention = !options.save_scores;
   on.assumptions.causal = !options.full_attention;
   on.assumptions.slowdown = options.slowdown;
   on.assumptions.tensor_exposed = options.tensor_exposed;
@@ -202,7 +202,7 @@ ModelOnDevices resolve(const ModelOptions& options) {
 }
 
 void print_assumptions(const ModelOnDevices& on) {
-  for (const std::string& line : explain(on)) say("{}\n", line);
+  for (const std::string& line : explain(on)) print_message("{}\n", line);
 }
 
 }  // namespace bubblescope

@@ -20,7 +20,7 @@ struct ModelOptions {
   std::optional<std::int64_t> sequence;
   std::optional<std::int32_t> per_node;
   std::optional<std::int64_t> global_batch;  ///< samples of a step, from which -m follows
-  bool keep_scores = false;                  ///< no flash attention
+  bool save_scores = false;                  ///< no flash attention
   bool full_attention = false;
   bool explain = false;
   double slowdown = 1;

@@ -21,18 +21,18 @@ namespace bubblescope {
 namespace {
 
 /// Larger programs take seconds each, and with so many micro-batches there is hardly any bubble.
-constexpr std::int64_t kMostOps = 2'000'000;
+constexpr std::int64_t kMaxOps = 2'000'000;
 
-std::vector<std::int32_t> powers_of_two(std::int64_t most) {
+std::vector<std::int32_t> powers_of_two(std::int64_t max_value) {
   std::vector<std::int32_t> powers;
-  for (std::int64_t power = 1; power <= most; power *= 2)
+  for (std::int64_t power = 1; power <= max_value; power *= 2)
     powers.push_back(static_cast<std::int32_t>(power));
   return powers;
 }
 
-std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t most) {
+std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t max_value) {
   std::vector<std::int32_t> found;
-  for (std::int32_t divisor = 1; divisor <= std::min<std::int64_t>(number, most); ++divisor)
+  for (std::int32_t divisor = 1; divisor <= std::min<std::int64_t>(number, max_value); ++divisor)
     if (number % divisor == 0) found.push_back(divisor);
   return found;
 }
@@ -103,7 +103,7 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
-  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, most_stages(base_.model));
+  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(base_.model));
 }
 
 /// The schedules and chunks of one distribution of the model. Schedules that read costs have a
@@ -118,9 +118,9 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
   std::vector<Configuration> shapes;
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
-    if (stages > most_stages(base_.model)) continue;
+    if (stages > max_stages(base_.model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
-    if (2 * stages * shape.shape.microbatches > kMostOps) continue;
+    if (2 * stages * shape.shape.microbatches > kMaxOps) continue;
     const std::size_t splits = find_schedule(shape.schedule).reads_costs ? 1 : axes_.splits.size();
     for (std::size_t split = 0; split < splits; ++split) {
       Configuration& next = shapes.emplace_back(parallel);

@@ -41,7 +41,7 @@ constexpr std::array<Part, 6> kParts{{
     {"activations", 30, [](const RankMemory& rank) { return rank.activations; }},
 }};
 
-constexpr std::size_t kMostRows = 16;
+constexpr std::size_t kMaxRows = 16;
 
 std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport& report) {
   std::vector<RankMemory> ranks;
@@ -71,7 +71,7 @@ template <class Cell>
 TableColumn rank_column(std::string head, std::size_t ranks, const Cell& cell) {
   TableColumn column;
   column.head = std::move(head);
-  for (std::size_t rank = 0; rank < std::min(ranks, kMostRows); ++rank)
+  for (std::size_t rank = 0; rank < std::min(ranks, kMaxRows); ++rank)
     column.cells.push_back(cell(rank));
   return column;
 }
@@ -144,8 +144,8 @@ std::string states_text(Gradients gradients) {
 /// "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved".
 std::string basis_text(const ModelOnDevices& on) {
   return fmt::format("with {}; {} of the device for a program, {} of it reserved\n",
-                     states_text(on.parallel.gradients), bytes_text(on.gpu.memory),
-                     bytes_text(on.kept_free));
+                     states_text(on.parallel.gradients), format_bytes(on.gpu.memory),
+                     format_bytes(on.reserved_memory));
 }
 
 }  // namespace
@@ -159,10 +159,10 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
                  [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
   std::string text =
       fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
-                  layers_text(placed.step.first_layer), table.text, hidden_note(table.hidden));
-  if (ranks.size() > kMostRows)
-    text += fmt::format("... and {} ranks more; --format json has them all\n",
-                        ranks.size() - kMostRows);
+                  layers_text(placed.step.first_layer), table.text, describe_hidden(table.hidden));
+  if (ranks.size() > kMaxRows)
+    text +=
+        fmt::format("... and {} ranks more; --format json has them all\n", ranks.size() - kMaxRows);
   text += basis_text(placed.on);
   return draw.fit ? fold_lines(text, draw.width) : text;
 }
@@ -171,11 +171,11 @@ namespace {
 
 /// Writes how well the devices are used, and whether all ranks fit.
 std::string rates_json(const PlacedModel& placed, const BubbleReport& report) {
-  const ModelFit fit = fit_of(placed, report);
-  const ModelRates rates = model_rates(placed.on, report.shape, report.makespan);
+  const ModelFit fit = find_fit(placed, report);
+  const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
   std::string interval = "null";
-  if (const KnownErrors* errors = nearest_errors(placed.on)) {
-    const StepInterval bounds = interval_of(report.makespan, *errors);
+  if (const KnownErrors* errors = find_nearest_errors(placed.on)) {
+    const StepInterval bounds = compute_interval(report.makespan, *errors);
     interval = fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", bounds.low, bounds.high,
                            json_string(errors->from()));
   }
@@ -203,12 +203,12 @@ std::string write_model_json(const PlacedModel& placed, const BubbleReport& repo
   return fmt::format(
       "\"model\":{{\"name\":{},\"layers_per_stage\":[{}],\"gpu_memory_bytes\":{},"
       "\"memory_bytes\":[{}],\"gradients\":{}}},{}",
-      json_string(in_words(placed.on)), layers, placed.on.gpu.memory, ranks,
+      json_string(describe_model(placed.on)), layers, placed.on.gpu.memory, ranks,
       json_string(name_of(kGradientFormats, placed.on.parallel.gradients)),
       rates_json(placed, report));
 }
 
-std::string memory_warning(const PlacedModel& placed, const BubbleReport& report) {
+std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
   const auto fullest = std::max_element(
       ranks.begin(), ranks.end(),
@@ -225,10 +225,10 @@ std::string memory_warning(const PlacedModel& placed, const BubbleReport& report
       gibibytes_text(fullest->activations), remedy(placed, *fullest));
 }
 
-void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain) {
+void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {
   if (explain) print_assumptions(placed.on);
-  const std::string warning = memory_warning(placed, report);
-  if (!warning.empty()) say("bubblescope: {}\n", warning);
+  const std::string warning = describe_memory_problem(placed, report);
+  if (!warning.empty()) print_message("bubblescope: {}\n", warning);
 }
 
 }  // namespace bubblescope

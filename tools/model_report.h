@@ -26,9 +26,9 @@ std::string write_model_json(const PlacedModel& placed, const BubbleReport& repo
 
 /// Names the ranks that do not fit the device, by how much, and what would need less; empty where
 /// all fit.
-std::string memory_warning(const PlacedModel& placed, const BubbleReport& report);
+std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report);
 
 /// Prints that warning to stderr, after the assumptions where they were asked for.
-void comment_on_model(const PlacedModel& placed, const BubbleReport& report, bool explain);
+void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain);
 
 }  // namespace bubblescope

@@ -16,7 +16,7 @@ namespace {
 
 /// The step, with as many weight versions on each rank as the schedule holds.
 ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
-  ModelStep step = model_step(on, schedule);
+  ModelStep step = compute_model_step(on, schedule);
   const std::vector<WeightReport> versions = account_for_weights(schedule, {});
   for (std::size_t rank = 0; rank < versions.size(); ++rank)
     step.states[rank].weights *= std::max(1, versions[rank].versions);
@@ -33,25 +33,25 @@ Models with_recompute(Models models, const Schedule& schedule) {
   MemoryModel& memory = models.memory;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
-    const StageRecompute again = stage_recompute(placed.on, placed.step, schedule, stage);
+    const StageRecompute again = estimate_stage_recompute(placed.on, placed.step, schedule, stage);
     for (std::size_t slice = 0; slice < slices; ++slice)
       models.costs.stages[at * slices + slice].recompute = again.time;
-    memory.checkpoint_bytes.push_back(memory.activation_bytes[at].forward - again.spared);
+    memory.checkpoint_bytes.push_back(memory.activation_bytes[at].forward - again.freed_bytes);
   }
   return models;
 }
 
 /// Copies move a forward's saved bytes over the link to the host's memory or to the offload target.
 Models with_copies(Models models, const Schedule& schedule) {
-  if (schedule.keeper_of_rank.empty()) return models;
+  if (schedule.offload_target_of_rank.empty()) return models;
   const ModelOnDevices& on = models.placed->on;
   const MemoryModel& memory = models.memory;
   const auto slices = static_cast<std::size_t>(schedule.shape.slices);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     const std::int32_t rank = schedule.rank_of_stage[at];
-    const std::int32_t keeper = schedule.keeper_of_rank[static_cast<std::size_t>(rank)];
-    const Link& link = keeper == rank ? on.gpu.host : rank_link(on, rank, keeper);
+    const std::int32_t target = schedule.offload_target_of_rank[static_cast<std::size_t>(rank)];
+    const Link& link = target == rank ? on.gpu.host : find_rank_link(on, rank, target);
     const Bytes kept = memory.checkpoint_bytes.empty() ? memory.activation_bytes[at].forward
                                                        : memory.checkpoint_bytes[at];
     for (std::size_t slice = 0; slice < slices; ++slice) {
@@ -77,7 +77,7 @@ MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
   return memory;
 }
 
-Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {
+Models load_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {
   PlacedModel placed{std::move(on), {}};
   placed.step = step_of(placed.on, schedule);
   Models models;
@@ -87,10 +87,10 @@ Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel me
   return with_copies(with_recompute(std::move(models), schedule), schedule);
 }
 
-Models file_models(const CostFile& file, const Schedule& schedule, MemoryModel memory) {
-  MemoryModel bytes = memory_model(file, schedule);
+Models load_file_costs(const CostFile& file, const Schedule& schedule, MemoryModel memory) {
+  MemoryModel bytes = make_memory_model(file, schedule);
   Models models;
-  models.costs = cost_model(file, schedule);
+  models.costs = make_cost_model(file, schedule);
   models.cluster = cluster(file, schedule);
   models.contention = contention(file, schedule);
   models.memory = std::move(memory);
@@ -101,21 +101,21 @@ Models file_models(const CostFile& file, const Schedule& schedule, MemoryModel m
   return models;
 }
 
-Models flag_models(const UniformCost& cost, const std::optional<NetworkOptions>& network,
-                   const Schedule& schedule) {
+Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptions>& network,
+                       const Schedule& schedule) {
   Models models;
   models.costs = spread(cost, schedule);
   if (!network) return models;
   models.cluster = cluster_of(*network, cost.message, schedule.shape.ranks);
-  models.costs = with_messages_alone(std::move(models.costs), *models.cluster, schedule);
+  models.costs = with_uncontended_messages(std::move(models.costs), *models.cluster, schedule);
   return models;
 }
 
-CostModel costs_before_order(const CostFile& file, const Shape& shape) {
-  const Schedule unordered = unordered_schedule(shape);
-  CostModel costs = cost_model(file, unordered);
+CostModel load_costs_before_order(const CostFile& file, const Shape& shape) {
+  const Schedule unordered = make_unordered_schedule(shape);
+  CostModel costs = make_cost_model(file, unordered);
   const std::optional<Cluster> shared = cluster(file, unordered);
-  return shared ? with_messages_alone(std::move(costs), *shared, unordered) : costs;
+  return shared ? with_uncontended_messages(std::move(costs), *shared, unordered) : costs;
 }
 
 }  // namespace bubblescope

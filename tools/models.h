@@ -30,17 +30,17 @@ MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
 
 /// Returns the costs of a model with the schedule's weight versions, recomputation and copies;
 /// `memory` is that of the flags. Throws Error for what a model cannot have.
-Models placed_models(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
+Models load_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
 
 /// Returns everything that a cost file says; `memory` is that of the flags.
-Models file_models(const CostFile& file, const Schedule& schedule, MemoryModel memory);
+Models load_file_costs(const CostFile& file, const Schedule& schedule, MemoryModel memory);
 
 /// Returns the costs of flags, spread over the schedule's stages, and their network. No memory.
-Models flag_models(const UniformCost& cost, const std::optional<NetworkOptions>& network,
-                   const Schedule& schedule);
+Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptions>& network,
+                       const Schedule& schedule);
 
 /// Returns the costs of a file for a schedule without an order; messages are priced without
 /// contention.
-CostModel costs_before_order(const CostFile& file, const Shape& shape);
+CostModel load_costs_before_order(const CostFile& file, const Shape& shape);
 
 }  // namespace bubblescope

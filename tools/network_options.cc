@@ -62,7 +62,7 @@ Cluster cluster_of(const NetworkOptions& options, Nanos latency, std::int32_t ra
     nic.name = "nic";
     nic.ranks_per_device = options.ranks_per_nic.value_or(*options.ranks_per_node);
     nic.capacity = rate_of(*options.nic_gbps);
-    nic.carries = Carries::kBetweenNodes;
+    nic.scope = Scope::kBetweenNodes;
     entry.devices.push_back(nic);
   }
   return place(entry, {}, 0, ranks);

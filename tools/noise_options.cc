@@ -14,20 +14,20 @@ namespace bubblescope {
 namespace {
 
 constexpr const char* kHeading = "Noise";
-constexpr const char* kTriesHeading = "Which noise, and how much of it";
-constexpr double kMostSigma = 1;
-constexpr double kMostFactor = 1000;
+constexpr const char* kNoiseHeading = "Which noise, and how much of it";
+constexpr double kMaxSigma = 1;
+constexpr double kMaxFactor = 1000;
 
 void add_sigma(CommandFlags& app, double& sigma, Flag flag) {
   flag.type = "PERCENT";
   add_parsed(app, flag,
-             [&sigma](const std::string& text) { sigma = parse_fraction(text, kMostSigma); });
+             [&sigma](const std::string& text) { sigma = parse_fraction(text, kMaxSigma); });
 }
 
 double read_factor(const KeyValues& values) {
   values.at("factor");
   const double factor = *values.positive_number("factor");
-  if (factor > kMostFactor) throw Error("factor: must be at most 1000");
+  if (factor > kMaxFactor) throw Error("factor: must be at most 1000");
   return factor;
 }
 
@@ -55,7 +55,8 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
   add_sigma(app, noise.message_jitter,
             {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
   add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of how fast a rank is in a step"});
-  add_sigma(app, noise.ragged, {"--ragged", "sigma of a micro-batch's length; its ops scale"});
+  add_sigma(app, noise.sequence_length_jitter,
+            {"--ragged", "sigma of a micro-batch's length; its ops scale"});
   app.add_parsed_list(
          "--slow",
          [&options](const std::vector<std::string>& texts) {
@@ -76,7 +77,7 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
 
 void add_noise_options(CommandFlags& app, NoiseOptions& options) {
   add_sources(app, options);
-  const Heading heading(app, kTriesHeading);
+  const Heading heading(app, kNoiseHeading);
   Noise& noise = options.noise;
   add_choice<Distribution>(
       app, {"--jitter-shape", "what jitter looks like (default lognormal)"},
@@ -90,7 +91,7 @@ void add_noise_options(CommandFlags& app, NoiseOptions& options) {
 
 void warn_without_noise(const CommandFlags& app, const NoiseOptions& options) {
   if (!options.noise.is_random())
-    warn_of_unused(app, kTriesHeading, "without noise, such as --jitter 5%");
+    warn_of_unused(app, kNoiseHeading, "without noise, such as --jitter 5%");
 }
 
 }  // namespace bubblescope

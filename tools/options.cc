@@ -72,14 +72,14 @@ Millionths parse_share(const std::string& text) {
 }
 
 /// Parses "0.05", or "0.05,0.3" with the fraction that selective recomputation saves.
-KeptShares parse_kept(const std::string& text) {
+SavedFractions parse_saved_fractions(const std::string& text) {
   const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
     throw Error("'" + text + "' is not FULL[,SELECTIVE], such as 0.05 or 0.05,0.3");
-  KeptShares kept;
-  kept.full = parse_share(parts[0]);
-  if (parts.size() == 2) kept.selective = parse_share(parts[1]);
-  return kept;
+  SavedFractions saved;
+  saved.full = parse_share(parts[0]);
+  if (parts.size() == 2) saved.selective = parse_share(parts[1]);
+  return saved;
 }
 
 /// Parses "full", or "full,none,selective": one per stage.
@@ -119,7 +119,8 @@ P2pRule read_p2p_rule(const std::string& text) {
     throw Error("'" + text + "' has no number of slots; write eager:2");
   std::vector<std::string> names;
   for (const Named<P2pMode>& known : kP2pModes) names.emplace_back(known.name);
-  throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest_name(name, names)));
+  throw Error("'" + text + "' is none of " + mode_names() +
+              suggestion(find_nearest_name(name, names)));
 }
 
 /// Adds flags for the end of a step and its costs.
@@ -152,14 +153,14 @@ void add_update_options(CommandFlags& app, CostOptions& options) {
 
 void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read) {
-  const auto read_or_complain = [name = flag.name, read](const std::string& text) {
+  const auto read_or_report = [name = flag.name, read](const std::string& text) {
     try {
       read(text);
     } catch (const Error& error) {
       throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
     }
   };
-  app.add_parsed(flag.name, read_or_complain, flag.help)->type_name(flag.type);
+  app.add_parsed(flag.name, read_or_report, flag.help)->type_name(flag.type);
 }
 
 namespace {
@@ -231,7 +232,7 @@ void add_profile_option(CommandFlags& app, ShapeOptions& options) {
       choices_of(kProfiles), [&options](Profile profile) { options.profile = profile; });
 }
 
-PytorchRelease release_of(Profile profile) {
+PytorchRelease choose_release(Profile profile) {
   return profile == Profile::kPytorch ? PytorchRelease::k2_6 : PytorchRelease::k2_15;
 }
 
@@ -295,10 +296,10 @@ void add_memory_options(CommandFlags& app, MemoryOptions& options) {
   add_parsed(app,
              {"--kept", "share of its activations that a recomputed forward keeps (default 0,0.3)",
               "FULL[,SELECTIVE]"},
-             [&options](const std::string& text) { options.kept = parse_kept(text); });
+             [&options](const std::string& text) { options.saved = parse_saved_fractions(text); });
 }
 
-void add_moves_options(CommandFlags& app, MovesOptions& options) {
+void add_activation_options(CommandFlags& app, ActivationOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app,
              {"--recompute", "what stages make again before a backward (commas: per stage)",
@@ -324,7 +325,7 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);
-  add_moves_options(app, options.moves);
+  add_activation_options(app, options.moves);
   add_network_option(app, options.cost);
   app.add_parsed_list(
          "--inject",

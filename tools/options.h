@@ -44,7 +44,7 @@ struct ShapeOptions {
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
 /// Returns the PyTorch release whose lists a profile asks for; the current one without a profile.
-PytorchRelease release_of(Profile profile);
+PytorchRelease choose_release(Profile profile);
 
 /// The costs of ops and messages, and how they run.
 struct CostOptions {
@@ -66,23 +66,23 @@ struct MemoryOptions {
   std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
   std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
   Release release = Release::kWeightGrad;
-  KeptShares kept;  ///< where activations are recomputed
+  SavedFractions saved;  ///< where activations are recomputed
 };
 void add_memory_options(CommandFlags& app, MemoryOptions& options);
 
 /// Activations that a schedule's ranks do not keep until the backward.
-struct MovesOptions {
+struct ActivationOptions {
   std::vector<Recompute> recompute;  ///< one for all stages, or one per stage; empty: none
   std::optional<OffloadPlan> offload;
 };
-void add_moves_options(CommandFlags& app, MovesOptions& options);
+void add_activation_options(CommandFlags& app, ActivationOptions& options);
 
 /// All options of a prediction.
 struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
   MemoryOptions memory;
-  MovesOptions moves;
+  ActivationOptions moves;
   Injections injections;  ///< faults of ranks, predicted or injected
   NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
   ModelOptions model;     ///< where given, it replaces the cost flags

@@ -70,33 +70,36 @@ Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
       if (options.memory)
         memory = {in_flight_of(options.schedule, stages, options.microbatch_count()),
                   options.parameter_copies, *options.memory};
-      std::optional<Partition> partition = least_bottleneck(graph, stages, memory);
+      std::optional<Partition> partition = min_bottleneck(graph, stages, memory);
       if (!partition) refuse_memory(options);
       return std::move(*partition);
     }
     case PartitionMethod::kBlocks:
       expect_enough_layers(graph, stages);
-      return torchgpipe_blocks(graph, stages);
+      return make_torchgpipe_partition(graph, stages);
     case PartitionMethod::kMegatron:
       expect_enough_layers(graph, stages);
-      return cut_after(graph, megatron_counts(graph.size(), stages, options.ends));
+      return partition_by_counts(graph,
+                                 compute_megatron_counts(graph.size(), stages, options.ends));
   }
   return {};
 }
 
 /// Reports the defaults that replace flags that were not given.
-void say_partition_defaults(const LayerGraph& graph, const PartitionOptions& options) {
+void report_partition_defaults(const LayerGraph& graph, const PartitionOptions& options) {
   const bool alone = options.repeats == 1 &&
                      std::any_of(graph.layers.begin(), graph.layers.end(), [](const Layer& layer) {
                        return layer.name.starts_with("enc-") || layer.name.starts_with("dec-");
                      });
   if (alone)
-    say("bubblescope: {} has the operators of one layer, which is taken once; "
+    print_message(
+        "bubblescope: {} has the operators of one layer, which is taken once; "
         "--repeat-layers says how many there are\n",
         graph.source);
   if (options.method == PartitionMethod::kPipedream && options.worker_count() > 1 &&
       options.bytes_per_second.empty())
-    say("bubblescope: without --bandwidth replicas agree on their weights at once, "
+    print_message(
+        "bubblescope: without --bandwidth replicas agree on their weights at once, "
         "and messages take no time\n");
 }
 
@@ -124,9 +127,10 @@ void warn_of_slow_messages(const Partition& partition, const PartitionOptions& o
       *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end());
   const std::vector<PartitionStage>& stages = partition.stages;
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
-    const Nanos message = transfer_time(stages[at].output, speed, stages[at + 1].replicas);
+    const Nanos message = compute_transfer_time(stages[at].output, speed, stages[at + 1].replicas);
     if (message <= partition.period) continue;
-    say("bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
+    print_message(
+        "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
         "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
         at, static_cast<double>(message) / 1e6, static_cast<double>(partition.period) / 1e6,
         options.method == PartitionMethod::kPipedream && !options.counts_transfers
@@ -147,16 +151,16 @@ int run_partition(const Arguments& arguments) {
   app.add_option("-o,--output", output, "write the stages as a --costs file")->type_name("FILE");
   app.footer(kPartitionExample);
   if (!app.parse(arguments)) return 0;
-  options = settled(std::move(options));
+  options = choose_method(std::move(options));
   const LayerGraph graph = read_model_profile(options.profile, options.repeats);
-  say_partition_defaults(graph, options);
+  report_partition_defaults(graph, options);
   const PartitionPlan planned = plan_for(graph, options);
   warn_of_slow_messages(planned.partition, options);
   if (output) {
     write_file(*output, write_partition_costs(planned, options));
-    if (*output != "-") say("wrote {}\n", *output);
+    if (*output != "-") print_message("wrote {}\n", *output);
   }
-  if (output != "-") show("{}", write_partition(planned, format));
+  if (output != "-") print_output("{}", write_partition(planned, format));
   return 0;
 }
 

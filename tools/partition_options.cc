@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kMostWorkers = 1024;
+constexpr std::int32_t kMaxWorkers = 1024;
 
 /// Parses "1.25GB/s" into bytes per second.
 Bytes parse_bandwidth(const std::string& text) {
@@ -31,12 +31,12 @@ std::vector<std::int32_t> parse_levels(const std::string& text) {
   std::int64_t workers = 1;
   for (const std::string& part : split(text, 'x')) {
     const std::int32_t count = parse_number<std::int32_t>(part).value_or(0);
-    if (count < 1 || count > kMostWorkers)
+    if (count < 1 || count > kMaxWorkers)
       throw Error("'" + text + "' is no hierarchy; write 4x2 for 4 workers in each of 2 machines");
     levels.push_back(count);
     workers *= count;
-    if (workers > kMostWorkers)
-      throw Error("'" + text + "' has more than " + std::to_string(kMostWorkers) + " workers");
+    if (workers > kMaxWorkers)
+      throw Error("'" + text + "' has more than " + std::to_string(kMaxWorkers) + " workers");
   }
   return levels;
 }
@@ -112,7 +112,7 @@ void expect_one_count(const PartitionOptions& options) {
     throw Error("--stages and --workers are two ways to ask: leave one out");
 }
 
-void expect_sound_levels(const PartitionOptions& options) {
+void check_levels(const PartitionOptions& options) {
   std::int32_t of_levels = 1;
   for (const std::int32_t level : options.levels) of_levels *= level;
   if (options.workers && !options.levels.empty() && of_levels != *options.workers)
@@ -142,13 +142,13 @@ void expect_flags_of_method(const PartitionOptions& options) {
 
 }  // namespace
 
-PartitionOptions settled(PartitionOptions options) {
+PartitionOptions choose_method(PartitionOptions options) {
   expect_one_count(options);
   const bool has_workers = options.workers || !options.levels.empty();
   if (!options.method_is_given)
     options.method = has_workers ? PartitionMethod::kPipedream : PartitionMethod::kMinMax;
   if (options.method == PartitionMethod::kPipedream && options.stages) options.straight = true;
-  expect_sound_levels(options);
+  check_levels(options);
   expect_flags_of_method(options);
   return options;
 }
@@ -158,7 +158,7 @@ void add_partition_options(CommandFlags& app, PartitionOptions& options) {
                  "measured layers: a PipeDream or DAPPLE graph file, an Aceso csv, or a "
                  "--costs file")
       ->required();
-  const InRange count(1, kMostWorkers);
+  const InRange count(1, kMaxWorkers);
   app.add_option("--stages", options.stages, "stages, one worker each")->check(count);
   app.add_option("--workers", options.workers, "workers, in as many stages as are best")
       ->check(count);

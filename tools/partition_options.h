@@ -44,7 +44,7 @@ struct PartitionOptions {
 };
 
 /// Chooses the method where none was given. Throws Error where flags contradict each other.
-PartitionOptions settled(PartitionOptions options);
+PartitionOptions choose_method(PartitionOptions options);
 
 void add_partition_options(CommandFlags& app, PartitionOptions& options);
 

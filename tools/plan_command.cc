@@ -24,18 +24,19 @@ namespace bubblescope {
 namespace {
 
 /// A sweep includes up to this many searched configurations without being asked.
-constexpr std::size_t kFewSearched = 64;
+constexpr std::size_t kMaxSearchedUnasked = 64;
 
 /// A search takes tenths of a second per configuration: a few are included, many only on request.
 void add_searched(PlanOptions& options) {
   if (options.schedules != "all") return;
   Axes searched = options.axes;
-  searched.schedules = schedules_of("searched", options.sliced());
-  if (count_configurations(searched) <= kFewSearched)
+  searched.schedules = expand_schedules("searched", options.sliced());
+  if (count_configurations(searched) <= kMaxSearchedUnasked)
     options.axes.schedules.insert(options.axes.schedules.end(), searched.schedules.begin(),
                                   searched.schedules.end());
   else
-    say("bubblescope: schedules that look for an order are left out of so many "
+    print_message(
+        "bubblescope: schedules that look for an order are left out of so many "
         "configurations; '--schedules all,searched' takes them in\n");
 }
 
@@ -43,19 +44,19 @@ void add_searched(PlanOptions& options) {
 std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurations,
                                     const std::vector<Outcome>& outcomes) {
   std::map<std::string, Refusal> of_schedule;
-  std::map<std::string, double> least_excess;
+  std::map<std::string, double> min_excess;
   for (std::size_t at = 0; at < outcomes.size(); ++at) {
     const Outcome& outcome = outcomes[at];
     if (outcome.refusal.empty()) continue;
     Refusal& refused = of_schedule[configurations[at].schedule];
     const bool is_first = refused.configurations++ == 0;
-    double& least = least_excess[configurations[at].schedule];
-    const bool is_closer = outcome.excess > 0 && (least == 0 || outcome.excess < least);
+    double& min_so_far = min_excess[configurations[at].schedule];
+    const bool is_closer = outcome.excess > 0 && (min_so_far == 0 || outcome.excess < min_so_far);
     if (!is_first && !is_closer) continue;
     refused.schedule = configurations[at].schedule;
     refused.reason = outcome.refusal;
     if (!is_closer) continue;
-    least = outcome.excess;
+    min_so_far = outcome.excess;
     refused.closest = configurations[at];
   }
   std::vector<Refusal> refusals;
@@ -65,7 +66,7 @@ std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurat
 
 /// On one rank every schedule except GPipe gives the same plan: of plans that agree in everything
 /// else, the first stays.
-std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
+std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Plan& plan) {
     const Configuration& which = plan.configuration;
@@ -81,7 +82,7 @@ std::vector<Plan> without_doubles(std::vector<Plan> ranked) {
 
 /// Where some plans fit with 32-bit gradients, the others are refused, unless flags choose the
 /// gradients, because their precision is up to the training code.
-std::vector<Outcome> with_one_kind_of_gradients(std::vector<Outcome> outcomes) {
+std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
   const auto is_plan = [](const Outcome& outcome) {
     return outcome.plan && outcome.refusal.empty();
   };
@@ -105,19 +106,20 @@ PlanTable tabulate(const std::vector<Configuration>& configurations,
   table.refusals = group_refusals(configurations, outcomes);
   for (Outcome& outcome : outcomes)
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
-  table.plans = with_ties(without_doubles(rank_plans(std::move(table.plans))), 0);
+  table.plans = with_ties(drop_duplicates(rank_plans(std::move(table.plans))), 0);
   return table;
 }
 
 void print_table(PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
-    const DrawOptions terminal = terminal_draw_options();
-    show("{}", write_plan_text(table, {terminal.width, terminal.colour,
-                                       terminal.fit && !options.wide, options.top.value_or(20)}));
+    const DrawOptions terminal = detect_draw_options();
+    print_output("{}",
+                 write_plan_text(table, {terminal.width, terminal.colour,
+                                         terminal.fit && !options.wide, options.top.value_or(20)}));
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
-  show("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
+  print_output("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
 }
 
 int show_plans(PlanTable table, const PlanOptions& options) {
@@ -131,11 +133,13 @@ int show_plans(PlanTable table, const PlanOptions& options) {
 
 /// Text has no lower bounds; journals keep them for whoever prints the plan.
 LowerBound bound_for(const PlanOptions& options) {
-  const bool keeps = !options.journal.empty() || options.shard || launched_shard();
+  const bool keeps = !options.journal.empty() || options.shard || find_launched_shard();
   return options.format == "text" && !keeps ? LowerBound::kSkip : LowerBound::kFind;
 }
 
-SweepOptions sweep_options(const PlanOptions& options) { return {options.threads, progress_bar()}; }
+SweepOptions sweep_options(const PlanOptions& options) {
+  return {options.threads, make_progress_bar()};
+}
 
 int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   ModelAxes axes = options.model_axes;
@@ -143,15 +147,16 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.ranks = options.axes.ranks;
   axes.chunks = options.axes.chunks;
   const ModelPlanner planner(options.predict, std::move(axes));
-  if (!options.predict.memory.cap.empty()) say_cap_unit(options.predict.memory);
+  if (!options.predict.memory.cap.empty()) warn_of_cap_unit(options.predict.memory);
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
-    say("sharing: every device has a link of its own to other nodes; messages both ways and "
+    print_message(
+        "sharing: every device has a link of its own to other nodes; messages both ways and "
         "gradients are timed as if each had it alone, because sharing it needs time order, "
         "which takes ten times as long per plan ('simulate --network' has it for one)\n");
   }
   if (!options.varies_context)
-    say("bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
+    print_message("bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error(
@@ -164,9 +169,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  PlanTable table = tabulate(configurations, with_one_kind_of_gradients(*std::move(outcomes)));
+  PlanTable table = tabulate(configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
-  if (const KnownErrors* errors = nearest_errors(planner.model())) {
+  if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
     table.plans = with_ties(std::move(table.plans), errors->spread);
   }
@@ -176,7 +181,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
   axes.slices = options.predict.shape.slices;
-  say_defaults(axes);
+  report_defaults(axes);
   if (axes.ranks.empty()) axes.ranks = {4};
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
@@ -196,13 +201,13 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   if (options.format != "csv") {  // which has no place for them
     BreakEvens break_evens = find_break_evens(what_if, table.plans);
     table.break_evens = std::move(break_evens.found);
-    table.stays_best = std::move(break_evens.stays_best);
+    table.unaffected = std::move(break_evens.unaffected);
   }
   return show_plans(std::move(table), options);
 }
 
 int run_sweep(PlanOptions options, const Arguments& question, std::optional<PlanJournal> whole) {
-  options.axes.schedules = schedules_of(options.schedules, options.sliced());
+  options.axes.schedules = expand_schedules(options.schedules, options.sliced());
   keep_freed_memory();  // every evaluation allocates and frees the same few large blocks
   JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
   const int status =
@@ -230,7 +235,7 @@ int merge(PlanOptions options, const Arguments& asked) {
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
-  const Arguments question = question_of(arguments);
+  const Arguments question = extract_question(arguments);
   if (!options->parts.empty()) return merge(*std::move(options), question);
   return run_sweep(*std::move(options), question, {});
 }

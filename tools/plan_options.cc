@@ -40,7 +40,7 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
     const auto* known = find_named(kLayerSplits, normalize_name(word));
     if (!known)
       throw Error("'" + word + "' is none of " + join(names, "|") +
-                  suggestion(nearest_name(word, names)));
+                  suggestion(find_nearest_name(word, names)));
     if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
       splits.push_back(known->choice);
   }
@@ -49,10 +49,10 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
 
 /// Applies the limit of a single schedule.
 void expect_ranks(const std::vector<std::int32_t>& ranks) {
-  constexpr std::int32_t kMostRanks = 65'536;
-  if (!ranks.empty() && ranks.back() > kMostRanks)
+  constexpr std::int32_t kMaxPipelineRanks = 65'536;
+  if (!ranks.empty() && ranks.back() > kMaxPipelineRanks)
     throw Error(fmt::format("--pp {} is more than the {} ranks that a pipeline may have",
-                            ranks.back(), kMostRanks));
+                            ranks.back(), kMaxPipelineRanks));
 }
 
 void add_axes(CommandFlags& app, PlanQuestion& options) {
@@ -166,7 +166,7 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
   add_format_option(app, options.format, {"text", "json", "csv"});
 }
 
-void expect_sound_files(const PlanRun& options) {
+void check_flag_files(const PlanRun& options) {
   if (!options.parts.empty() && (options.shard || !options.journal.empty()))
     throw Error("--merge reads what is there; leave --shard and --resume out");
   if (std::find(options.parts.begin(), options.parts.end(), "-") != options.parts.end())
@@ -214,7 +214,7 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   app.footer(kPlanExample);
   if (!app.parse(arguments)) return {};
   finish_question(app, options);
-  expect_sound_files(options);
+  check_flag_files(options);
   return options;
 }
 

@@ -23,11 +23,11 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::size_t kMostShards = 1'000'000;
+constexpr std::size_t kMaxShards = 1'000'000;
 
 std::optional<std::size_t> number_of(std::string_view text) {
   const auto number = parse_number<std::size_t>(text);
-  return number && *number <= kMostShards ? number : std::nullopt;
+  return number && *number <= kMaxShards ? number : std::nullopt;
 }
 
 std::optional<std::size_t> environment_number(const char* name) {
@@ -136,7 +136,7 @@ Shard parse_shard(const std::string& text) {
   return {*index - 1, *count};
 }
 
-std::optional<Shard> launched_shard() {
+std::optional<Shard> find_launched_shard() {
   std::optional<Shard> shard;
   for (const Launcher& launcher : {kMpiruns[0], kMpiruns[1], kSrun})
     if (!shard) shard = shard_of(launcher);
@@ -148,7 +148,7 @@ std::optional<Shard> launched_shard() {
   return shard;
 }
 
-std::vector<std::string> question_of(const std::vector<std::string>& arguments) {
+std::vector<std::string> extract_question(const std::vector<std::string>& arguments) {
   std::vector<std::string> question;
   for (std::size_t at = 0; at < arguments.size(); ++at) {
     const std::string& argument = arguments[at];
@@ -217,21 +217,21 @@ JournaledSweep::JournaledSweep(std::vector<std::string> arguments, SweepFiles fi
     : files_(std::move(files)) {
   if (files_.whole) {
     owner_ = files_.whole->owner;
-    if (fingerprint_of(arguments) != owner_.fingerprint)
+    if (compute_fingerprint(arguments) != owner_.fingerprint)
       throw Error(
           "a file that the plan reads has changed since its shards were written; run them "
           "again");
     return;
   }
   if (!files_.shard) {
-    files_.shard = launched_shard();
+    files_.shard = find_launched_shard();
     launched_ = files_.shard.has_value();
   }
   owner_.shard = files_.shard.value_or(Shard{});
   const bool keeps = owner_.shard.count > 1 || !files_.journal.empty();
   if (keeps) {
     expect_files(arguments);
-    owner_.fingerprint = fingerprint_of(arguments);
+    owner_.fingerprint = compute_fingerprint(arguments);
   }
   owner_.arguments = std::move(arguments);
 }
@@ -264,8 +264,9 @@ PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
   return *std::move(known);
 }
 
-PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurations,
-                                    const MakeEvaluate& evaluate, SweepOptions options) const {
+PlanJournal JournaledSweep::run_own_shard(const std::vector<Configuration>& configurations,
+                                          const MakeEvaluate& evaluate,
+                                          SweepOptions options) const {
   PlanJournal journal = journal_of(owner_.shard);
   std::vector<std::size_t> left;
   std::vector<Configuration> to_evaluate;
@@ -285,7 +286,7 @@ PlanJournal JournaledSweep::run_own(const std::vector<Configuration>& configurat
 
 /// Every process tries this when it is done. Among those that find all shards complete, the one
 /// that succeeds in removing the first shard shows the plan.
-std::optional<PlanJournal> JournaledSweep::put_together() const {
+std::optional<PlanJournal> JournaledSweep::merge_shards() const {
   PlanJournal whole{owner_, {}};
   for (Shard shard = {0, owner_.shard.count}; shard.index < shard.count; ++shard.index) {
     PlanJournal part = journal_of(shard);
@@ -307,14 +308,15 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
   const Shard& shard = owner_.shard;
   if (shard.count == 1 && files_.journal.empty()) return sweep(configurations, evaluate, options);
   if (shard.index > 0) options.progress = {};  // one bar is enough
-  PlanJournal own = run_own(configurations, evaluate, std::move(options));
+  PlanJournal own = run_own_shard(configurations, evaluate, std::move(options));
   if (shard.count == 1) return complete(std::move(own), configurations);
   if (launched_)
-    if (std::optional<PlanJournal> whole = put_together()) {
+    if (std::optional<PlanJournal> whole = merge_shards()) {
       is_last_ = true;
       return complete(*std::move(whole), configurations);
     }
-  say("bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count, path_of(shard),
+  print_message(
+      "bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count, path_of(shard),
       launched_ ? "the last one to be done prints the plan"
                 : "'bubblescope plan --merge' and the files of all shards print the plan");
   return {};

@@ -17,11 +17,11 @@ Shard parse_shard(const std::string& text);
 /// PMI_*), Slurm's arrays (SLURM_ARRAY_TASK_*), srun (SLURM_PROCID), or an array of sruns. nullopt
 /// without a launcher, or with only one process. Throws Error for an environment that contradicts
 /// itself.
-std::optional<Shard> launched_shard();
+std::optional<Shard> find_launched_shard();
 
 /// Returns the question of a plan: the arguments without the flags that say how it is run, kept and
 /// shown.
-std::vector<std::string> question_of(const std::vector<std::string>& arguments);
+std::vector<std::string> extract_question(const std::vector<std::string>& arguments);
 
 /// Throws Error where a question from a journal, which nobody typed, names a file.
 void expect_no_file(const std::vector<std::string>& question);
@@ -54,9 +54,9 @@ class JournaledSweep {
  private:
   std::string path_of(const Shard& shard) const;
   PlanJournal journal_of(const Shard& shard) const;
-  PlanJournal run_own(const std::vector<Configuration>& configurations,
-                      const MakeEvaluate& evaluate, SweepOptions options) const;
-  std::optional<PlanJournal> put_together() const;
+  PlanJournal run_own_shard(const std::vector<Configuration>& configurations,
+                            const MakeEvaluate& evaluate, SweepOptions options) const;
+  std::optional<PlanJournal> merge_shards() const;
 
   JournalOwner owner_;
   SweepFiles files_;

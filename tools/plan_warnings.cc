@@ -20,7 +20,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kFewOps = 1 << 20;
+constexpr std::int64_t kMaxCheckedOps = 1 << 20;
 
 /// The smallest plan of every schedule, which is enough to answer questions about its ops.
 /// Schedules that search for an order are left out, because a search takes longer than planning.
@@ -32,7 +32,7 @@ std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
   std::vector<Configuration> smallest;
   for (const Plan& plan : ranked) {
     const Configuration& next = plan.configuration;
-    if (ops_of(next) > kFewOps || find_schedule(next.schedule).reads_costs) continue;
+    if (ops_of(next) > kMaxCheckedOps || find_schedule(next.schedule).reads_costs) continue;
     const auto known = std::find_if(smallest.begin(), smallest.end(), [&](const auto& other) {
       return other.schedule == next.schedule;
     });
@@ -50,7 +50,7 @@ ValidSchedule order_of(const Configuration& configuration, PredictOptions option
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
-  return build_schedule(def, request_of(def, fitted(std::move(options), def)));
+  return build_schedule(def, make_request(def, drop_unused_flags(std::move(options), def)));
 }
 
 void warn_of_unequal_backwards(const std::vector<ValidSchedule>& orders, const UniformCost& cost) {
@@ -59,7 +59,8 @@ void warn_of_unequal_backwards(const std::vector<ValidSchedule>& orders, const U
   for (const ValidSchedule& order : orders)
     if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order->name);
   if (splitting.empty()) return;
-  say("bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
+  print_message(
+      "bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
       fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
       to_text(cost.full_backward()));
 }
@@ -69,16 +70,17 @@ void warn_of_missing_flushes(const ValidSchedule& order) {
   std::int32_t staleness = 0;
   for (const WeightReport& weights : account_for_weights(order, {}))
     staleness = std::max(staleness, weights.staleness);
-  say("bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
+  print_message(
+      "bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
       "fills and drains the pipeline, which training does once\n",
       order->name, staleness);
 }
 
 }  // namespace
 
-void say_defaults(const Axes& axes) {
+void report_defaults(const Axes& axes) {
   const auto interleaves = [](const std::string& name) {
-    return find_schedule(name).usual_chunks > 1;
+    return find_schedule(name).default_chunks > 1;
   };
   const bool takes_chunks =
       axes.chunks.empty() && std::any_of(axes.schedules.begin(), axes.schedules.end(), interleaves);
@@ -86,7 +88,7 @@ void say_defaults(const Axes& axes) {
   if (axes.ranks.empty()) text += " --pp 4";
   if (axes.microbatches.empty()) text += " -m 8";
   if (takes_chunks) text += " --vpp 2 (of schedules that interleave)";
-  if (!text.empty()) say("bubblescope: planned for{}, as nothing else is given\n", text);
+  if (!text.empty()) print_message("bubblescope: planned for{}, as nothing else is given\n", text);
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {
@@ -95,7 +97,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   for (const Configuration& configuration : smallest_of_each(ranked)) {
     const ValidSchedule& order = orders.emplace_back(order_of(configuration, options));
     warn_of_missing_flushes(order);
-    auto lowered = lower(order, lowering_of(order, options));
+    auto lowered = lower(order, choose_lowering(order, options));
     if (auto* program = std::get_if<Program>(&lowered)) programs.push_back(std::move(*program));
   }
   if (programs.empty() || options.model.given()) return;

@@ -10,7 +10,7 @@
 namespace bubblescope {
 
 /// Reports the default numbers of --pp, -m and --vpp where none are given.
-void say_defaults(const Axes& axes);
+void report_defaults(const Axes& axes);
 
 /// Prints the warnings of `simulate` for all schedules that have a plan: full backwards that are
 /// not the sum of split ones, schedules that never flush, and costs of ops that none of their steps

@@ -113,13 +113,13 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
 }
 
 /// Simulates the same step in every scenario of the noise.
-StepTimes try_noise(const Step& step, const NoiseOptions& options) {
+StepTimes simulate_noise(const Step& step, const NoiseOptions& options) {
   const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
   const NoiseModel model(step.program, durations, options.noise,
                          price_bytes(step.program, step.models.costs));
   const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
   std::function<BatchDurations(std::size_t)> lengths;
-  if (options.noise.ragged > 0)
+  if (options.noise.sequence_length_jitter > 0)
     lengths = [&](std::size_t block) {
       return [batch = NoisyBatch(model, block)](InstructionId id) { return batch.length(id); };
     };
@@ -129,7 +129,7 @@ StepTimes try_noise(const Step& step, const NoiseOptions& options) {
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
-  say_drawing(draw_grid(schedule, problems));
+  print_message_drawing(draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
                                            schedule.name, problems.size(), problems[0].message));
 }
@@ -143,34 +143,35 @@ bool is_schedule_file(const std::string& name_or_path) {
          std::filesystem::is_regular_file(name_or_path, unreadable);
 }
 
-PredictOptions fitted(PredictOptions options, const ScheduleDef& def) {
+PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def) {
   if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
   if (!def.groups_microbatches) options.shape.group_size.reset();
-  if (!def.cuts_sequences) options.shape.slices.reset();
+  if (!def.slices_sequences) options.shape.slices.reset();
   if (!def.overlaps_experts) options.shape.moe_overlap = false;
   if (!def.replicates_stages) options.shape.replicas.clear();
   if (!def.limits_in_flight) options.shape.in_flight.reset();
   return options;
 }
 
-ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options) {
+ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options) {
   const ShapeOptions& given = options.shape;
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = microbatches_of(options, def.name);
   request.shape.chunks =
-      given.chunks.value_or(def.implied_chunks.value_or(usual_chunks(def, given)));
+      given.chunks.value_or(def.implied_chunks.value_or(default_chunks(def, given)));
   if (!given.layout.empty())
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
-  request.shape.slices = given.slices.value_or(usual_slices(def, given));
+  request.shape.slices = given.slices.value_or(default_slices(def, given));
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  request.memory = make_uniform_memory(request.shape, options.memory, options.cost.uniform.per);
   if (def.reads_costs) {
-    request.stage_costs = costs_before_order(request.shape, options);
+    request.stage_costs = load_costs_before_order(request.shape, options);
     if (!request.memory.cap_bytes.empty())
-      request.memory.cap = unit_caps(memory_before_order(request.shape, options), request.shape);
+      request.memory.cap =
+          convert_caps_to_units(load_memory_before_order(request.shape, options), request.shape);
   }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -204,9 +205,9 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
     return InvalidSchedule{std::move(*valid).take(), std::move(problems)};
   }
   const ScheduleDef& def = find_schedule(name_or_path);
-  say_similar_names(name_or_path);
-  say_usual_sizes(def, options.shape);
-  return build_schedule(def, request_of(def, options));
+  note_similar_names(name_or_path);
+  note_default_sizes(def, options.shape);
+  return build_schedule(def, make_request(def, options));
 }
 
 ValidSchedule wait_for_reductions(ValidSchedule given) {
@@ -216,9 +217,9 @@ ValidSchedule wait_for_reductions(ValidSchedule given) {
 }
 
 /// Adds the requested recomputation and offload to any schedule.
-ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path,
-                         const PredictOptions& options) {
-  const MovesOptions& moves = options.moves;
+ValidSchedule with_activation_options(ValidSchedule schedule, const std::string& name_or_path,
+                                      const PredictOptions& options) {
+  const ActivationOptions& moves = options.moves;
   // A model's backward includes the recomputation.
   if (!moves.recompute.empty() && !options.model.given())
     schedule = with_recompute(std::move(schedule), moves.recompute);
@@ -226,7 +227,7 @@ ValidSchedule with_moves(ValidSchedule schedule, const std::string& name_or_path
   if (!options.shape.sharded) return schedule;
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
-  schedule = shard_stages(std::move(schedule), release_of(options.shape.profile));
+  schedule = shard_stages(std::move(schedule), choose_release(options.shape.profile));
   // A release requested by name waits for its reductions; otherwise nothing does.
   return options.shape.profile == Profile::kPytorch215 ? wait_for_reductions(std::move(schedule))
                                                        : schedule;
@@ -249,7 +250,7 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
                                                            CostUse use) {
   std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
   if (!has_moves(options)) return loaded;
-  return with_moves(valid_or_refused(std::move(loaded)), name_or_path, options);
+  return with_activation_options(valid_or_refused(std::move(loaded)), name_or_path, options);
 }
 
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
@@ -264,14 +265,14 @@ std::optional<Traffic> find_traffic(const Program& program, const Models& models
   traffic.fixed = durations;
   if (models.cluster) traffic = route_messages(program, durations, *models.cluster);
   if (!models.contention) return traffic;
-  return with_company(std::move(traffic), program, *models.contention);
+  return with_contention(std::move(traffic), program, *models.contention);
 }
 
 Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
     if (options.mode == P2pMode::kDataflow)
-      refuse(schedule, {deadlock_problem(schedule, *deadlock)});
+      refuse(schedule, {make_deadlock_problem(schedule, *deadlock)});
     throw Error(Fault::kProblem,
                 fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule->name,
                             to_string(options.mode, options.eager_slots), to_string(*deadlock)));
@@ -287,27 +288,27 @@ namespace {
 
 Step time_step(ValidSchedule schedule, const PredictOptions& options) {
   Step step{std::move(schedule)};
-  step.program = lower_or_explain(step.schedule, lowering_of(step.schedule, options));
+  step.program = lower_or_explain(step.schedule, choose_lowering(step.schedule, options));
   step.models = load_models(step.schedule, options);
-  step.durations =
-      slow_down(step.program,
-                inject(options.injections, step.program, price(step.program, step.models.costs)),
-                options.noise.slow_ranks);
+  step.durations = apply_slow_ranks(
+      step.program,
+      inject(options.injections, step.program, price(step.program, step.models.costs)),
+      options.noise.slow_ranks);
   SharedRun run;
   step.traffic = find_traffic(step.program, step.models, step.durations);
   if (step.traffic) {
     run = simulate_shared(step.program, *step.traffic);
     step.timeline = std::move(run.timeline);
-    step.timeline.alone = step.durations;
+    step.timeline.uncontended = step.durations;
   } else {
     step.timeline = simulate(step.program, step.durations);
   }
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
-  step.made = {lowering_of(step.schedule, options), costs_text(step.models, options),
+  step.made = {choose_lowering(step.schedule, options), costs_text(step.models, options),
                to_string(options.shape.profile)};
   if (step.traffic)
     step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
-  if (options.noise.noise.is_random()) step.report.noise = try_noise(step, options.noise);
+  if (options.noise.noise.is_random()) step.report.noise = simulate_noise(step, options.noise);
   if (options.noise.sensitivity)
     step.report.sensitivity =
         find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
@@ -319,9 +320,9 @@ Step time_step(ValidSchedule schedule, const PredictOptions& options) {
 Step predict(ValidSchedule schedule, const PredictOptions& options) {
   Step step = time_step(std::move(schedule), options);
   if (!options.memory.cap.empty() && !step.models.memory.activation_bytes.empty())
-    say_cap_unit(options.memory);
+    warn_of_cap_unit(options.memory);
   if (!step.models.placed || options.model.gradients) return step;
-  const auto smaller = smaller_gradients(*step.models.placed, step.report);
+  const auto smaller = choose_smaller_gradients(*step.models.placed, step.report);
   if (!smaller) return step;
   PredictOptions with_smaller = options;
   with_smaller.model.gradients = smaller;

@@ -28,18 +28,18 @@ struct Step {
   BubbleReport report = {};
   MadeWith made = {};
 
-  Recording recording() const { return {schedule, program, timeline, report, made}; }
+  StepRecord record() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// Whether a word is a path (or "-") rather than a schedule's name.
 bool is_schedule_file(const std::string& name_or_path);
 
 /// Removes the flags that this schedule does not use: they are meant for the others.
-PredictOptions fitted(PredictOptions options, const ScheduleDef& def);
+PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def);
 
 /// Makes the request for a schedule's builder. Throws Error where --pp or -m is missing, or the
 /// shape has more ops than fit.
-ScheduleRequest request_of(const ScheduleDef& def, const PredictOptions& options);
+ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options);
 
 /// Whether the ops of a loaded schedule are priced from the options.
 enum class CostUse : std::uint8_t { kPriced, kOrderOnly };

@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMostOpsToRecognize = 200'000;
+constexpr std::int64_t kMaxOpsToRecognize = 200'000;
 
 bool builds(const ScheduleDef& def, Profile profile, const Schedule& schedule) {
   ScheduleRequest request;
@@ -32,13 +32,13 @@ bool builds_in_any_profile(const ScheduleDef& def, const Schedule& schedule) {
 /// sequence.
 bool needs_more_parts(const ScheduleDef& def, const Shape& shape) {
   const bool takes_chunks = !def.implied_chunks || def.repeats_chunks;
-  return (takes_chunks && shape.chunks == 1) || (def.cuts_sequences && shape.slices == 1);
+  return (takes_chunks && shape.chunks == 1) || (def.slices_sequences && shape.slices == 1);
 }
 
 }  // namespace
 
 std::optional<std::string> recognize_schedule(const Schedule& schedule) {
-  if (schedule.op_count() > kMostOpsToRecognize) return {};
+  if (schedule.op_count() > kMaxOpsToRecognize) return {};
   std::optional<std::string> degenerate;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     const bool has_its_chunks =

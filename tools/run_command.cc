@@ -38,23 +38,23 @@ std::string describe(const Measurement& measurement) {
   if (!devices.empty()) text += devices + "\n";
   if (measurement.activity) text += to_string(*measurement.activity) + "\n";
   if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
-  if (measurement.proof) text += to_string(*measurement.proof) + "\n";
+  if (measurement.verification) text += to_string(*measurement.verification) + "\n";
   return text;
 }
 
 int status_of(const Measurement& measurement) {
   if (measurement.breakdown) return exit_status(measurement.breakdown->fault);
-  return measurement.proof && !measurement.proof->matches ? 1 : 0;
+  return measurement.verification && !measurement.verification->matches ? 1 : 0;
 }
 
 std::string print_report(const Measurement& measurement, const std::string& format) {
   const Step& step = measurement.step;
   if (format == "json")
-    return with_members(write_report_json(step.report, step.program, step.timeline),
-                        json_members(measurement));
+    return append_members(write_report_json(step.report, step.program, step.timeline),
+                          write_json_members(measurement));
   if (format == "csv") return write_report_csv(step.report);
-  const DrawOptions draw = terminal_draw_options();
-  return draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw) +
+  const DrawOptions draw = detect_draw_options();
+  return draw_timeline(step.record(), draw) + "\n" + write_text_report(step.record(), draw) +
          describe(measurement);
 }
 
@@ -91,27 +91,27 @@ void expect_sound_run(RunCommand& command) {
     throw Error("--save-training writes what was trained; add --work transformer");
   command.run.device.activity = !command.activity_file.empty();
   if (command.run.device.activity) expect_activity(command.activity_file, command.run.backend);
-  expect_sound(command.exports, command.format != "text");
+  check_export_paths(command.exports, command.format != "text");
   expect_folder(command.training_file);
 }
 
 void write_files(const RunCommand& command, const Measurement& measurement,
                  const ValidSchedule& schedule, const Arguments& arguments) {
-  write_exports(measurement.step, command.exports, command_line("run", arguments));
+  write_exports(measurement.step, command.exports, format_command_line("run", arguments));
   if (!command.training_file.empty() && !measurement.breakdown)
-    write_and_say(command.training_file,
-                  write_training(command.run.training, schedule, measurement.trained));
+    write_and_report(command.training_file,
+                     write_training(command.run.training, schedule, measurement.trained));
   if (measurement.activity)
-    write_and_say(command.activity_file,
-                  write_activity(*measurement.activity, measurement.step, command.activity_file));
+    write_and_report(command.activity_file, write_activity(*measurement.activity, measurement.step,
+                                                           command.activity_file));
 }
 
 int report(const RunCommand& command, const Measurement& measurement) {
   if (measurement.breakdown) return status_of(measurement);
-  show("{}", print_report(measurement, command.format));
+  print_output("{}", print_report(measurement, command.format));
   const int status = status_of(measurement);
-  if (status != 0) complain(to_string(*measurement.proof));
-  return report_failures(command.gate, metrics_of(measurement.step.report)) ? 1 : status;
+  if (status != 0) print_error(to_string(*measurement.verification));
+  return report_failures(command.gate, collect_metrics(measurement.step.report)) ? 1 : status;
 }
 
 }  // namespace
@@ -133,14 +133,14 @@ int run_run(const Arguments& arguments) {
   const ValidSchedule schedule = load_valid_schedule(
       command.schedule, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  Session session(command.run);
-  if (session.processes().speaks())
+  BackendSession session(command.run);
+  if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, command.run, options.cost.any_uniform);
   const Measurement measurement =
       measure(schedule, program, {options, command.run, session.processes()});
   // A failure's status would make the launcher end the one that tells of it.
   if (!session.reports()) return 0;
-  if (measurement.breakdown) complain(measurement.breakdown->message);
+  if (measurement.breakdown) print_error(measurement.breakdown->message);
   write_files(command, measurement, schedule, arguments);
   return report(command, measurement);
 }

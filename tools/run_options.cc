@@ -44,7 +44,7 @@ void add_training_options(CommandFlags& app, RunOptions& run) {
   add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
                    [&options](Kind kind) { options.optimizer = usual_optimizer(kind); });
-  app.add_flag("!--no-proof", run.proof,
+  app.add_flag("!--no-proof", run.verification,
                "do not train again on one thread to compare, which takes its time");
 }
 
@@ -96,7 +96,7 @@ void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& optio
     return;
   }
   if (options.work == WorkKind::kTransformer && costs_given)
-    complain(
+    print_error(
         "--f and other costs change nothing with --work transformer, which takes what it takes");
   if (options.work != WorkKind::kTransformer)
     warn_of_unused(app, kTrainingHeading, "without --work transformer");

@@ -25,7 +25,7 @@ struct RunOptions {
   std::int32_t steps = 3;
   Nanos timeout = 30'000'000'000;
   TrainingOptions training;
-  bool proof = true;  ///< train again on one thread, and compare
+  bool verification = true;  ///< train again on one thread, and compare
   DeviceOptions device;
 };
 

@@ -60,22 +60,22 @@ void print_to_stderr(std::string_view text) {
 
 }  // namespace
 
-void show_text(std::string_view text) {
+void print_output_text(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t colour = colour_length(text);
     plain += text.substr(0, colour);
     text.remove_prefix(colour);
     const std::size_t next = text.find('\x1b', colour == 0 ? 1 : 0);
-    plain += plain_lines(text.substr(0, next));
+    plain += escape_lines(text.substr(0, next));
     text.remove_prefix(std::min(next, text.size()));
   }
   std::fwrite(plain.data(), 1, plain.size(), stdout);
 }
 
-void say_text(std::string_view text) { print_to_stderr(plain_message(text)); }
+void print_message_text(std::string_view text) { print_to_stderr(escape_message(text)); }
 
-void say_drawing(std::string_view text) { print_to_stderr(plain_lines(text)); }
+void print_message_drawing(std::string_view text) { print_to_stderr(escape_lines(text)); }
 
 void draw_progress(std::string_view text) { print_to_stderr(text); }
 

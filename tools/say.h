@@ -10,26 +10,26 @@ namespace bubblescope {
 
 /// Prints results. Control characters become escapes, except the colours of our own drawings. A
 /// failure to write stdout is found when it is flushed at the end.
-void show_text(std::string_view text);
+void print_output_text(std::string_view text);
 
 /// Prints a message, "bubblescope: ..." for a warning. Failures to write stderr are ignored, so
 /// that files are written anyway.
-void say_text(std::string_view text);
+void print_message_text(std::string_view text);
 
 /// The same for one of our drawings, however large.
-void say_drawing(std::string_view text);
+void print_message_drawing(std::string_view text);
 
 /// Draws the progress of a long command on a terminal, including escapes.
 void draw_progress(std::string_view text);
 
 template <class... Values>
-void show(fmt::format_string<Values...> format, Values&&... values) {
-  show_text(fmt::format(format, std::forward<Values>(values)...));
+void print_output(fmt::format_string<Values...> format, Values&&... values) {
+  print_output_text(fmt::format(format, std::forward<Values>(values)...));
 }
 
 template <class... Values>
-void say(fmt::format_string<Values...> format, Values&&... values) {
-  say_text(fmt::format(format, std::forward<Values>(values)...));
+void print_message(fmt::format_string<Values...> format, Values&&... values) {
+  print_message_text(fmt::format(format, std::forward<Values>(values)...));
 }
 
 }  // namespace bubblescope

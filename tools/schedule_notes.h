@@ -11,17 +11,17 @@ namespace bubblescope {
 
 /// Returns other schedules whose name or alias differs from `name` only in hyphens, such as zb-1p
 /// for ZB1P.
-std::vector<std::string> similar_names(const std::string& name);
+std::vector<std::string> find_similar_names(const std::string& name);
 
 /// Prints "ZB1P is interleaved-zb; zb-1p is another schedule" where there are such names.
-void say_similar_names(const std::string& name);
+void note_similar_names(const std::string& name);
 
 /// Default numbers of chunks and slices; one with --profile, as in the framework.
-std::int32_t usual_chunks(const ScheduleDef& def, const ShapeOptions& given);
-std::int32_t usual_slices(const ScheduleDef& def, const ShapeOptions& given);
+std::int32_t default_chunks(const ScheduleDef& def, const ShapeOptions& given);
+std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 
 /// Reports the sizes that were chosen for a schedule that would be another one with 1 chunk or
 /// slice.
-void say_usual_sizes(const ScheduleDef& def, const ShapeOptions& given);
+void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
 }  // namespace bubblescope

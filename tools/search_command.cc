@@ -123,7 +123,7 @@ SearchGoal goal_of(const SearchOptions& options) {
                                           static_cast<double>(kOpsPerSecond));
   goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
   if (isatty(STDERR_FILENO) != 0)
-    goal.tell = [](const SearchNews& news) {
+    goal.on_progress = [](const SearchProgress& news) {
       draw_progress(
           fmt::format("\rfound {}, none is below {}  ", to_text(news.value), to_text(news.bound)));
     };
@@ -134,12 +134,12 @@ SearchGoal goal_of(const SearchOptions& options) {
 void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
                       const PredictOptions& options) {
   goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
-    Schedule placed = unordered_schedule(request.shape);
+    Schedule placed = make_unordered_schedule(request.shape);
     placed.rank_of_stage = rank_of_stage;
-    ModelOnDevices on = model_of(options);
+    ModelOnDevices on = resolve_model(options);
     // A schedule that fits with the smallest gradients is predicted with the largest that fit.
     if (!options.model.gradients) on.parallel.gradients = Gradients::kLean;
-    const ModelStep step = model_step(on, placed);
+    const ModelStep step = compute_model_step(on, placed);
     ByteLimits limits;
     limits.activations = step.activation_bytes;
     for (const StateBytes& states : step.states)
@@ -151,9 +151,9 @@ void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
 FoundSchedule find(const SearchOptions& options) {
   ScheduleDef def;
   def.name = "search";
-  def.implied_chunks = usual_chunks(options.placement);
+  def.implied_chunks = default_chunks(options.placement);
   def.reads_costs = true;
-  const ScheduleRequest request = request_of(def, options.predict);
+  const ScheduleRequest request = make_request(def, options.predict);
   SearchGoal goal = goal_of(options);
   if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);
   const std::vector<std::string> reasons = refuse_goal(request, goal);
@@ -164,7 +164,7 @@ FoundSchedule find(const SearchOptions& options) {
   }
   const InterruptCatcher catcher;
   FoundSchedule found = search_schedule(request, goal);
-  if (goal.tell) draw_progress("\r\x1b[K");
+  if (goal.on_progress) draw_progress("\r\x1b[K");
   return found;
 }
 
@@ -178,7 +178,7 @@ void expect_agreement(const FoundSchedule& found, const Step& step, Objective ob
                 fmt::format("the search counts {} for its schedule, the simulator {}; this is a "
                             "mistake in the program, please report it with this command line",
                             to_text(found.value), to_text(simulated)));
-  const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
+  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
   if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
 }
 
@@ -225,11 +225,11 @@ std::string print_found(const FoundSchedule& found, const Step& step, const Sear
   if (format == "json")
     return write_report_json(step.report, step.program, step.timeline, fields(found, options));
   if (format == "csv") return write_report_csv(step.report);
-  const DrawOptions draw = terminal_draw_options();
+  const DrawOptions draw = detect_draw_options();
   const std::string proved = verdict(found, options);
-  return draw_timeline(step.recording(), draw) + "\n" +
+  return draw_timeline(step.record(), draw) + "\n" +
          (draw.fit ? fold_lines(proved, draw.width) : proved) +
-         write_text_report(step.recording(), draw);
+         write_text_report(step.record(), draw);
 }
 
 std::string native(const Schedule& schedule) {
@@ -267,7 +267,7 @@ int run_search(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   warn_without_model(app, options.predict.model);
   const std::vector<Condition> gate = parse_conditions(conditions);
-  expect_sound(exports, format != "text" || output == "-");
+  check_export_paths(exports, format != "text" || output == "-");
   expect_searchable(options);
   options.predict.cost.any_update = true;  // a model's step also ends with the gradients
   if (output) expect_native(*output);
@@ -276,12 +276,12 @@ int run_search(const Arguments& arguments) {
   const Step step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
   if (step.models.placed)
-    comment_on_model(*step.models.placed, step.report, options.predict.model.explain);
-  expect_known(gate, metrics_of(step.report));
-  write_exports(step, exports, command_line("search", arguments));
-  if (output) write_and_say(*output, native(found.schedule));
-  if (output != "-") show("{}", print_found(found, step, options, format));
-  return report_failures(gate, metrics_of(step.report)) ? 1 : 0;
+    report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
+  expect_known(gate, collect_metrics(step.report));
+  write_exports(step, exports, format_command_line("search", arguments));
+  if (output) write_and_report(*output, native(found.schedule));
+  if (output != "-") print_output("{}", print_found(found, step, options, format));
+  return report_failures(gate, collect_metrics(step.report)) ? 1 : 0;
 }
 
 }  // namespace bubblescope

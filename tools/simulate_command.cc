@@ -37,11 +37,11 @@ std::string print_report(const Step& step, const std::string& format, const Draw
   if (format == "json") {
     std::string members = write_made_with_json(step.made);
     if (placed) members += "," + write_model_json(*placed, step.report);
-    return with_members(write_report_json(step.report, step.program, step.timeline), members);
+    return append_members(write_report_json(step.report, step.program, step.timeline), members);
   }
   if (format == "csv") return write_report_csv(step.report);
   const std::string text =
-      draw_timeline(step.recording(), draw) + "\n" + write_text_report(step.recording(), draw);
+      draw_timeline(step.record(), draw) + "\n" + write_text_report(step.record(), draw);
   if (!placed) return text;
   const std::string headline = write_model_headline(*placed, step.report);
   return fold_lines(headline, draw.width) + "\n" + text +
@@ -49,7 +49,7 @@ std::string print_report(const Step& step, const std::string& format, const Draw
 }
 
 Metrics metrics_of_step(const Step& step) {
-  Metrics metrics = metrics_of(step.report);
+  Metrics metrics = collect_metrics(step.report);
   if (step.models.placed) metrics.merge(model_metrics(*step.models.placed, step.report));
   return metrics;
 }
@@ -91,16 +91,16 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   warn_without_model(app, options.predict.model);
   warn_without_noise(app, options.predict.noise);
   options.gate = parse_conditions(conditions);
-  expect_sound(options.exports, options.format != "text");
+  check_export_paths(options.exports, options.format != "text");
   return options;
 }
 
 void warn_of_step(const Step& step, const SimulateOptions& options) {
   warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && options.format == "csv")
-    say("bubblescope: csv has the step without noise; --format json has both\n");
+    print_message("bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed)
-    comment_on_model(*step.models.placed, step.report, options.predict.model.explain);
+    report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
 }
 
 }  // namespace
@@ -114,13 +114,13 @@ int run_simulate(const Arguments& arguments) {
   warn_of_step(step, options);
   const Metrics metrics = metrics_of_step(step);
   expect_known(options.gate, metrics);
-  write_exports(step, options.exports, command_line("simulate", arguments));
-  DrawOptions draw = terminal_draw_options();
+  write_exports(step, options.exports, format_command_line("simulate", arguments));
+  DrawOptions draw = detect_draw_options();
   draw.all_ranks = options.all_ranks;
   draw.fit = draw.fit && !options.wide;
-  show("{}", print_report(step, options.format, draw));
-  const Problems problems = over_cap(peaks_of(step.report), step.models.memory);
-  for (const Problem& problem : problems) say("bubblescope: {}\n", problem.message);
+  print_output("{}", print_report(step, options.format, draw));
+  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  for (const Problem& problem : problems) print_message("bubblescope: {}\n", problem.message);
   const bool failed = report_failures(options.gate, metrics);
   return problems.empty() && !failed ? 0 : 1;
 }

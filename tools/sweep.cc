@@ -22,7 +22,7 @@ namespace bubblescope {
 namespace {
 
 constexpr std::int32_t kLargest = 1 << 24;
-constexpr std::int64_t kMostNumbers = 100'000;
+constexpr std::int64_t kMaxNumbers = 100'000;
 constexpr std::size_t kBatch = 16;  ///< configurations that a thread takes at a time
 
 std::int32_t parse_number(const std::string& digits, const std::string& whole) {
@@ -47,9 +47,9 @@ std::vector<std::int32_t> numbers_of(const std::string& range) {
       step_at == std::string::npos ? 1 : parse_number(range.substr(step_at + 1), range);
   if (first > last) throw Error("'" + range + "' goes down; write the smaller number first");
   if (multiplies && step < 2) throw Error("'" + range + "' never ends; multiply by 2 or more");
-  if (!multiplies && (std::int64_t{last} - first) / step >= kMostNumbers)
+  if (!multiplies && (std::int64_t{last} - first) / step >= kMaxNumbers)
     throw Error(
-        fmt::format("'{}' has more than {} numbers; take larger steps", range, kMostNumbers));
+        fmt::format("'{}' has more than {} numbers; take larger steps", range, kMaxNumbers));
   std::vector<std::int32_t> numbers;
   for (std::int64_t number = first; number <= last;
        number = multiplies ? number * step : number + step)
@@ -145,7 +145,7 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
   return outcomes;
 }
 
-Progress progress_bar() {
+Progress make_progress_bar() {
   if (isatty(STDERR_FILENO) == 0) return {};
   using Clock = std::chrono::steady_clock;
   const auto drawn = std::make_shared<Clock::time_point>(Clock::now());

@@ -38,6 +38,6 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
                            const MakeEvaluate& make_evaluate, const SweepOptions& options);
 
 /// Returns a bar on stderr where that is a terminal; elsewhere nothing.
-Progress progress_bar();
+Progress make_progress_bar();
 
 }  // namespace bubblescope

@@ -17,7 +17,7 @@ namespace {
 constexpr int kDefaultWidth = 80;
 
 /// mpirun gives every process a terminal of its own, wherever its output goes.
-bool is_below_mpirun() {
+bool runs_under_mpirun() {
   return std::any_of(std::begin(kMpiruns), std::end(kMpiruns), [](const Launcher& launcher) {
     return std::getenv(launcher.rank) != nullptr;
   });
@@ -25,10 +25,10 @@ bool is_below_mpirun() {
 
 }  // namespace
 
-DrawOptions terminal_draw_options() {
+DrawOptions detect_draw_options() {
   DrawOptions options;
   options.width = kDefaultWidth;
-  if (isatty(STDOUT_FILENO) == 0 || is_below_mpirun()) return options;
+  if (isatty(STDOUT_FILENO) == 0 || runs_under_mpirun()) return options;
   const char* no_colour = std::getenv("NO_COLOR");
   options.colour = no_colour == nullptr || *no_colour == '\0';
   winsize size{};

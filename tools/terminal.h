@@ -7,6 +7,6 @@ namespace bubblescope {
 
 /// Returns width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns
 /// elsewhere, and under mpirun, whose terminals are not where the output ends up.
-DrawOptions terminal_draw_options();
+DrawOptions detect_draw_options();
 
 }  // namespace bubblescope

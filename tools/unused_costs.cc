@@ -45,8 +45,8 @@ void warn_of_unused_costs(const UniformCost& cost, std::span<const Program> prog
   };
   for (const GivenCost& cost_of : all)
     if (cost_of.given && !is_used(cost_of.kind))
-      say("bubblescope: {} changes nothing: the step has no such op; add {}\n", cost_of.flag,
-          cost_of.remedy);
+      print_message("bubblescope: {} changes nothing: the step has no such op; add {}\n",
+                    cost_of.flag, cost_of.remedy);
 }
 
 }  // namespace bubblescope

@@ -26,16 +26,16 @@ Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / r
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   const bool trains_synchronously =
       def.name != "forward-only" && !def.name.starts_with("pipedream");
-  return trains_synchronously && def.reads_costs == searched && (sliced || !def.cuts_sequences);
+  return trains_synchronously && def.reads_costs == searched && (sliced || !def.slices_sequences);
 }
 
 /// With fewer chunks or slices than usual, a schedule equals another one; it is left out.
 std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
-  if (def.usual_slices > 1 && axes.slices && *axes.slices < def.usual_slices) return {};
+  if (def.default_slices > 1 && axes.slices && *axes.slices < def.default_slices) return {};
   if (!def.implied_chunks) {
-    if (axes.chunks.empty()) return {def.usual_chunks};
+    if (axes.chunks.empty()) return {def.default_chunks};
     std::vector<std::int32_t> chunks = axes.chunks;
-    std::erase_if(chunks, [&](std::int32_t count) { return count < def.usual_chunks; });
+    std::erase_if(chunks, [&](std::int32_t count) { return count < def.default_chunks; });
     return chunks;
   }
   if (!def.repeats_chunks) return {*def.implied_chunks};
@@ -48,9 +48,9 @@ std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
 }  // namespace
 
 void expect_plannable(std::size_t configurations) {
-  if (configurations > kMostConfigurations)
+  if (configurations > kMaxConfigurations)
     throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
-                            configurations, kMostConfigurations));
+                            configurations, kMaxConfigurations));
 }
 
 std::size_t count_configurations(const Axes& axes) {
@@ -79,7 +79,7 @@ std::vector<Configuration> combine(const Axes& axes) {
   return configurations;
 }
 
-std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
+std::vector<std::string> expand_schedules(const std::string& list, bool sliced) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -88,7 +88,7 @@ std::vector<std::string> schedules_of(const std::string& list, bool sliced) {
     const std::string name = normalize_name(trim(word));
     if (name.empty()) continue;
     if (name != "all" && name != "searched") {
-      say_similar_names(word);
+      note_similar_names(word);
       add(find_schedule(word).name);
       continue;
     }
@@ -140,8 +140,9 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
 
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  ScheduleRequest request = request_of(def, fitted(options_of(configuration), def));
-  if (file_ && def.reads_costs) request.stage_costs = costs_before_order(*file_, request.shape);
+  ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
+  if (file_ && def.reads_costs)
+    request.stage_costs = load_costs_before_order(*file_, request.shape);
   Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
@@ -153,9 +154,9 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
 Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
   const PredictOptions options = options_of(configuration);
   const UniformCost& cost = options.cost.uniform;
-  MemoryModel memory = uniform_memory(schedule->shape, options.memory, cost.per);
-  if (file_) return file_models(*file_, schedule, std::move(memory));
-  Models models = flag_models(cost, options.cost.network, schedule);
+  MemoryModel memory = make_uniform_memory(schedule->shape, options.memory, cost.per);
+  if (file_) return load_file_costs(*file_, schedule, std::move(memory));
+  Models models = load_flag_costs(cost, options.cost.network, schedule);
   models.memory = std::move(memory);
   return models;
 }
@@ -167,16 +168,16 @@ Timeline timeline_of(const Program& program, const Models& models) {
   const std::optional<Traffic> traffic = find_traffic(program, models, durations);
   if (!traffic) return simulate(program, durations);
   Timeline timeline = simulate_shared(program, *traffic).timeline;
-  timeline.alone = std::move(durations);
+  timeline.uncontended = std::move(durations);
   return timeline;
 }
 
 /// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`
 /// is the number of ranks that share a whole model's costs.
-Outcome judge(Plan plan, const BubbleReport& report, const MemoryModel& memory,
-              std::int32_t shares) {
+Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& memory,
+                     std::int32_t shares) {
   plan.peak_units /= shares;
-  const Problems over = over_cap(peaks_of(report), memory);
+  const Problems over = over_cap(collect_peaks(report), memory);
   if (over.empty()) return {std::move(plan), ""};
   const auto rank = static_cast<std::size_t>(*over[0].rank);
   if (!memory.cap_bytes.empty()) {
@@ -195,8 +196,8 @@ Outcome judge(Plan plan, const BubbleReport& report, const MemoryModel& memory,
 
 Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
   const Timeline timeline =
-      timeline_of(lowered.program, flag_models(cost, options_.cost.network, lowered.schedule));
-  return step_bounds(timeline).end;
+      timeline_of(lowered.program, load_flag_costs(cost, options_.cost.network, lowered.schedule));
+  return find_step_bounds(timeline).end;
 }
 
 Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) const {
@@ -206,7 +207,7 @@ Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) c
     const BubbleReport report =
         analyze_briefly(schedule, program, timeline_of(program, models), models.memory, bound);
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
-    return judge(summarize(configuration, report), report, models.memory, shares);
+    return check_limits(summarize(configuration, report), report, models.memory, shares);
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
     return {{}, error.what()};

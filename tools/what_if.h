@@ -25,7 +25,7 @@ struct Axes {
 };
 
 /// A sweep of this size takes minutes and half a gigabyte.
-inline constexpr std::size_t kMostConfigurations = 1'000'000;
+inline constexpr std::size_t kMaxConfigurations = 1'000'000;
 
 /// Throws Error for more; called before they are made.
 void expect_plannable(std::size_t configurations);
@@ -35,13 +35,13 @@ std::size_t count_configurations(const Axes& axes);
 
 /// Makes all configurations. Schedules with a fixed number of chunks have one per ranks and
 /// micro-batches; those that equal another schedule with few chunks or slices have none there.
-/// Throws Error for more than kMostConfigurations.
+/// Throws Error for more than kMaxConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
 /// Expands a list of schedules: names, separated by commas; "all" is every synchronous schedule
 /// that trains and whose order is fixed by its shape, "searched" every one that searches for an
 /// order first, which takes tenths of a second each. `sliced` adds those that slice sequences.
-std::vector<std::string> schedules_of(const std::string& list, bool sliced);
+std::vector<std::string> expand_schedules(const std::string& list, bool sliced);
 
 /// Evaluates the configurations of a sweep; may be used from several threads.
 class WhatIf {

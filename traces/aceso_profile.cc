@@ -15,7 +15,7 @@ namespace bubblescope {
 namespace {
 
 constexpr double kLongest = 1e12;  ///< in us or MiB: no operator comes near it
-constexpr std::size_t kMostLayers = 100'000;
+constexpr std::size_t kMaxLayers = 100'000;
 
 std::vector<std::string_view> cells_of(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
@@ -90,9 +90,8 @@ std::string_view layer_of(const Layer& row) {
 }
 
 void add(LayerGraph& graph, Layer layer) {
-  if (static_cast<std::size_t>(graph.size()) == kMostLayers)
-    throw Error(
-        fmt::format("{}: has more than {} layers; repeat fewer", graph.source, kMostLayers));
+  if (static_cast<std::size_t>(graph.size()) == kMaxLayers)
+    throw Error(fmt::format("{}: has more than {} layers; repeat fewer", graph.source, kMaxLayers));
   graph.inputs.emplace_back();
   if (graph.size() > 0) graph.inputs.back().push_back(graph.size() - 1);
   graph.layers.push_back(std::move(layer));

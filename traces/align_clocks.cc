@@ -25,14 +25,14 @@ struct Link {
 /// Returns nullopt where only one of the two ranks depends on the other, and where no constant
 /// difference explains the gaps.
 std::optional<Link> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
-  const std::optional<Nanos> there = gaps.least(from, to);
-  const std::optional<Nanos> back = gaps.least(to, from);
+  const std::optional<Nanos> there = gaps.smallest(from, to);
+  const std::optional<Nanos> back = gaps.smallest(to, from);
   if (!there || !back || *there + *back < 0) return {};
   const bool is_wrong = is_fault(there) || is_fault(back);
   return Link{from, to, is_wrong ? (*there - *back) / 2 : 0, *there + *back};
 }
 
-std::vector<Link> surest_first(const ClockGaps& gaps) {
+std::vector<Link> most_certain_first(const ClockGaps& gaps) {
   std::vector<Link> links;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
     for (std::int32_t to = from + 1; to < gaps.ranks(); ++to)
@@ -48,7 +48,7 @@ std::vector<Nanos> shifts(const ClockGaps& gaps) {
   std::vector<std::int32_t> group(ranks);
   std::iota(group.begin(), group.end(), 0);
   std::vector<Nanos> ahead(ranks, 0);  // the lead of the clock within its group
-  for (const Link& link : surest_first(gaps)) {
+  for (const Link& link : most_certain_first(gaps)) {
     const std::int32_t joined = group[link.to];
     if (group[link.from] == joined) continue;
     const Nanos more = ahead[link.from] + link.ahead - ahead[link.to];
@@ -77,9 +77,9 @@ std::optional<Fault> worst_fault(const ClockGaps& gaps, const std::vector<Nanos>
   std::optional<Fault> worst;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
     for (std::int32_t to = 0; to < gaps.ranks(); ++to) {
-      const std::optional<Nanos> least = gaps.least(from, to);
-      if (!least) continue;
-      const Nanos gap = *least + shift[to] - shift[from];
+      const std::optional<Nanos> smallest = gaps.smallest(from, to);
+      if (!smallest) continue;
+      const Nanos gap = *smallest + shift[to] - shift[from];
       if (is_fault(gap) && (!worst || gap < worst->gap)) worst = Fault{gap, from, to};
     }
   return worst;
@@ -88,7 +88,7 @@ std::optional<Fault> worst_fault(const ClockGaps& gaps, const std::vector<Nanos>
 }  // namespace
 
 ClockGaps::ClockGaps(std::int32_t ranks)
-    : ranks_(ranks), least_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
+    : ranks_(ranks), smallest_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
 
 std::size_t ClockGaps::index(std::int32_t from, std::int32_t to) const {
   return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
@@ -100,11 +100,11 @@ void ClockGaps::add(const Program& program, const Timeline& timeline) {
     if (is_message(program.instructions[id])) continue;
     for (const InstructionId awaited : program.dependencies_of(id)) {
       if (!is_message(program.instructions[awaited])) continue;
-      const InstructionId maker = program.dependencies_of(awaited).front();
-      const Nanos gap = timeline.start[id] - timeline.end[maker];
-      std::optional<Nanos>& least =
-          least_[index(program.instructions[maker].rank, program.instructions[id].rank)];
-      least = std::min(least.value_or(gap), gap);
+      const InstructionId producer = program.dependencies_of(awaited).front();
+      const Nanos gap = timeline.start[id] - timeline.end[producer];
+      std::optional<Nanos>& smallest =
+          smallest_[index(program.instructions[producer].rank, program.instructions[id].rank)];
+      smallest = std::min(smallest.value_or(gap), gap);
     }
   }
 }

@@ -26,8 +26,8 @@ class ClockGaps {
   /// Adds the compute ops of one more step; the times of messages are not needed.
   void add(const Program& program, const Timeline& timeline);
 
-  std::optional<Nanos> least(std::int32_t from, std::int32_t to) const {
-    return least_[index(from, to)];
+  std::optional<Nanos> smallest(std::int32_t from, std::int32_t to) const {
+    return smallest_[index(from, to)];
   }
   std::int32_t ranks() const { return ranks_; }
 
@@ -35,7 +35,7 @@ class ClockGaps {
   std::size_t index(std::int32_t from, std::int32_t to) const;
 
   std::int32_t ranks_;
-  std::vector<std::optional<Nanos>> least_;  ///< [from * ranks + to]
+  std::vector<std::optional<Nanos>> smallest_;  ///< [from * ranks + to]
 };
 
 /// The correction of each rank's times, with notes for the user.

@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kWorthSaying = 0.01;  ///< of the step
+constexpr double kMinReported = 0.01;  ///< of the step
 
 double share_of(const Cause& cause, Nanos step) {
   return step == 0 ? 0 : static_cast<double>(cause.saves) / static_cast<double>(step);
@@ -79,11 +79,11 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
     return "cause:    unknown: the trace does not say how long messages travel\n";
   std::string text;
   for (const Cause& cause : report.causes) {
-    if (share_of(cause, step) < kWorthSaying) continue;
+    if (share_of(cause, step) < kMinReported) continue;
     text +=
         fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
                     text.empty() ? "cause:    " : "          ", describe(cause), remedy(cause.kind),
-                    short_text(cause.saves), percent_text(share_of(cause, step)));
+                    format_time(cause.saves), format_percent(share_of(cause, step)));
     if (cause.kind == CauseKind::kStage && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";
   }

@@ -64,7 +64,7 @@ std::optional<OpKind> find_kind(std::string_view name) {
 std::string unknown_kind(std::string_view name, CellGrammar grammar) {
   std::vector<std::string> known;
   for (int at = 0; at < kOpKinds; ++at) known.emplace_back(code(static_cast<OpKind>(at)));
-  const std::string nearest = nearest_name(name, known);
+  const std::string nearest = find_nearest_name(name, known);
   const std::string hint = nearest.empty() ? "kinds are F, B, I, W, SEND_F and so on"
                                            : fmt::format("did you mean {}?", nearest);
   if (grammar == CellGrammar::kOwn)
@@ -211,7 +211,7 @@ std::size_t append_cell(std::string& out, const RankOrder& ops, std::size_t at,
   return at + 2;
 }
 
-std::size_t cell_count(const RankOrder& ops, std::size_t count) {
+std::size_t count_cells(const RankOrder& ops, std::size_t count) {
   const auto end = ops.begin() + static_cast<std::ptrdiff_t>(count);
   return static_cast<std::size_t>(
       std::count_if(ops.begin(), end, [](const Op& op) { return op.pairing != Pairing::kSecond; }));

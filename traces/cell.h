@@ -40,7 +40,7 @@ std::size_t append_cell(std::string& out, const RankOrder& ops, std::size_t at,
                         CellGrammar grammar);
 
 /// Counts the cells of the first `count` ops of a list; a pair is one cell.
-std::size_t cell_count(const RankOrder& ops, std::size_t count);
+std::size_t count_cells(const RankOrder& ops, std::size_t count);
 
 /// Removes blanks (space, tab, line ends) from both ends.
 std::string_view strip(std::string_view text);

@@ -84,7 +84,7 @@ ProtobufMessage node_of(const RankJob& job, std::size_t id, std::size_t rank) {
 }
 
 std::vector<FilePart> write_chakra(const PricedSchedule& priced) {
-  const RankJobs ranks = rank_jobs(priced, "chakra");
+  const RankJobs ranks = make_rank_jobs(priced, "chakra");
   ProtobufMessage schedule;
   schedule.text(kAttributeName, "schedule").text(kAttributeString, priced.schedule->name);
   ProtobufMessage metadata;

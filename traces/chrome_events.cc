@@ -21,7 +21,7 @@ namespace {
 constexpr Nanos kLatest = std::int64_t{1} << 62;
 constexpr std::size_t kMaxKept = 100'000'000;
 constexpr std::string_view kStepMark = "ProfilerStep#";
-constexpr std::size_t kMostNested = 200;
+constexpr std::size_t kMaxNesting = 200;
 
 /// The fields of the event that is being read.
 struct Event {
@@ -116,8 +116,8 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void expect_shallow() const {
-    if (places_.size() >= kMostNested)
-      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
+    if (places_.size() >= kMaxNesting)
+      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMaxNesting));
   }
 
   /// The place of an object that begins in `outer` under the current key.
@@ -206,18 +206,18 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
     if (event_.phase == "B" && names_op_(event_.slice.name)) begin_slice();
     if (event_.phase == "E") end_slice();
     if (event_.phase == "s" && event_.slice.category == "fwdbwd")
-      keep_activity(Activity::kGradientFlow, event_.correlation, 0);
+      record_activity(Activity::kGradientFlow, event_.correlation, 0);
   }
 
-  void keep_stepped() {
+  void keep_other_slice() {
     ChromeSlice slice = std::move(event_.slice);
     slice.thread = thread_of(event_);
     slice.start = time(event_.start, "ts");
     slice.end = slice.start + std::max<Nanos>(0, time(event_.duration, "dur"));
-    found_.stepped.push_back(std::move(slice));
+    found_.other_slices.push_back(std::move(slice));
   }
 
-  void keep_activity(Activity activity, std::int64_t number, Nanos duration) {
+  void record_activity(Activity activity, std::int64_t number, Nanos duration) {
     const Nanos start = time(event_.start, "ts");
     found_.profiled.push_back(
         {start, start + std::max<Nanos>(0, duration), number, thread_of(event_), activity});
@@ -226,14 +226,14 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   /// Records a profiler event that is no op.
   void note_activity() {
     const std::string& name = event_.slice.name;
-    const std::optional<Activity> activity = activity_of(event_.slice.category, name);
+    const std::optional<Activity> activity = classify_activity(event_.slice.category, name);
     if (!activity) return;
     const std::int64_t number =
         *activity == Activity::kStep
             ? parse_number<std::int64_t>(std::string_view(name).substr(kStepMark.size()))
                   .value_or(-1)
             : event_.correlation;
-    keep_activity(*activity, number, time(event_.duration, "dur"));
+    record_activity(*activity, number, time(event_.duration, "dur"));
   }
 
   bool is_op() const { return !event_.slice.op.empty() || names_op_(event_.slice.name); }
@@ -242,14 +242,14 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
     if (!is_op()) {
       ++found_.left_out[event_.slice.category];
       note_activity();
-      if (event_.slice.step) keep_stepped();
+      if (event_.slice.step) keep_other_slice();
       return;
     }
     const Nanos start = time(event_.start, "ts");
     event_.slice.start = start;
     // Profilers write -1 for slices that had not ended, so their end is unknown.
     const Nanos duration = time(event_.duration, "dur");
-    if (duration < 0) ++found_.endless;
+    if (duration < 0) ++found_.negative_durations;
     event_.slice.end = start + std::max<Nanos>(0, duration);
     keep(std::move(event_.slice));
   }
@@ -329,7 +329,7 @@ std::optional<Nanos> parse_micros(std::string_view text) {
   return negative ? -nanos : nanos;
 }
 
-std::optional<Activity> activity_of(std::string_view category, std::string_view name) {
+std::optional<Activity> classify_activity(std::string_view category, std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
   if (category == "cpu_op") {
     if (name.starts_with("autograd::engine::evaluate_function")) return Activity::kAutograd;
@@ -356,7 +356,7 @@ std::optional<Activity> activity_of(std::string_view category, std::string_view 
   return {};
 }
 
-std::string endless_text(std::int64_t slices) {
+std::string describe_negative_durations(std::int64_t slices) {
   return fmt::format(
       "{} slice(s) have a duration below zero, as what had not ended when the trace did: they are "
       "taken to have none, and what they did is missing from busy times",
@@ -376,7 +376,7 @@ ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
   return std::move(reader).take();
 }
 
-std::string left_out_text(const ChromeEvents& events) {
+std::string describe_left_out(const ChromeEvents& events) {
   std::string text;
   for (const auto& [category, count] : events.left_out)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,

@@ -61,7 +61,7 @@ struct ProfiledEvent {
 };
 
 /// Classifies an event; nullopt where it does not matter to a pipeline.
-std::optional<Activity> activity_of(std::string_view category, std::string_view name);
+std::optional<Activity> classify_activity(std::string_view category, std::string_view name);
 
 /// A process group of torch.distributed.
 struct ProcessGroup {
@@ -76,16 +76,16 @@ struct ChromeEvents {
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
-  std::vector<ChromeSlice> stepped;               ///< no ops, but args.step names their step
+  std::vector<ChromeSlice> other_slices;          ///< no ops, but args.step names their step
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
   std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are no ops
-  std::int64_t endless = 0;  ///< slices with a negative duration, which count as empty
+  std::int64_t negative_durations = 0;  ///< slices with a negative duration, which count as empty
 };
 
 /// Returns the note on slices whose end is unknown (their duration is negative).
-std::string endless_text(std::int64_t slices);
+std::string describe_negative_durations(std::int64_t slices);
 
 /// Whether the first bytes of a text look like a Chrome trace.
 bool is_chrome_trace(std::string_view text);
@@ -100,6 +100,6 @@ ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
 std::optional<Nanos> parse_micros(std::string_view text);
 
 /// Lists what a trace has instead of ops: "12 kernel, 3 slices without category".
-std::string left_out_text(const ChromeEvents& events);
+std::string describe_left_out(const ChromeEvents& events);
 
 }  // namespace bubblescope

@@ -61,17 +61,17 @@ constexpr std::size_t kBytesPerInstruction = 500;
 
 class ChromeTrace {
  public:
-  explicit ChromeTrace(const Recording& recording)
-      : recording_(recording),
-        program_(recording.program),
-        timeline_(recording.timeline),
-        palette_(recording.schedule),
-        threads_(assign_threads(recording.program, recording.timeline)),
-        critical_(recording.program.size(), false),
-        consumer_(find_consumers(recording.program)),
-        points_(find_memory_changes(recording)) {
-    for (const InstructionId id : recording.report.critical_path) critical_[id] = true;
-    out_.reserve(kBytesPerInstruction * recording.program.size());
+  explicit ChromeTrace(const StepRecord& record)
+      : record_(record),
+        program_(record.program),
+        timeline_(record.timeline),
+        palette_(record.schedule),
+        threads_(assign_threads(record.program, record.timeline)),
+        critical_(record.program.size(), false),
+        consumer_(find_consumers(record.program)),
+        points_(find_memory_changes(record)) {
+    for (const InstructionId id : record.report.critical_path) critical_[id] = true;
+    out_.reserve(kBytesPerInstruction * record.program.size());
   }
 
   std::string write() && {
@@ -96,16 +96,16 @@ class ChromeTrace {
   }
 
   void write_other_data() {
-    const BubbleReport& report = recording_.report;
+    const BubbleReport& report = record_.report;
     json_.key("otherData").begin_object().member("tool", "bubblescope " BUBBLESCOPE_VERSION);
-    json_.member("source", timeline_.source).member("schedule", recording_.schedule->name);
+    json_.member("source", timeline_.source).member("schedule", record_.schedule->name);
     json_.member("pp", report.shape.ranks).member("vpp", report.shape.chunks);
     json_.member("microbatches", report.shape.microbatches);
     json_.member("makespan_ns", report.makespan);
     if (is_conclusive(report)) json_.member("bubble_ratio", report.bubble.ratio);
     if (!timeline_.breakdown.empty()) json_.member("breakdown", timeline_.breakdown);
-    for (const auto& [key, value] : describe(recording_.made)) json_.member(key, value);
-    json_.member("native_schedule", write_native_schedule(recording_.schedule)).end_object();
+    for (const auto& [key, value] : describe(record_.made)) json_.member(key, value);
+    json_.member("native_schedule", write_native_schedule(record_.schedule)).end_object();
   }
 
   /// Begins an event; `phase` is the format's letter for its kind.
@@ -157,11 +157,11 @@ class ChromeTrace {
     const Op& op = instruction.op;
     json_.member("op", to_string(op)).member("stage", op.stage).member("mb_id", op.microbatch);
     json_.member("microbatch", op.microbatch).member("chunk", palette_.chunk(op));
-    if (is_conclusive(recording_.report)) {
-      json_.member("slack_ns", recording_.report.slack[id]);
+    if (is_conclusive(record_.report)) {
+      json_.member("slack_ns", record_.report.slack[id]);
       json_.member("critical", static_cast<bool>(critical_[id]));
     }
-    if (recording_.schedule->shape.slices > 1) json_.member("slice", op.slice);
+    if (record_.schedule->shape.slices > 1) json_.member("slice", op.slice);
     if (!is_message(op.kind)) return;
     const bool receives = is_recv(op.kind);
     json_.member("Src Rank", receives ? instruction.peer : instruction.rank);
@@ -187,11 +187,11 @@ class ChromeTrace {
   void write_counter(const MemoryPoint& point) {
     begin_event("C", point.rank);
     write_micros("ts", point.time).member("name", "held activations").key("args").begin_object();
-    const double chunks = chunks_of(point.held, recording_.schedule->shape);
+    const double chunks = chunks_of(point.held, record_.schedule->shape);
     json_.key("chunks").shortest(chunks).end_object().end_object();
   }
 
-  const Recording& recording_;
+  const StepRecord& record_;
   const Program& program_;
   const Timeline& timeline_;
   Palette palette_;
@@ -208,7 +208,7 @@ const Registrar<TimelineFormat> kRegistrar{
     {"trace",
      {"chrome"},
      "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
-     [](const Recording& recording, const std::string&) { return ChromeTrace(recording).write(); },
+     [](const StepRecord& record, const std::string&) { return ChromeTrace(record).write(); },
      {".json"}}};
 
 }  // namespace

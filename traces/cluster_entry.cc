@@ -31,12 +31,12 @@ LinkSpeed read_speed(const JsonNode& node) {
   return speed;
 }
 
-Carries read_carries(const JsonNode& node) {
-  constexpr std::pair<const char*, Carries> kNames[] = {{"all", Carries::kAll},
-                                                        {"within_node", Carries::kWithinNode},
-                                                        {"between_nodes", Carries::kBetweenNodes}};
-  for (const auto& [name, carries] : kNames)
-    if (node.text() == name) return carries;
+Scope read_carries(const JsonNode& node) {
+  constexpr std::pair<const char*, Scope> kNames[] = {{"all", Scope::kAll},
+                                                      {"within_node", Scope::kWithinNode},
+                                                      {"between_nodes", Scope::kBetweenNodes}};
+  for (const auto& [name, scope] : kNames)
+    if (node.text() == name) return scope;
   node.refuse("must be \"all\", \"within_node\" or \"between_nodes\"");
 }
 
@@ -49,7 +49,7 @@ DeviceEntry read_device(const JsonNode& node) {
   device.ranks_per_device = ranks.integer32(1, kMaxStage);
   const JsonNode bandwidth = node.at("bandwidth_gbps");
   device.capacity = rate_of(read_bandwidth(bandwidth));
-  if (const auto carries = node.find("carries")) device.carries = read_carries(*carries);
+  if (const auto scope = node.find("carries")) device.scope = read_carries(*scope);
   if (const auto half = node.find("half_duplex")) device.half_duplex = half->boolean();
   return device;
 }
@@ -59,7 +59,7 @@ void add_devices(Cluster& cluster, const DeviceEntry& entry, std::int32_t ranks)
     SharedDevice device;
     device.name = entry.name + " " + std::to_string(first / entry.ranks_per_device);
     device.capacity = entry.capacity;
-    device.carries = entry.carries;
+    device.scope = entry.scope;
     device.half_duplex = entry.half_duplex;
     const std::int32_t end = std::min(ranks - first, entry.ranks_per_device) + first;
     for (std::int32_t rank = first; rank < end; ++rank) device.ranks.push_back(rank);
@@ -92,7 +92,7 @@ ClusterEntry read_cluster(const JsonNode& node) {
     entry.ranks_per_node = ranks->integer32(1, kMaxStage);
   if (const auto bytes = node.find("message_bytes")) {
     entry.message_bytes = bytes->bytes();
-    if (*entry.message_bytes > kMostMessageBytes) bytes->refuse("must be at most 10 TB");
+    if (*entry.message_bytes > kMaxMessageBytes) bytes->refuse("must be at most 10 TB");
   }
   if (const auto speed = node.find("within_node")) entry.within_node = read_speed(*speed);
   if (const auto speed = node.find("between_nodes")) entry.between_nodes = read_speed(*speed);

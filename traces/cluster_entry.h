@@ -26,7 +26,7 @@ struct DeviceEntry {
   std::string name;
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share one
   Rate capacity = 0;
-  Carries carries = Carries::kAll;
+  Scope scope = Scope::kAll;
   bool half_duplex = false;
 };
 

@@ -10,7 +10,7 @@ namespace bubblescope {
 namespace {
 
 /// The time of a column by kind, in order of appearance.
-class Tally {
+class KindTimes {
  public:
   void add(OpKind kind, std::optional<InstructionId> id, Nanos time) {
     if (time <= 0) return;
@@ -26,16 +26,16 @@ class Tally {
 
   /// Chooses the largest share of a column. The rest is dropped, or carried over to later columns.
   std::optional<InstructionId> settle(Nanos column, Paint paint) {
-    const auto most = std::max_element(
+    const auto largest = std::max_element(
         shares_.begin(), shares_.end(),
         [](const Share& left, const Share& right) { return left.time < right.time; });
-    if (most == shares_.end()) return {};
-    const std::optional<InstructionId> id = most->id;
-    if (paint == Paint::kMostTime) {
+    if (largest == shares_.end()) return {};
+    const std::optional<InstructionId> id = largest->id;
+    if (paint == Paint::kLargestShare) {
       shares_.clear();
       return id;
     }
-    most->time -= column;
+    largest->time -= column;
     for (Share& share : shares_) {
       share.longest = 0;
       ++share.unseen;
@@ -62,7 +62,7 @@ class Tally {
 
 }  // namespace
 
-std::vector<std::vector<InstructionId>> compute_lanes(const Program& program) {
+std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program) {
   std::vector<std::vector<InstructionId>> lanes(program.ranks);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
@@ -71,7 +71,7 @@ std::vector<std::vector<InstructionId>> compute_lanes(const Program& program) {
   return lanes;
 }
 
-std::vector<CopyLane> copy_lanes(const Program& program) {
+std::vector<CopyLane> find_copy_lanes(const Program& program) {
   std::map<std::pair<std::int32_t, OpKind>, CopyLane> lanes;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const auto& [op, lane, rank, peer, role] = program.instructions[id];
@@ -86,9 +86,9 @@ std::vector<CopyLane> copy_lanes(const Program& program) {
   return sorted;
 }
 
-TimeGrid whole_step(const Recording& recording, int columns) {
-  const Program& program = recording.program;
-  const Timeline& timeline = recording.timeline;
+TimeGrid divide_step(const StepRecord& record, int columns) {
+  const Program& program = record.program;
+  const Timeline& timeline = record.timeline;
   std::optional<Nanos> first;
   Nanos last = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -101,11 +101,11 @@ TimeGrid whole_step(const Recording& recording, int columns) {
   return {origin, std::max<Nanos>(last - origin, 1), columns};
 }
 
-PaintedRow paint(const Recording& recording, std::span<const InstructionId> lane,
+PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
                  const TimeGrid& grid, Paint paint) {
-  const Timeline& timeline = recording.timeline;
+  const Timeline& timeline = record.timeline;
   PaintedRow row(grid.columns);
-  Tally tally;
+  KindTimes tally;
   std::size_t at = 0;
   for (int column = 0; column < grid.columns; ++column) {
     const Nanos end = grid.start_of(column + 1);
@@ -116,7 +116,7 @@ PaintedRow paint(const Recording& recording, std::span<const InstructionId> lane
       tally.add(OpKind::kIdle, {}, timeline.start[id] - now);
       now = std::max(now, timeline.start[id]);
       const Nanos until = std::min(end, timeline.end[id]);
-      tally.add(recording.program.instructions[id].op.kind, id, until - now);
+      tally.add(record.program.instructions[id].op.kind, id, until - now);
       now = std::max(now, until);
       if (timeline.end[id] > end) break;
       ++at;

@@ -26,7 +26,7 @@ struct TimeGrid {
 using PaintedRow = std::vector<std::optional<InstructionId>>;
 
 /// The instructions of each rank's compute lane, in order.
-std::vector<std::vector<InstructionId>> compute_lanes(const Program& program);
+std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program);
 
 /// A lane in which a rank's activations are copied out of its memory, or back.
 struct CopyLane {
@@ -36,16 +36,16 @@ struct CopyLane {
 };
 
 /// The lanes with copies, by rank, evictions first.
-std::vector<CopyLane> copy_lanes(const Program& program);
+std::vector<CopyLane> find_copy_lanes(const Program& program);
 
 /// Divides the time from the first start to the last end of all compute ops, optimizer steps and
 /// collectives into `columns`.
-TimeGrid whole_step(const Recording& recording, int columns);
+TimeGrid divide_step(const StepRecord& record, int columns);
 
 enum class Paint : std::uint8_t {
   /// A column shows the kind (F, B, ..., or idle) that fills most of it, the earlier one on a tie.
   /// Anything at least one column long is visible.
-  kMostTime,
+  kLargestShare,
   /// For columns that hold many ops: the time that a column leaves out counts for the next, so that
   /// every kind fills columns in proportion to its time, and short idle times show where they add
   /// up.
@@ -54,7 +54,7 @@ enum class Paint : std::uint8_t {
 
 /// Paints one lane. A kind is shown by its longest instruction in the column. Linear in the number
 /// of instructions and columns.
-PaintedRow paint(const Recording& recording, std::span<const InstructionId> lane,
+PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
                  const TimeGrid& grid, Paint paint);
 
 }  // namespace bubblescope

@@ -18,7 +18,7 @@ constexpr auto kInputGradAt = static_cast<std::size_t>(OpKind::kInputGrad);
 constexpr auto kWeightGradAt = static_cast<std::size_t>(OpKind::kWeightGrad);
 
 /// The duration of a kind without contention.
-std::optional<Nanos> alone(const StageEntry& entry, std::size_t kind) {
+std::optional<Nanos> uncontended(const StageEntry& entry, std::size_t kind) {
   switch (static_cast<OpKind>(kind)) {
     case OpKind::kForward: return entry.forward;
     case OpKind::kBackward:
@@ -32,7 +32,7 @@ std::optional<Nanos> alone(const StageEntry& entry, std::size_t kind) {
 }
 
 /// A full backward without an entry takes as long as its two halves, as it does without contention.
-CompanyEntry with_backward(CompanyEntry times) {
+ContentionEntry with_backward(ContentionEntry times) {
   const std::vector<Nanos>& first = times[kInputGradAt];
   const std::vector<Nanos>& second = times[kWeightGradAt];
   if (!times[kBackwardAt].empty() || first.empty() || second.empty()) return times;
@@ -42,31 +42,32 @@ CompanyEntry with_backward(CompanyEntry times) {
   return times;
 }
 
-Slowdown slowdown_of(const std::vector<Nanos>& times, Nanos least, const std::string& where) {
+Slowdown slowdown_of(const std::vector<Nanos>& times, Nanos min_time, const std::string& where) {
   Slowdown slowdown;
   for (const Nanos time : times) {
-    if (time < least)
+    if (time < min_time)
       throw Error(fmt::format("{}: {} is less than the {} that it takes alone; correct one of them",
-                              where, to_text(time), to_text(least)));
-    slowdown.push_back(least == 0 ? 1 : static_cast<double>(time) / static_cast<double>(least));
+                              where, to_text(time), to_text(min_time)));
+    slowdown.push_back(min_time == 0 ? 1
+                                     : static_cast<double>(time) / static_cast<double>(min_time));
   }
   return slowdown;
 }
 
 /// The slowdown of the schedule's copies, which go to other ranks or to the host.
 Slowdown copy_slowdown(const CostFile& file, const Schedule& schedule) {
-  if (schedule.keeper_of_rank.empty()) return {};
+  if (schedule.offload_target_of_rank.empty()) return {};
   bool to_rank = false;
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
-    to_rank = to_rank || has_other_keeper(schedule, rank);
+    to_rank = to_rank || offloads_to_rank(schedule, rank);
   return to_rank ? file.copy_to_rank.value_or(file.copy).slowdown : file.copy.slowdown;
 }
 
 }  // namespace
 
-CompanyEntry read_company(const JsonNode& node) {
+ContentionEntry read_contention(const JsonNode& node) {
   node.expect_keys({kCostKeys[0], kCostKeys[1], kCostKeys[2], kCostKeys[3], kCostKeys[4]});
-  CompanyEntry times;
+  ContentionEntry times;
   for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
     if (const auto list = node.find(kCostKeys[kind]))
       for (std::size_t at = 0; at < list->size(); ++at)
@@ -76,25 +77,25 @@ CompanyEntry read_company(const JsonNode& node) {
 
 std::optional<Contention> contention(const CostFile& file, const Schedule& schedule) {
   const bool any = std::any_of(file.stages.begin(), file.stages.end(),
-                               [](const StageEntry& entry) { return entry.in_company; });
+                               [](const StageEntry& entry) { return entry.contended; });
   const Slowdown copies = copy_slowdown(file, schedule);
-  if (!any && file.message_in_company.empty() && copies.empty()) return {};
+  if (!any && file.contended_message.empty() && copies.empty()) return {};
   Contention made;
   made.ranks_per_device = file.ranks_per_device.value_or(schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const std::size_t at = static_cast<std::size_t>(stage) % file.stages.size();
     const StageEntry& entry = file.stages[at];
     auto& slowdowns = made.stages.emplace_back();
-    const CompanyEntry times = with_backward(entry.in_company.value_or(CompanyEntry{}));
+    const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}));
     for (std::size_t kind = 0; kind < times.size(); ++kind)
-      if (const std::optional<Nanos> least = alone(entry, kind))
+      if (const std::optional<Nanos> min_time = uncontended(entry, kind))
         slowdowns[kind] = slowdown_of(
-            times[kind], *least,
+            times[kind], *min_time,
             fmt::format("{}: /stages/{}/in_company/{}", file.file, at, kCostKeys[kind]));
     auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
     if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
   }
-  made.message = slowdown_of(file.message_in_company, static_cast<Nanos>(file.message.nanos()),
+  made.message = slowdown_of(file.contended_message, static_cast<Nanos>(file.message.nanos()),
                              file.file + ": /message/in_company");
   made.copy = copies;
   return made;

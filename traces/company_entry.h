@@ -20,14 +20,14 @@ class JsonNode;
 struct CostFile;
 
 /// Durations by kind with 2, 3, ... ranks busy; empty for kinds that are not listed.
-using CompanyEntry = std::array<std::vector<Nanos>, kComputeKinds>;
+using ContentionEntry = std::array<std::vector<Nanos>, kComputeKinds>;
 
 /// The keys of compute kinds in cost files, by kind.
 inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
     "forward", "backward", "input_grad", "weight_grad", "recompute"};
 
 /// Reads a stage's "in_company". Throws Error with the JSON pointer of the first fault.
-CompanyEntry read_company(const JsonNode& node);
+ContentionEntry read_contention(const JsonNode& node);
 
 /// Returns how a schedule's ranks slow each other; nullopt where the file says nothing about it.
 /// Throws Error where an op is faster under contention than alone.

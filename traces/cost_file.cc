@@ -67,7 +67,7 @@ StageEntry read_stage(const JsonNode& node) {
   stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
   stage.update.unshard = read_duration(node, "unshard").value_or(0);
   if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
-  if (const auto company = node.find("in_company")) stage.in_company = read_company(*company);
+  if (const auto company = node.find("in_company")) stage.contended = read_contention(*company);
   return stage;
 }
 
@@ -105,7 +105,7 @@ void read_messages(const JsonNode& root, CostFile& costs) {
     message = read_transfer(*node, message);
     if (const auto list = node->find("in_company"))
       for (std::size_t at = 0; at < list->size(); ++at)
-        costs.message_in_company.push_back((*list)[at].duration());
+        costs.contended_message.push_back((*list)[at].duration());
   }
   costs.message = message;
   if (const auto links = root.find("links"))
@@ -158,7 +158,7 @@ double Transfer::nanos() const {
 
 LinkSpeed Transfer::speed() const { return {latency, bandwidths}; }
 
-std::string cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
+std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
 
 CostFile read_cost_file(const std::string& path) {
   return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);

@@ -48,7 +48,7 @@ struct StageEntry {
   std::optional<Bytes> weight_bytes;          ///< one copy of the weights
   std::optional<Bytes> checkpoint;            ///< saved where the whole stage is recomputed
   std::optional<Bytes> selective_checkpoint;  ///< saved where only attention is recomputed
-  std::optional<CompanyEntry> in_company;     ///< not slowed by others on its device unless given
+  std::optional<ContentionEntry> contended;   ///< not slowed by others on its device unless given
 };
 
 /// The time of a copy between two memories: latency, plus the saved bytes over the bandwidth.
@@ -78,7 +78,7 @@ struct CostFile {
   std::string file;  ///< for messages
   std::vector<StageEntry> stages;
   Transfer message;
-  std::vector<Nanos> message_in_company;  ///< with 1, 2, ... ranks busy; empty: not slowed
+  std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
@@ -89,7 +89,7 @@ struct CostFile {
 };
 
 /// Writes a measured time as cost files state it, to the nanosecond: "1500ns".
-std::string cost_duration(Nanos time);
+std::string write_cost_duration(Nanos time);
 
 /// Reads a cost file; "-" is stdin. Throws Error with the JSON pointer of the first fault.
 CostFile read_cost_file(const std::string& path);
@@ -100,10 +100,10 @@ CostFile parse_cost_file(std::string_view text, const std::string& file);
 /// same as their originals.
 /// Throws Error where the file has another number of stages, or lacks a duration that the schedule
 /// needs (a split backward needs input_grad and weight_grad).
-CostModel cost_model(const CostFile& file, const Schedule& schedule);
+CostModel make_cost_model(const CostFile& file, const Schedule& schedule);
 
 /// Whether a rank offloads to another rank instead of to the host.
-bool has_other_keeper(const Schedule& schedule, std::int32_t rank);
+bool offloads_to_rank(const Schedule& schedule, std::int32_t rank);
 
 /// Returns the cluster of a schedule's ranks; nullopt where the file has none. An entry of `links`
 /// for a pair of ranks overrides the speeds of their nodes.
@@ -111,6 +111,6 @@ std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule);
 
 /// Returns the memory of a schedule's stages and ranks, in bytes where the file gives them. Throws
 /// Error where it gives them for only some stages, or for another number of ranks.
-MemoryModel memory_model(const CostFile& file, const Schedule& schedule);
+MemoryModel make_memory_model(const CostFile& file, const Schedule& schedule);
 
 }  // namespace bubblescope

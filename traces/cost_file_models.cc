@@ -67,12 +67,12 @@ void expect_durations(const CostFile& file, const Schedule& schedule) {
 }
 
 /// The bytes that a forward saves: everything, or only the input of the recomputation.
-Bytes kept_bytes(const StageEntry& entry, Recompute recompute) {
+Bytes saved_bytes(const StageEntry& entry, Recompute recompute) {
   const Bytes all = entry.activation_bytes ? entry.activation_bytes->forward : 0;
   switch (recompute) {
     case Recompute::kNone: return all;
     case Recompute::kSelective: {
-      const KeptShares shares;
+      const SavedFractions shares;
       return entry.selective_checkpoint.value_or(all * shares.selective / kWhole);
     }
     case Recompute::kFull: return entry.checkpoint.value_or(0);
@@ -101,7 +101,7 @@ struct StageUse {
 StageUse use_of(const CostFile& file, const Schedule& schedule, std::int32_t stage) {
   StageUse use;
   use.recompute = schedule.recompute(stage);
-  use.to_rank = has_other_keeper(schedule, schedule.rank_of_stage[static_cast<std::size_t>(stage)]);
+  use.to_rank = offloads_to_rank(schedule, schedule.rank_of_stage[static_cast<std::size_t>(stage)]);
   use.copy = use.to_rank ? file.copy_to_rank.value_or(file.copy) : file.copy;
   return use;
 }
@@ -112,7 +112,7 @@ struct CopyTimes {
 };
 
 CopyTimes copy_times(const StageEntry& entry, const StageUse& use) {
-  const Bytes moved = kept_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
+  const Bytes moved = saved_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
   const Nanos evict = entry.evict ? *entry.evict : copy_time(use.copy, moved);
   const Nanos load = entry.load.value_or(evict);
   if (!use.to_rank) return {evict, load};
@@ -166,12 +166,12 @@ void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
 
 }  // namespace
 
-bool has_other_keeper(const Schedule& schedule, std::int32_t rank) {
+bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
   const auto at = static_cast<std::size_t>(rank);
-  return !schedule.keeper_of_rank.empty() && schedule.keeper_of_rank[at] != rank;
+  return !schedule.offload_target_of_rank.empty() && schedule.offload_target_of_rank[at] != rank;
 }
 
-CostModel cost_model(const CostFile& file, const Schedule& schedule) {
+CostModel make_cost_model(const CostFile& file, const Schedule& schedule) {
   expect_stages(file, schedule);
   expect_durations(file, schedule);
   CostModel model;
@@ -190,7 +190,7 @@ CostModel cost_model(const CostFile& file, const Schedule& schedule) {
   model.norm = file.norm;
   set_links(model, file, schedule.shape.ranks);
   const std::optional<Cluster> placed = cluster(file, schedule);
-  return placed ? with_messages_alone(std::move(model), *placed, schedule) : model;
+  return placed ? with_uncontended_messages(std::move(model), *placed, schedule) : model;
 }
 
 std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
@@ -220,14 +220,14 @@ std::vector<Bytes> weight_bytes(const CostFile& file, const Schedule& schedule) 
 
 }  // namespace
 
-MemoryModel memory_model(const CostFile& file, const Schedule& schedule) {
+MemoryModel make_memory_model(const CostFile& file, const Schedule& schedule) {
   expect_stages(file, schedule);
   MemoryModel model;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
     if (!entry.activation_bytes) continue;
     model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
-    model.checkpoint_bytes.push_back(kept_bytes(entry, schedule.recompute(stage)) /
+    model.checkpoint_bytes.push_back(saved_bytes(entry, schedule.recompute(stage)) /
                                      schedule.shape.slices);
   }
   const auto given = static_cast<std::int32_t>(model.activation_bytes.size());

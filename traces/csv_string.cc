@@ -16,8 +16,8 @@ bool is_formula(std::string_view text) {
 }
 
 /// Makes the text a single line, and marks it as text where a spreadsheet would evaluate it.
-std::string harmless(std::string_view text) {
-  return (is_formula(text) ? "'" : "") + plain_line(text);
+std::string sanitize(std::string_view text) {
+  return (is_formula(text) ? "'" : "") + escape_line(text);
 }
 
 std::string in_quotes(std::string_view text) {
@@ -31,10 +31,10 @@ std::string in_quotes(std::string_view text) {
 
 }  // namespace
 
-std::string csv_string(std::string_view text) { return in_quotes(harmless(text)); }
+std::string csv_string(std::string_view text) { return in_quotes(sanitize(text)); }
 
 std::string csv_field(std::string_view text) {
-  const std::string field = harmless(text);
+  const std::string field = sanitize(text);
   const bool must = is_formula(text) || field.find_first_of(",\"") != field.npos;
   return must ? in_quotes(field) : field;
 }

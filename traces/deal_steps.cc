@@ -8,10 +8,10 @@
 
 namespace bubblescope {
 
-std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace) {
+std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace) {
   using Place = std::tuple<std::int32_t, std::int32_t, std::size_t>;
-  const auto nowhere = std::numeric_limits<std::int32_t>::max();
-  std::vector<std::int32_t> first_stage(trace.recorders.size(), nowhere);
+  const auto no_rank = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int32_t> first_stage(trace.recorders.size(), no_rank);
   for (const ObservedOp& observed : trace.ops) {
     std::int32_t& stage = first_stage[observed.recorder];
     if (!observed.chunk && is_compute(observed.op.kind)) stage = std::min(stage, observed.op.stage);
@@ -19,7 +19,7 @@ std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace) {
   std::vector<Place> places;
   for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
     const std::optional<std::int32_t> rank = trace.recorders[at].rank;
-    places.push_back({rank.value_or(nowhere), rank ? 0 : first_stage[at], rank ? 0 : at});
+    places.push_back({rank.value_or(no_rank), rank ? 0 : first_stage[at], rank ? 0 : at});
   }
   std::vector<Place> ordered = places;
   std::sort(ordered.begin(), ordered.end());
@@ -31,7 +31,7 @@ std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace) {
   return ranks;
 }
 
-std::map<StepKey, StepOps> deal_to_steps(std::vector<ObservedOp> ops,
+std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
                                          const std::vector<std::int32_t>& rank_of_recorder) {
   std::int32_t ranks = 0;
   for (const std::int32_t rank : rank_of_recorder) ranks = std::max(ranks, rank + 1);

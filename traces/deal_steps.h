@@ -20,10 +20,10 @@ struct StepOps {
 
 /// Returns the pipeline rank of every recorder: the rank that it states, else by the first stage
 /// that it runs, else in the order of the files.
-std::vector<std::int32_t> rank_recorders(const ObservedTrace& trace);
+std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace);
 
 /// Groups ops by step; steps without compute ops are left out.
-std::map<StepKey, StepOps> deal_to_steps(std::vector<ObservedOp> ops,
+std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
                                          const std::vector<std::int32_t>& rank_of_recorder);
 
 /// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a

@@ -25,7 +25,7 @@ namespace {
 
 // Lengths are points, 72 to the inch; y grows upwards.
 constexpr double kTypicalBox = 62;
-constexpr double kLeastBox = 8;
+constexpr double kMinBox = 8;
 constexpr double kGap = 9;  ///< between two boxes without idle time between them: room for an arrow
 constexpr double kBoxHeight = 26;
 constexpr double kRowPitch = 84;
@@ -53,7 +53,7 @@ std::string curve(Point begin, Point leave, Point arrive, Point tip) {
 
 std::string escape_dot(std::string_view text) {
   std::string escaped;
-  for (const char byte : plain_line(text)) {
+  for (const char byte : escape_line(text)) {
     if (byte == '"' || byte == '\\') escaped += '\\';
     escaped += byte;
   }
@@ -65,14 +65,14 @@ std::string escape_dot(std::string_view text) {
 enum class Shown : std::uint8_t { kBox, kEdge, kNothing };
 
 /// The producer of a message, if it is a single instruction.
-std::optional<InstructionId> maker_of(const Program& program, InstructionId message) {
-  std::optional<InstructionId> maker;
+std::optional<InstructionId> find_producer(const Program& program, InstructionId message) {
+  std::optional<InstructionId> producer;
   for (const InstructionId dependency : program.dependencies_of(message)) {
     if (program.instructions[dependency].role != Role::kWork) continue;
-    if (maker) return {};
-    maker = dependency;
+    if (producer) return {};
+    producer = dependency;
   }
-  return maker;
+  return producer;
 }
 
 std::vector<Shown> choose_shown(const Program& program) {
@@ -84,7 +84,7 @@ std::vector<Shown> choose_shown(const Program& program) {
     if (instruction.role != Role::kWork)
       shown[id] = Shown::kNothing;
     else if (is_message(instruction) && instruction.lane == kNoLane && needed[id] &&
-             maker_of(program, id))
+             find_producer(program, id))
       shown[id] = Shown::kEdge;
   }
   return shown;
@@ -92,13 +92,13 @@ std::vector<Shown> choose_shown(const Program& program) {
 
 class DotGraph {
  public:
-  explicit DotGraph(const Recording& recording)
-      : recording_(recording),
-        program_(recording.program),
-        timeline_(recording.timeline),
-        palette_(recording.schedule),
-        shown_(choose_shown(recording.program)),
-        before_in_path_(recording.program.size()) {
+  explicit DotGraph(const StepRecord& record)
+      : record_(record),
+        program_(record.program),
+        timeline_(record.timeline),
+        palette_(record.schedule),
+        shown_(choose_shown(record.program)),
+        before_in_path_(record.program.size()) {
     for (InstructionId id = 0; id < program_.size(); ++id)
       if (shown_[id] == Shown::kBox) rows_[row_key(id)].push_back(id);
     double y = 0;
@@ -111,10 +111,10 @@ class DotGraph {
   }
 
   std::string write() && {
-    print("digraph \"{}\" {{\n", escape_dot(recording_.schedule->name));
+    print("digraph \"{}\" {{\n", escape_dot(record_.schedule->name));
     print("  layout=nop2 rankdir=LR labelloc=t fontname=\"Helvetica\" fontsize=16\n");
-    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(recording_.schedule->name),
-          shape_text(recording_.schedule->shape), short_text(recording_.report.makespan));
+    print("  label=\"{}: {}, makespan {}\"\n", escape_dot(record_.schedule->name),
+          shape_text(record_.schedule->shape), format_time(record_.report.makespan));
     print(
         "  node [shape=box style=filled fixedsize=true fontname=\"Helvetica\" fontsize=11 "
         "penwidth=0.6]\n");
@@ -143,9 +143,11 @@ class DotGraph {
   }
   double left(InstructionId id) const { return x(timeline_.start[id]) + kGap / 2; }
   double right(InstructionId id) const {
-    return std::max(x(timeline_.end[id]) - kGap / 2, left(id) + kLeastBox);
+    return std::max(x(timeline_.end[id]) - kGap / 2, left(id) + kMinBox);
   }
-  bool is_hot(InstructionId from, InstructionId to) const { return before_in_path_[to] == from; }
+  bool is_critical_edge(InstructionId from, InstructionId to) const {
+    return before_in_path_[to] == from;
+  }
 
   /// The shortest quarter of the ops may be too narrow for their names, the others may not.
   void choose_scale() {
@@ -154,7 +156,7 @@ class DotGraph {
       for (const InstructionId id : ids)
         if (timeline_.end[id] > timeline_.start[id])
           durations.push_back(timeline_.end[id] - timeline_.start[id]);
-    origin_ = whole_step(recording_, 1).origin;
+    origin_ = divide_step(record_, 1).origin;
     if (durations.empty()) return;
     const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);
     std::nth_element(durations.begin(), quarter, durations.end());
@@ -163,7 +165,7 @@ class DotGraph {
 
   void mark_critical_path() {
     std::optional<InstructionId> before;
-    for (const InstructionId id : recording_.report.critical_path) {
+    for (const InstructionId id : record_.report.critical_path) {
       critical_.insert(id);
       if (shown_[id] != Shown::kBox) continue;
       before_in_path_[id] = before;
@@ -182,7 +184,7 @@ class DotGraph {
       const double above = y_of_row_.at(first->first) + kBoxHeight;
       const double below = y_of_row_.at(std::prev(last)->first) - kBoxHeight;
       print(" bb=\"{:.1f},{:.1f},{:.1f},{:.1f}\" lp=\"{:.1f},{:.1f}\"", -kLabel, below,
-            x(origin_ + recording_.report.makespan) + kGap, above, -kLabel / 2, above - kBoxHeight);
+            x(origin_ + record_.report.makespan) + kGap, above, -kLabel / 2, above - kBoxHeight);
     }
     print("\n");
     for (auto row = first; row != last; ++row)
@@ -202,10 +204,9 @@ class DotGraph {
         id, fits ? name : "", (left(id) + right(id)) / 2, y(id), width / kPointsPerInch,
         kBoxHeight / kPointsPerInch, hex(colour), hex(ink_on(colour)));
     if (critical_.contains(id)) print(" color=red penwidth=2");
-    print(" tooltip=\"{}: {} to {}", name, short_text(timeline_.start[id]),
-          short_text(timeline_.end[id]));
-    if (is_conclusive(recording_.report))
-      print(", slack {}", short_text(recording_.report.slack[id]));
+    print(" tooltip=\"{}: {} to {}", name, format_time(timeline_.start[id]),
+          format_time(timeline_.end[id]));
+    if (is_conclusive(record_.report)) print(", slack {}", format_time(record_.report.slack[id]));
     print("\"]\n");
   }
 
@@ -229,12 +230,12 @@ class DotGraph {
     for (const InstructionId dependency : program_.dependencies_of(id)) {
       if (shown_[dependency] == Shown::kNothing) continue;
       const bool message = shown_[dependency] == Shown::kEdge;
-      const InstructionId maker = message ? *maker_of(program_, dependency) : dependency;
-      if (!drawn.insert(maker).second) continue;
+      const InstructionId producer = message ? *find_producer(program_, dependency) : dependency;
+      if (!drawn.insert(producer).second) continue;
       if (message)
-        write_message(dependency, maker, id);
+        write_message(dependency, producer, id);
       else
-        write_edge(maker, id, "color=gray20 penwidth=0.8");
+        write_edge(producer, id, "color=gray20 penwidth=0.8");
     }
     const std::optional<InstructionId> before = before_in_path_[id];
     if (before && !drawn.contains(*before) && !is_lane_order(*before, id))
@@ -245,20 +246,21 @@ class DotGraph {
     return row_key(from) == row_key(to) && row_neighbours(from, to);
   }
 
-  void write_message(InstructionId message, InstructionId maker, InstructionId user) {
+  void write_message(InstructionId message, InstructionId producer, InstructionId user) {
     const Nanos latency = timeline_.end[message] - timeline_.start[message];
     std::string attributes = "style=dashed color=gray20 penwidth=0.8";
     if (latency > 0)
-      attributes += fmt::format(
-          " label=\"{}\" fontcolor=gray30 lp=\"{:.1f},{:.1f}\"", short_text(latency),
-          right(maker) + std::min(kTypicalBox, left(user) - right(maker)) / 2 + kLatencyOffset,
-          0.6 * y(maker) + 0.4 * y(user));
-    write_edge(maker, user, attributes);
+      attributes +=
+          fmt::format(" label=\"{}\" fontcolor=gray30 lp=\"{:.1f},{:.1f}\"", format_time(latency),
+                      right(producer) + std::min(kTypicalBox, left(user) - right(producer)) / 2 +
+                          kLatencyOffset,
+                      0.6 * y(producer) + 0.4 * y(user));
+    write_edge(producer, user, attributes);
   }
 
   void write_edge(InstructionId from, InstructionId to, std::string_view attributes) {
     print("  n{} -> n{} [{} pos=\"{}\"{}]\n", from, to, attributes, route(from, to),
-          is_hot(from, to) ? " color=red penwidth=2" : "");
+          is_critical_edge(from, to) ? " color=red penwidth=2" : "");
   }
 
   std::string route(InstructionId from, InstructionId to) const {
@@ -293,7 +295,7 @@ class DotGraph {
     return at + 1 != row.end() && *(at + 1) == to;
   }
 
-  const Recording& recording_;
+  const StepRecord& record_;
   const Program& program_;
   const Timeline& timeline_;
   Palette palette_;
@@ -309,7 +311,7 @@ class DotGraph {
 
 }  // namespace
 
-std::string write_dot(const Recording& recording) { return DotGraph(recording).write(); }
+std::string write_dot(const StepRecord& record) { return DotGraph(record).write(); }
 
 std::size_t count_dot_nodes(const Program& program) {
   const std::vector<Shown> shown = choose_shown(program);

@@ -23,7 +23,7 @@ namespace bubblescope {
 /// slack.
 /// The file contains positions, so `dot -Tsvg` draws it as laid out here; `dot -Kdot` computes its
 /// own layout.
-std::string write_dot(const Recording& recording);
+std::string write_dot(const StepRecord& record);
 
 /// Counts the boxes of the graph.
 std::size_t count_dot_nodes(const Program& program);

@@ -20,11 +20,11 @@ namespace bubblescope {
 
 namespace {
 
-constexpr int kLeastWidth = 40;
-constexpr int kMostBands = 4;
-constexpr int kMostLines = 42;        ///< of all bands together: one screen
-constexpr int kMostColumnsPerOp = 8;  ///< of the shortest op: wider cells show no more
-constexpr int kTickSpacing = 9;       ///< minimum columns between two ticks
+constexpr int kMinWidth = 40;
+constexpr int kMaxBands = 4;
+constexpr int kMaxLines = 42;        ///< of all bands together: one screen
+constexpr int kMaxColumnsPerOp = 8;  ///< of the shortest op: wider cells show no more
+constexpr int kTickSpacing = 9;      ///< minimum columns between two ticks
 constexpr const char* kReset = "\x1b[0m";
 
 /// The mapping of time to columns.
@@ -36,12 +36,11 @@ struct Layout {
   bool whole_names = true;  ///< false where only the last digits fit the shortest ops
 };
 
-Nanos shortest_op(const Recording& recording,
-                  const std::vector<std::vector<InstructionId>>& lanes) {
+Nanos shortest_op(const StepRecord& record, const std::vector<std::vector<InstructionId>>& lanes) {
   Nanos shortest = std::numeric_limits<Nanos>::max();
   for (const std::vector<InstructionId>& lane : lanes)
     for (const InstructionId id : lane) {
-      const Nanos duration = recording.timeline.end[id] - recording.timeline.start[id];
+      const Nanos duration = record.timeline.end[id] - record.timeline.start[id];
       if (duration > 0) shortest = std::min(shortest, duration);
     }
   return shortest;
@@ -52,23 +51,23 @@ int divide_up(Nanos dividend, Nanos divisor) {
 }
 
 /// The space available for a step.
-struct Room {
+struct DrawingSize {
   int columns = 0;      ///< of one band
   int rows = 0;         ///< ranks
   int name_length = 0;  ///< of the longest name of an op
 };
 
 /// Gives the shortest op as many columns as its name needs, or as many as the bands allow.
-Layout choose_layout(const TimeGrid& step, Nanos shortest, const Room& room) {
-  const int most_bands = std::clamp(kMostLines / (room.rows + 2), 1, kMostBands);
+Layout choose_layout(const TimeGrid& step, Nanos shortest, const DrawingSize& room) {
+  const int max_bands = std::clamp(kMaxLines / (room.rows + 2), 1, kMaxBands);
   // A step without duration has no shortest op.
   shortest = std::max<Nanos>(1, std::min(shortest, step.span));
   const Nanos units = std::max<Nanos>(1, (step.span + shortest - 1) / shortest);
-  const Nanos columns_per_op = Nanos{most_bands} * room.columns / units;
+  const Nanos columns_per_op = Nanos{max_bands} * room.columns / units;
   if (columns_per_op == 0)
     return {{step.origin, step.span, room.columns}, room.columns, 0, false, true};
   const Nanos wanted = std::max<Nanos>(room.name_length, room.columns / units);
-  const auto width = static_cast<int>(std::min({columns_per_op, wanted, Nanos{kMostColumnsPerOp}}));
+  const auto width = static_cast<int>(std::min({columns_per_op, wanted, Nanos{kMaxColumnsPerOp}}));
   const int bands = divide_up(units, room.columns / width);
   Layout layout;
   layout.grid = {step.origin, units * shortest, static_cast<int>(units) * width};
@@ -116,20 +115,20 @@ std::string repeat(std::string_view glyph, int times) {
 
 class TimelineDrawing {
  public:
-  TimelineDrawing(const Recording& recording, const DrawOptions& options)
-      : recording_(recording), options_(options), palette_(recording.schedule) {
-    ranks_ = shown_ranks(recording.report, options.all_ranks);
-    const std::vector<std::vector<InstructionId>> lanes = compute_lanes(recording.program);
+  TimelineDrawing(const StepRecord& record, const DrawOptions& options)
+      : record_(record), options_(options), palette_(record.schedule) {
+    ranks_ = choose_shown_ranks(record.report, options.all_ranks);
+    const std::vector<std::vector<InstructionId>> lanes = find_compute_lanes(record.program);
     const int label_width =
-        static_cast<int>(fmt::formatted_size("rank {}  ", recording.program.ranks - 1));
+        static_cast<int>(fmt::formatted_size("rank {}  ", record.program.ranks - 1));
     const auto name_length = static_cast<int>(fmt::formatted_size(
-        "{}{}", options.colour ? "" : "F", recording.schedule->shape.microbatches - 1));
+        "{}{}", options.colour ? "" : "F", record.schedule->shape.microbatches - 1));
     const std::vector<CopyLane> copies = shown_copies();
-    const Room room{std::max(options.width, kLeastWidth) - label_width,
-                    static_cast<int>(ranks_.size() + copies.size()), name_length};
-    layout_ = choose_layout(whole_step(recording, 1), shortest_op(recording, lanes), room);
+    const DrawingSize room{std::max(options.width, kMinWidth) - label_width,
+                           static_cast<int>(ranks_.size() + copies.size()), name_length};
+    layout_ = choose_layout(divide_step(record, 1), shortest_op(record, lanes), room);
     layout_.label_width = label_width;
-    unit_ = unit_for(layout_.grid.span);
+    unit_ = choose_unit(layout_.grid.span);
     for (const std::int32_t rank : ranks_) {
       add_row(fmt::format("rank {}", rank), lanes[rank]);
       for (const CopyLane& lane : copies)
@@ -149,27 +148,27 @@ class TimelineDrawing {
   }
 
  private:
-  const Op& op(InstructionId id) const { return recording_.program.instructions[id].op; }
+  const Op& op(InstructionId id) const { return record_.program.instructions[id].op; }
 
-  std::int32_t slices() const { return recording_.schedule->shape.slices; }
+  std::int32_t slices() const { return record_.schedule->shape.slices; }
 
   std::string title() const {
-    return fmt::format("{}: {}, {}\n", recording_.schedule->name,
-                       shape_text(recording_.schedule->shape), recording_.timeline.source);
+    return fmt::format("{}: {}, {}\n", record_.schedule->name, shape_text(record_.schedule->shape),
+                       record_.timeline.source);
   }
 
   std::string axis(int begin, int end) const {
     const TimeGrid& grid = layout_.grid;
     std::string text = fmt::format("{:>{}}  ", unit_.name, std::max(layout_.label_width - 2, 0));
-    const Nanos step = tick_step(
+    const Nanos step = choose_tick_step(
         std::max<Nanos>(1, static_cast<Nanos>(static_cast<double>(kTickSpacing) *
                                               static_cast<double>(grid.span) / grid.columns)));
-    const int decimals = decimals_for({step}, unit_);
+    const int decimals = choose_decimals({step}, unit_);
     int drawn = begin;
     Nanos tick = (grid.start_of(begin) - grid.origin + step - 1) / step * step;
     for (int column = begin; column < end; ++column) {
       if (grid.start_of(column + 1) - grid.origin <= tick) continue;
-      const std::string number = in_unit(tick, unit_, decimals);
+      const std::string number = format_in_unit(tick, unit_, decimals);
       tick += step;
       const auto length = static_cast<int>(number.size()) + 1;
       if (column < drawn || column + length > end) continue;
@@ -181,7 +180,7 @@ class TimelineDrawing {
 
   /// Below a rank's row there is one copy lane per direction in which it copies activations.
   std::vector<CopyLane> shown_copies() const {
-    std::vector<CopyLane> lanes = copy_lanes(recording_.program);
+    std::vector<CopyLane> lanes = find_copy_lanes(record_.program);
     std::erase_if(lanes, [&](const CopyLane& lane) {
       return std::find(ranks_.begin(), ranks_.end(), lane.rank) == ranks_.end();
     });
@@ -190,8 +189,8 @@ class TimelineDrawing {
 
   void add_row(std::string label, const std::vector<InstructionId>& lane) {
     labels_.push_back(std::move(label));
-    rows_.push_back(paint(recording_, lane, layout_.grid,
-                          layout_.labelled ? Paint::kMostTime : Paint::kInProportion));
+    rows_.push_back(paint(record_, lane, layout_.grid,
+                          layout_.labelled ? Paint::kLargestShare : Paint::kInProportion));
   }
 
   std::string row(std::size_t at, int begin, int end) const {
@@ -255,8 +254,8 @@ class TimelineDrawing {
     if (palette_.chunks() > 1)
       entries.push_back(
           fmt::format("{}: {}", colour ? "lighter" : "lower case",
-                      recording_.schedule->pipelines > 1 ? "second pipeline" : "odd chunk"));
-    return wrap(entries, "", "  ", std::max(options_.width, kLeastWidth)) + notes();
+                      record_.schedule->pipelines > 1 ? "second pipeline" : "odd chunk"));
+    return wrap(entries, "", "  ", std::max(options_.width, kMinWidth)) + notes();
   }
 
   std::string legend_of(OpKind kind) const {
@@ -272,13 +271,13 @@ class TimelineDrawing {
       text += fmt::format(
           "a column is {}; over several columns, kinds fill "
           "columns as they fill time\n",
-          short_text(layout_.grid.span / layout_.grid.columns));
+          format_time(layout_.grid.span / layout_.grid.columns));
     if (!layout_.whole_names) text += "short cells hold the last digits of their micro-batch\n";
-    const std::string left_out = shown_ranks_note(recording_.report, options_.all_ranks);
+    const std::string left_out = describe_shown_ranks(record_.report, options_.all_ranks);
     return left_out.empty() ? text : text + left_out + "\n";
   }
 
-  const Recording& recording_;
+  const StepRecord& record_;
   const DrawOptions& options_;
   Palette palette_;
   std::vector<std::int32_t> ranks_;
@@ -290,9 +289,9 @@ class TimelineDrawing {
 
 }  // namespace
 
-std::string draw_timeline(const Recording& recording, const DrawOptions& options) {
-  if (recording.program.size() == 0) return "nothing runs in this step\n";
-  return TimelineDrawing(recording, options).draw();
+std::string draw_timeline(const StepRecord& record, const DrawOptions& options) {
+  if (record.program.size() == 0) return "nothing runs in this step\n";
+  return TimelineDrawing(record, options).draw();
 }
 
 }  // namespace bubblescope

@@ -32,7 +32,7 @@ struct DrawOptions {
 /// A step wider than the terminal continues in further bands, like lines of text. One that would
 /// need too many bands is drawn in a single one, whose columns hold several ops each; kinds then
 /// fill columns in proportion to their time.
-std::string draw_timeline(const Recording& recording, const DrawOptions& options = {});
+std::string draw_timeline(const StepRecord& record, const DrawOptions& options = {});
 
 /// Draws the orders as a grid that marks the cells with problems, followed by the problems.
 /// Schedules with posted messages show those too. Long rows are cut to the part around their first

@@ -28,9 +28,9 @@ using Producer = std::function<void(const Sink&)>;
 /// place.
 void write_in_place(const std::string& path, const Producer& produce) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-  if (!file.is_open()) throw cannot_create(path, errno);
+  if (!file.is_open()) throw make_create_error(path, errno);
   produce([&](std::string_view piece) { write_all(file.number(), piece, path); });
-  if (!file.close()) throw cannot_write(path, errno);
+  if (!file.close()) throw make_write_error(path, errno);
 }
 
 /// Overwriting must not change the owner or the permissions, nor ignore that a file is read-only.
@@ -42,11 +42,11 @@ void expect_writable(const std::filesystem::path& target, const struct stat& sta
                     "name",
                     target.string()));
   if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
-    throw cannot_create(target.string(), errno);
+    throw make_create_error(target.string(), errno);
 }
 
 void replace_file(const std::string& path, const Producer& produce) {
-  const std::filesystem::path target = behind_links(path);
+  const std::filesystem::path target = resolve_links(path);
   struct stat status {};
   const bool exists = ::stat(target.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, produce);

@@ -17,8 +17,8 @@ namespace {
 constexpr int kGap = 2;  ///< between columns
 
 int width_of(const TableColumn& column) {
-  int width = columns_of(column.head);
-  for (const std::string& cell : column.cells) width = std::max(width, columns_of(cell));
+  int width = measure_columns(column.head);
+  for (const std::string& cell : column.cells) width = std::max(width, measure_columns(cell));
   return width;
 }
 
@@ -29,7 +29,7 @@ int width_of(const std::vector<const TableColumn*>& columns) {
 }
 
 std::string pad(const std::string& text, int width, bool left) {
-  const std::string space(static_cast<std::size_t>(width - columns_of(text)), ' ');
+  const std::string space(static_cast<std::size_t>(width - measure_columns(text)), ' ');
   return left ? text + space : space + text;
 }
 
@@ -49,12 +49,12 @@ std::vector<const TableColumn*> fitting(const std::vector<TableColumn>& columns,
   std::vector<const TableColumn*> shown;
   for (const TableColumn& column : columns) shown.push_back(&column);
   while (width && width_of(shown) > *width) {
-    const auto least = std::min_element(shown.rbegin(), shown.rend(),
-                                        [](const TableColumn* left, const TableColumn* right) {
-                                          return standing(*left) < standing(*right);
-                                        });
-    if ((*least)->importance >= kAlwaysShown) break;
-    shown.erase(std::next(least).base());
+    const auto lowest = std::min_element(shown.rbegin(), shown.rend(),
+                                         [](const TableColumn* left, const TableColumn* right) {
+                                           return standing(*left) < standing(*right);
+                                         });
+    if ((*lowest)->importance >= kAlwaysShown) break;
+    shown.erase(std::next(lowest).base());
   }
   return shown;
 }
@@ -93,16 +93,16 @@ std::vector<TableColumn> fold_columns(const std::vector<TableColumn>& columns,
 
 /// Where the text behind a line's label begins; two columns in where there is none.
 std::size_t indent_of(std::string_view line) {
-  constexpr std::size_t kLongestLabel = 20;
+  constexpr std::size_t kMaxLabel = 20;
   const std::size_t first = line.find_first_not_of(' ');
   const std::size_t gap = line.find("  ", first);
   if (first == std::string_view::npos || gap == std::string_view::npos) return 2;
   const std::size_t begin = line.find_first_not_of(' ', gap);
-  return begin == std::string_view::npos || begin > kLongestLabel ? first + 2 : begin;
+  return begin == std::string_view::npos || begin > kMaxLabel ? first + 2 : begin;
 }
 
 std::string fold_line(std::string_view line, int width) {
-  if (columns_of(line) <= width) return std::string(line);
+  if (measure_columns(line) <= width) return std::string(line);
   const std::size_t indent = std::min(indent_of(line), static_cast<std::size_t>(width / 2));
   std::string text;
   std::string current(line.substr(0, indent));
@@ -113,7 +113,8 @@ std::string fold_line(std::string_view line, int width) {
     const std::size_t end = std::min(line.find(' ', word), line.size());
     const std::string_view gap = line.substr(at, word - at);
     const std::string_view next = line.substr(word, end - word);
-    if (!begins && columns_of(current) + columns_of(gap) + columns_of(next) > width) {
+    if (!begins &&
+        measure_columns(current) + measure_columns(gap) + measure_columns(next) > width) {
       text += current + "\n";
       current = std::string(indent, ' ');
     } else {
@@ -167,7 +168,7 @@ FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<in
   return table;
 }
 
-std::string hidden_note(const std::vector<std::string>& hidden) {
+std::string describe_hidden(const std::vector<std::string>& hidden) {
   if (hidden.empty()) return "";
   return fmt::format("not shown: {} (--wide shows all)\n", fmt::join(hidden, ", "));
 }

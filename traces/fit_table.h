@@ -36,7 +36,7 @@ FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<in
                        const FoldParts& fold = {});
 
 /// "not shown: at, sends (--wide shows them)\n"; empty where nothing is hidden.
-std::string hidden_note(const std::vector<std::string>& hidden);
+std::string describe_hidden(const std::vector<std::string>& hidden);
 
 /// Breaks lines wider than `width` between words. Continuation lines are indented to the first word
 /// after the label, which ends at two or more spaces, or else by two columns.

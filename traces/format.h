@@ -27,7 +27,7 @@ struct MadeWith {
 };
 
 /// Everything known about one step, for the formats that show it.
-struct Recording {
+struct StepRecord {
   const ValidSchedule& schedule;
   const Program& program;
   const Timeline& timeline;
@@ -73,13 +73,13 @@ struct ScheduleFormat {
 /// One of the steps that a file shows.
 struct ShownStep {
   std::string label;  ///< "1f1b", "1f1b measured"
-  Recording recording;
+  StepRecord record;
   std::vector<Bytes> message_bytes = {};         ///< per instruction; empty where unknown
   std::optional<std::size_t> predicted_by = {};  ///< index of a measured step's prediction
 };
 
 /// The steps that a command shows: one, or several side by side.
-struct Exhibit {
+struct ReportSet {
   std::string command;  ///< the command line that made it; empty where there is none
   std::vector<ShownStep> steps;
 };
@@ -93,13 +93,13 @@ struct TimelineFormat {
   std::vector<std::string> aliases;
   std::string summary;
   /// Empty for formats that stream.
-  std::function<std::string(const Recording&, const std::string& file)> write;
+  std::function<std::string(const StepRecord&, const std::string& file)> write;
   /// Its file endings (before .gz). A format with several endings chooses its output by the ending;
   /// a file with the ending of another format is refused.
   std::vector<std::string> endings = {};
   /// For formats that hold several steps in one file: streams the file, so that it is never in
   /// memory as a whole.
-  std::function<void(const Exhibit&, const Sink&)> stream = {};
+  std::function<void(const ReportSet&, const Sink&)> stream = {};
 };
 
 /// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.

@@ -57,8 +57,8 @@ bool has_messages(const RankJobs& ranks) {
 }
 
 std::vector<FilePart> write_goal(const PricedSchedule& priced) {
-  const RankJobs ranks = rank_jobs(priced, "goal");
-  const std::optional<Nanos> latency = uniform_latency(ranks);
+  const RankJobs ranks = make_rank_jobs(priced, "goal");
+  const std::optional<Nanos> latency = find_uniform_latency(ranks);
   if (!latency && has_messages(ranks))
     throw Error(
         "goal has one latency for all messages, but these differ by link; give --p2p, or "
@@ -69,7 +69,7 @@ std::vector<FilePart> write_goal(const PricedSchedule& priced) {
                  "// {}: {} ranks, {} micro-batches, made by bubblescope\n"
                  "// LogGOPSim -L {} -o 0 -g 0 -O 0 -G 0 -S 65535 -f FILE.bin (after txt2bin; "
                  "nanoseconds)\nnum_ranks {}\n",
-                 plain_line(priced.schedule->name), ranks.size(),
+                 escape_line(priced.schedule->name), ranks.size(),
                  priced.schedule->shape.microbatches, latency.value_or(0), ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     fmt::format_to(end, "\nrank {} {{\n", rank);

@@ -22,7 +22,7 @@ namespace bubblescope {
 namespace {
 
 /// Larger graphs take minutes and gigabytes to render, and nobody can read them.
-constexpr std::size_t kMostRendered = 20'000;
+constexpr std::size_t kMaxRendered = 20'000;
 
 struct CloseModule {
   void operator()(void* module) const { dlclose(module); }
@@ -47,16 +47,16 @@ Function* find_function(const Module& module, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-std::string write_graph(const Recording& recording, const std::string& file) {
+std::string write_graph(const StepRecord& record, const std::string& file) {
   const std::string format = std::filesystem::path(file).extension();
-  if (format != ".svg" && format != ".png" && format != ".pdf") return write_dot(recording);
-  const std::size_t nodes = count_dot_nodes(recording.program);
-  if (nodes > kMostRendered)
+  if (format != ".svg" && format != ".png" && format != ".pdf") return write_dot(record);
+  const std::size_t nodes = count_dot_nodes(record.program);
+  if (nodes > kMaxRendered)
     throw Error(
         fmt::format("{}: a graph of {} ops is too large to render (at most {}); take fewer "
                     "micro-batches, or write it as .dot",
-                    file, nodes, kMostRendered));
-  return render_graph(write_dot(recording), format.substr(1), find_module());
+                    file, nodes, kMaxRendered));
+  return render_graph(write_dot(record), format.substr(1), find_module());
 }
 
 /// A schedule alone has no times: every op takes the default time of the command line.

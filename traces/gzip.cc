@@ -115,11 +115,11 @@ std::string gzip(std::string_view content) {
 
 namespace {
 
-std::string unpacks_too_far(std::size_t most) {
+std::string unpacks_too_far(std::size_t max_size) {
   return fmt::format(
       "unpacks to more than {} MiB, which is the limit for its size; --max-input "
       "SIZE raises it",
-      most >> 20);
+      max_size >> 20);
 }
 
 }  // namespace
@@ -129,8 +129,8 @@ std::string gunzip(std::string_view packed) {
   std::string content;
   for (;;) {
     const int status = run_step(stream, content, [&] { return inflate(&stream, Z_NO_FLUSH); });
-    const std::size_t most = most_unpacked(packed.size() - stream.left());
-    if (content.size() > most) throw Error(unpacks_too_far(most));
+    const std::size_t max_size = max_unpacked(packed.size() - stream.left());
+    if (content.size() > max_size) throw Error(unpacks_too_far(max_size));
     if (status == Z_MEM_ERROR) throw Error(Fault::kMachine, "is too large to unpack in memory");
     if (status == Z_DATA_ERROR)
       throw Error(content.empty() ? "is no gzip file; rename it or pack it"

@@ -76,12 +76,13 @@ struct HeatMap {
   std::string corner() const { return fmt::format("{} \\ {}", row_axis.name, column_axis.name); }
 };
 
-/// Picks at most `most` values, evenly spread, including both ends.
-std::vector<std::int32_t> thinned(const std::set<std::int32_t>& values, std::size_t most) {
+/// Picks at most `max_count` values, evenly spread, including both ends.
+std::vector<std::int32_t> pick_evenly(const std::set<std::int32_t>& values, std::size_t max_count) {
   const std::vector<std::int32_t> all(values.begin(), values.end());
-  if (all.size() <= most) return all;
+  if (all.size() <= max_count) return all;
   std::vector<std::int32_t> some;
-  for (std::size_t at = 0; at < most; ++at) some.push_back(all[at * (all.size() - 1) / (most - 1)]);
+  for (std::size_t at = 0; at < max_count; ++at)
+    some.push_back(all[at * (all.size() - 1) / (max_count - 1)]);
   return some;
 }
 
@@ -98,8 +99,8 @@ HeatMap map_of(const std::vector<Plan>& ranked, std::size_t rows, std::size_t co
     map.best.emplace(
         std::pair(map.row_axis.of(plan.configuration), map.column_axis.of(plan.configuration)),
         &plan);
-  map.rows = thinned(values_on(map.row_axis, ranked), rows);
-  map.columns = thinned(values_on(map.column_axis, ranked), columns);
+  map.rows = pick_evenly(values_on(map.row_axis, ranked), rows);
+  map.columns = pick_evenly(values_on(map.column_axis, ranked), columns);
   std::set<std::string> schedules;
   for (const std::int32_t row : map.rows)
     for (const std::int32_t column : map.columns)
@@ -112,15 +113,15 @@ HeatMap map_of(const std::vector<Plan>& ranked, std::size_t rows, std::size_t co
 }
 
 /// From white (as fast as the best) to a deep red (the slowest of the map).
-Rgb heat(double slowdown, double worst) {
-  constexpr Rgb kHottest{178, 24, 43};
-  return lighten(kHottest, worst > 0 ? 1 - slowdown / worst : 1);
+Rgb choose_heat_colour(double slowdown, double worst) {
+  constexpr Rgb kSlowestColour{178, 24, 43};
+  return lighten(kSlowestColour, worst > 0 ? 1 - slowdown / worst : 1);
 }
 
 /// The same in the 216-colour cube of terminals.
-int terminal_heat(double slowdown, double worst) {
+int choose_terminal_colour(double slowdown, double worst) {
   const auto level = [](std::uint8_t value) { return (value + 25) / 51; };
-  const Rgb colour = heat(slowdown, worst);
+  const Rgb colour = choose_heat_colour(slowdown, worst);
   return 16 + 36 * level(colour.red) + 6 * level(colour.green) + level(colour.blue);
 }
 
@@ -158,10 +159,10 @@ std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextO
         text += cell;
         continue;
       }
-      const bool light_ink = ink_on(heat(map.slowdown(*plan), map.worst)).red > 127;
-      text +=
-          fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m",
-                      terminal_heat(map.slowdown(*plan), map.worst), light_ink ? 231 : 16, cell);
+      const bool light_ink = ink_on(choose_heat_colour(map.slowdown(*plan), map.worst)).red > 127;
+      text += fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m",
+                          choose_terminal_colour(map.slowdown(*plan), map.worst),
+                          light_ink ? 231 : 16, cell);
     }
   }
   return text + "\n" + legend(map, options.width);
@@ -175,10 +176,10 @@ constexpr double kCellHeight = 34;
 /// Draws the cell with this upper left corner, and its plan in words as a tooltip.
 void draw_cell(SvgCanvas& canvas, const HeatMap& map, const Plan& plan, double x, double y) {
   const Configuration& which = plan.configuration;
-  const Rgb colour = heat(map.slowdown(plan), map.worst);
+  const Rgb colour = choose_heat_colour(map.slowdown(plan), map.worst);
   canvas.begin_group(fmt::format("{}: pp {}, m {}, {}, bubble {}", which.schedule,
                                  which.shape.ranks, which.shape.microbatches, to_text(plan.step),
-                                 percent_text(plan.bubble_ratio)));
+                                 format_percent(plan.bubble_ratio)));
   canvas.rect({x, y, kCellWidth - 1, kCellHeight - 1}, fmt::format("fill=\"{}\"", hex(colour)));
   canvas.text({x + kCellWidth / 2, y + kCellHeight / 2 + 4},
               fmt::format("class=\"axis\" fill=\"{}\"", hex(ink_on(colour))),

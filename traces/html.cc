@@ -14,14 +14,14 @@ namespace bubblescope {
 
 namespace {
 
-std::string title_of(const Exhibit& exhibit) {
+std::string title_of(const ReportSet& report_set) {
   std::string title;
-  for (const ShownStep& step : exhibit.steps) title += (title.empty() ? "" : ", ") + step.label;
+  for (const ShownStep& step : report_set.steps) title += (title.empty() ? "" : ", ") + step.label;
   return escape_xml(title + " - bubblescope");
 }
 
 /// Fills the skeleton from start to end, each placeholder once.
-void write_html(const Exhibit& exhibit, const Sink& sink) {
+void write_html(const ReportSet& report_set, const Sink& sink) {
   std::string_view rest = html_skeleton();
   const auto until = [&](std::string_view mark) {
     const std::size_t at = rest.find(mark);
@@ -32,11 +32,11 @@ void write_html(const Exhibit& exhibit, const Sink& sink) {
     rest.remove_prefix(at + mark.size());
   };
   until("@TITLE@");
-  sink(title_of(exhibit));
+  sink(title_of(report_set));
   until("@STYLE@");
   sink(html_style());
   until("@DATA@");
-  write_html_data(exhibit, sink);
+  write_html_data(report_set, sink);
   until("@SCRIPT@");
   sink(html_script());
   sink(rest);

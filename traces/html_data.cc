@@ -70,24 +70,24 @@ Json describe_report(const BubbleReport& report) {
 
 /// Describes a step without its lists.
 Json describe_step(const ShownStep& step, const TraceThreads& threads) {
-  const Recording& recording = step.recording;
-  const Shape& shape = recording.report.shape;
-  Json json = describe_report(recording.report);
+  const StepRecord& record = step.record;
+  const Shape& shape = record.report.shape;
+  Json json = describe_report(record.report);
   json["label"] = step.label;
   json["against"] = nullptr;
   if (step.predicted_by) json["against"] = *step.predicted_by;
-  json["schedule"] = recording.schedule->name;
+  json["schedule"] = record.schedule->name;
   json["shape"] = shape_text(shape);
   json["slices"] = shape.slices;
-  json["source"] = recording.timeline.source;
-  json["breakdown"] = recording.timeline.breakdown;
-  json["made"] = describe(recording.made);
-  json["origin"] = step_bounds(recording.timeline).start;
-  json["chunks"] = chunk_of_stage(recording.schedule);
+  json["source"] = record.timeline.source;
+  json["breakdown"] = record.timeline.breakdown;
+  json["made"] = describe(record.made);
+  json["origin"] = find_step_bounds(record.timeline).start;
+  json["chunks"] = chunk_of_stage(record.schedule);
   json["threads"] = Json::array();
   for (const TraceThread& thread : threads.threads)
     json["threads"].push_back({thread.rank, thread.name});
-  json["count"] = recording.program.size();
+  json["count"] = record.program.size();
   return json;
 }
 
@@ -95,7 +95,7 @@ constexpr std::uint64_t kRoleShift = 5;
 constexpr std::uint64_t kCriticalBit = 1 << 7;
 
 /// The prediction for the next instruction of a thread and kind.
-struct Likely {
+struct Expected {
   std::int64_t microbatch = 0;
   Nanos duration = 0;
   Nanos slack = 0;
@@ -106,20 +106,20 @@ struct Likely {
 class OpWriter {
  public:
   OpWriter(const ShownStep& step, const TraceThreads& threads, Base64Numbers& out)
-      : recording_(step.recording),
-        program_(step.recording.program),
+      : record_(step.record),
+        program_(step.record.program),
         out_(out),
         thread_(program_.size(), 0),
-        start_(step.recording.timeline.start),
+        start_(step.record.timeline.start),
         critical_(program_.size(), false),
-        last_end_(threads.threads.size() + 1, step_bounds(step.recording.timeline).start),
+        last_end_(threads.threads.size() + 1, find_step_bounds(step.record.timeline).start),
         last_stage_(threads.threads.size() + 1, 0),
-        likely_((threads.threads.size() + 1) * kOpKinds) {
+        expected_((threads.threads.size() + 1) * kOpKinds) {
     for (const TraceSlice& slice : threads.slices) {
       thread_[slice.id] = slice.thread + 1;
       start_[slice.id] = slice.start;
     }
-    for (const InstructionId id : recording_.report.critical_path) critical_[id] = true;
+    for (const InstructionId id : record_.report.critical_path) critical_[id] = true;
   }
 
   void write() {
@@ -132,18 +132,18 @@ class OpWriter {
     const Op& op = instruction.op;
     const auto kind = static_cast<std::uint64_t>(op.kind);
     const std::size_t thread = thread_[id];
-    Likely& likely = likely_[thread * kOpKinds + kind];
+    Expected& likely = expected_[thread * kOpKinds + kind];
     out_.add(kind | static_cast<std::uint64_t>(instruction.role) << kRoleShift |
              (critical_[id] ? kCriticalBit : 0));
     tell(previous_thread_, static_cast<std::int64_t>(thread));
     tell(last_stage_[thread], op.stage);
     tell(likely.microbatch, op.microbatch);
-    if (recording_.schedule->shape.slices > 1) out_.add(static_cast<std::uint64_t>(op.slice));
+    if (record_.schedule->shape.slices > 1) out_.add(static_cast<std::uint64_t>(op.slice));
     tell(last_end_[thread], start_[id]);
-    tell(likely.duration, recording_.timeline.end[id] - start_[id]);
-    const std::vector<Nanos>& slack = recording_.report.slack;
+    tell(likely.duration, record_.timeline.end[id] - start_[id]);
+    const std::vector<Nanos>& slack = record_.report.slack;
     tell(likely.slack, id < slack.size() ? slack[id] : 0);
-    last_end_[thread] = recording_.timeline.end[id];
+    last_end_[thread] = record_.timeline.end[id];
     const auto dependencies = program_.dependencies_of(id);
     out_.add(dependencies.size());
     for (const InstructionId dependency : dependencies) out_.add(id - dependency);
@@ -154,7 +154,7 @@ class OpWriter {
     before = now;
   }
 
-  const Recording& recording_;
+  const StepRecord& record_;
   const Program& program_;
   Base64Numbers& out_;
   std::vector<std::uint32_t> thread_;  ///< per instruction
@@ -162,20 +162,20 @@ class OpWriter {
   std::vector<bool> critical_;
   std::vector<Nanos> last_end_;           ///< per thread
   std::vector<std::int64_t> last_stage_;  ///< per thread
-  std::vector<Likely> likely_;            ///< per thread and kind
+  std::vector<Expected> expected_;        ///< per thread and kind
   std::int64_t previous_thread_ = 0;
 };
 
 /// Writes per rank the number of gaps, then the gaps.
-void write_idle(const Recording& recording, Base64Numbers& out) {
+void write_idle(const StepRecord& record, Base64Numbers& out) {
   std::vector<IdleGap> gaps;
-  if (is_conclusive(recording.report)) gaps = find_idle_gaps(recording.program, recording.timeline);
+  if (is_conclusive(record.report)) gaps = find_idle_gaps(record.program, record.timeline);
   auto gap = gaps.begin();
-  for (std::int32_t rank = 0; rank < recording.program.ranks; ++rank) {
+  for (std::int32_t rank = 0; rank < record.program.ranks; ++rank) {
     const auto end =
         std::find_if(gap, gaps.end(), [rank](const IdleGap& each) { return each.rank != rank; });
     out.add(static_cast<std::uint64_t>(end - gap));
-    Nanos from = step_bounds(recording.timeline).start;
+    Nanos from = find_step_bounds(record.timeline).start;
     for (; gap != end; ++gap) {
       out.add(static_cast<std::uint64_t>(gap->cause));
       out.add_signed(gap->start - from);
@@ -197,10 +197,10 @@ struct Curves {
   std::vector<Curve> ranks;
 };
 
-Curves memory_curves(const Recording& recording) {
-  const MemoryModel& memory = recording.report.memory;
+Curves memory_curves(const StepRecord& record) {
+  const MemoryModel& memory = record.report.memory;
   Curves curves{has_bytes(memory), 0, {}};
-  curves.ranks.resize(static_cast<std::size_t>(recording.program.ranks));
+  curves.ranks.resize(static_cast<std::size_t>(record.program.ranks));
   const auto add = [&](const MemoryPoint& point) {
     const std::int64_t value =
         curves.in_bytes ? bytes_of(point.held, point.rank, memory) : point.held.chunk_millionths;
@@ -209,17 +209,17 @@ Curves memory_curves(const Recording& recording) {
     curve.values.push_back(value);
     curves.unit = std::gcd(curves.unit, value);
   };
-  for (std::int32_t rank = 0; rank < recording.program.ranks; ++rank)
-    add({step_bounds(recording.timeline).start, rank, kNoInstruction, {}});
-  for (const MemoryPoint& point : find_memory_changes(recording)) add(point);
+  for (std::int32_t rank = 0; rank < record.program.ranks; ++rank)
+    add({find_step_bounds(record.timeline).start, rank, kNoInstruction, {}});
+  for (const MemoryPoint& point : find_memory_changes(record)) add(point);
   curves.unit = std::max<std::int64_t>(curves.unit, 1);
   return curves;
 }
 
-void write_memory(const Recording& recording, const Curves& curves, Base64Numbers& out) {
+void write_memory(const StepRecord& record, const Curves& curves, Base64Numbers& out) {
   for (const Curve& curve : curves.ranks) {
     out.add(curve.times.size());
-    Nanos time = step_bounds(recording.timeline).start;
+    Nanos time = find_step_bounds(record.timeline).start;
     std::int64_t value = 0;
     for (std::size_t at = 0; at < curve.times.size(); ++at) {
       out.add_signed(curve.times[at] - time);
@@ -240,17 +240,16 @@ void write_list(const char* name, const Sink& sink, Write write) {
 }
 
 void write_step(const ShownStep& step, const Sink& sink) {
-  const TraceThreads threads = assign_threads(step.recording.program, step.recording.timeline);
-  const Curves curves = memory_curves(step.recording);
+  const TraceThreads threads = assign_threads(step.record.program, step.record.timeline);
+  const Curves curves = memory_curves(step.record);
   Json json = describe_step(step, threads);
   json["memoryInBytes"] = curves.in_bytes;
-  const double scale = curves.in_bytes ? 1 : 1e6 * step.recording.schedule->shape.slices;
+  const double scale = curves.in_bytes ? 1 : 1e6 * step.record.schedule->shape.slices;
   json["memoryUnit"] = static_cast<double>(curves.unit) / scale;
   sink("{" + members_of(json));
   write_list("ops", sink, [&](Base64Numbers& out) { OpWriter(step, threads, out).write(); });
-  write_list("idle", sink, [&](Base64Numbers& out) { write_idle(step.recording, out); });
-  write_list("memory", sink,
-             [&](Base64Numbers& out) { write_memory(step.recording, curves, out); });
+  write_list("idle", sink, [&](Base64Numbers& out) { write_idle(step.record, out); });
+  write_list("memory", sink, [&](Base64Numbers& out) { write_memory(step.record, curves, out); });
   sink("}");
 }
 
@@ -268,8 +267,8 @@ Json describe_kinds() {
 
 }  // namespace
 
-void write_html_data(const Exhibit& exhibit, const Sink& sink) {
-  Json json{{"version", BUBBLESCOPE_VERSION}, {"command", exhibit.command}};
+void write_html_data(const ReportSet& report_set, const Sink& sink) {
+  Json json{{"version", BUBBLESCOPE_VERSION}, {"command", report_set.command}};
   json["kinds"] = describe_kinds();
   json["computeKinds"] = kComputeKinds;
   json["causes"] = Json::array();
@@ -279,9 +278,9 @@ void write_html_data(const Exhibit& exhibit, const Sink& sink) {
   for (int kind = 0; kind < kBusyKinds; ++kind)
     json["busyKinds"].push_back(name(static_cast<BusyKind>(kind)));
   sink("{" + members_of(json) + ",\n\"steps\":[");
-  for (std::size_t at = 0; at < exhibit.steps.size(); ++at) {
+  for (std::size_t at = 0; at < report_set.steps.size(); ++at) {
     if (at > 0) sink(",\n");
-    write_step(exhibit.steps[at], sink);
+    write_step(report_set.steps[at], sink);
   }
   sink("]}");
 }

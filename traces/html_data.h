@@ -13,6 +13,6 @@
 namespace bubblescope {
 
 /// Streams the json. It contains no '<', so it can be embedded in a page unchanged.
-void write_html_data(const Exhibit& exhibit, const Sink& sink);
+void write_html_data(const ReportSet& report_set, const Sink& sink);
 
 }  // namespace bubblescope

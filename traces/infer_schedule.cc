@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int32_t kNobody = -1;
+constexpr std::int32_t kNoRank = -1;
 
 /// The index of the first op that is `wanted`; the list's size where there is none.
 template <class Wanted>
@@ -42,7 +42,7 @@ class Inference {
 
  private:
   std::string place_of(std::int32_t rank, std::size_t op) const {
-    return place_(rank, cell_count(lists_[rank], op + 1) - 1);
+    return place_(rank, count_cells(lists_[rank], op + 1) - 1);
   }
 
   void infer_placement(Schedule& schedule) const {
@@ -50,10 +50,10 @@ class Inference {
     for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
       for (const Op& op : lists_[rank]) {
         if (!is_compute(op.kind)) continue;
-        if (op.stage >= schedule.stages()) schedule.rank_of_stage.resize(op.stage + 1, kNobody);
-        last_rank.resize(schedule.rank_of_stage.size(), kNobody);
+        if (op.stage >= schedule.stages()) schedule.rank_of_stage.resize(op.stage + 1, kNoRank);
+        last_rank.resize(schedule.rank_of_stage.size(), kNoRank);
         std::int32_t& home = schedule.rank_of_stage[op.stage];
-        if (home == kNobody) home = rank;
+        if (home == kNoRank) home = rank;
         last_rank[op.stage] = rank;
       }
     infer_replicas(schedule, last_rank);
@@ -61,7 +61,7 @@ class Inference {
       throw Error(
           fmt::format("{}: there is no compute op, such as 0F0, on any rank", place_(0, 0)));
     const auto hole =
-        std::find(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), kNobody);
+        std::find(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), kNoRank);
     if (hole != schedule.rank_of_stage.end())
       refuse_hole(static_cast<std::int32_t>(hole - schedule.rank_of_stage.begin()),
                   schedule.stages() - 1);
@@ -79,12 +79,12 @@ class Inference {
         if (!is_compute(op.kind) || !shared(replicas[op.stage])) continue;
         const std::int32_t home = schedule.rank_of_stage[op.stage];
         if (rank - home != op.microbatch % replicas[op.stage])
-          refuse_two_homes(op.stage, home, rank == home ? last_rank[op.stage] : rank);
+          refuse_two_ranks(op.stage, home, rank == home ? last_rank[op.stage] : rank);
       }
     schedule.replicas_of_stage = std::move(replicas);
   }
 
-  [[noreturn]] void refuse_two_homes(std::int32_t stage, std::int32_t home,
+  [[noreturn]] void refuse_two_ranks(std::int32_t stage, std::int32_t home,
                                      std::int32_t rank) const {
     const auto runs_stage = [&](const Op& op) { return is_compute(op.kind) && op.stage == stage; };
     const std::size_t first = find_in(lists_[home], runs_stage);
@@ -147,13 +147,13 @@ class Inference {
   bool has_two_pipelines(const Schedule& schedule) const {
     const std::int32_t half = schedule.stages() / 2;
     if (schedule.stages() % 2 != 0) return false;
-    const auto stays_in_half = [&](const Op& op) {
+    const auto is_in_own_half = [&](const Op& op) {
       const bool second_half =
           std::int64_t{op.microbatch} * 2 >= std::int64_t{schedule.shape.microbatches};
       return !is_compute(op.kind) || (op.stage >= half) == second_half;
     };
     return std::all_of(lists_.begin(), lists_.end(), [&](const RankOrder& list) {
-      return std::all_of(list.begin(), list.end(), stays_in_half);
+      return std::all_of(list.begin(), list.end(), is_in_own_half);
     });
   }
 
@@ -164,14 +164,14 @@ class Inference {
 }  // namespace
 
 Schedule infer_schedule(std::string name, std::vector<RankOrder> lists, const PlaceOfCell& place) {
-  Schedule schedule = schedule_of_lists(std::move(lists));
+  Schedule schedule = make_schedule_of_lists(std::move(lists));
   schedule.name = std::move(name);
-  Inference(lists_of(schedule), place).infer_into(schedule);
+  Inference(get_lists(schedule), place).infer_into(schedule);
   return schedule;
 }
 
-Schedule schedule_of_lists(std::vector<RankOrder> lists) {
-  const auto ordered = [](const Op& op) { return stands_in_order(op.kind); };
+Schedule make_schedule_of_lists(std::vector<RankOrder> lists) {
+  const auto ordered = [](const Op& op) { return occurs_in_order(op.kind); };
   const auto copies = [](const Op& op) { return is_copy(op.kind); };
   bool all_ordered = true;
   bool any_copies = false;
@@ -180,7 +180,8 @@ Schedule schedule_of_lists(std::vector<RankOrder> lists) {
     any_copies = any_copies || std::any_of(list.begin(), list.end(), copies);
   }
   Schedule schedule;
-  if (any_copies) schedule.keeper_of_rank = kept_by_host(static_cast<std::int32_t>(lists.size()));
+  if (any_copies)
+    schedule.offload_target_of_rank = host_offload_targets(static_cast<std::int32_t>(lists.size()));
   if (all_ordered) {
     schedule.order = std::move(lists);
     return schedule;
@@ -196,9 +197,9 @@ std::optional<std::string> explain_size(const Schedule& schedule) {
   constexpr std::int64_t kAlwaysFine = 4096;
   constexpr std::int64_t kPerOp = 64;
   const Shape& shape = schedule.shape;
-  const std::int64_t fine = kAlwaysFine + kPerOp * schedule.op_count();
+  const std::int64_t allowed = kAlwaysFine + kPerOp * schedule.op_count();
   const std::int64_t rows = std::int64_t{schedule.stages()} * shape.microbatches;  // at most 2^40
-  if (rows <= fine && rows * shape.slices <= fine) return {};
+  if (rows <= allowed && rows * shape.slices <= allowed) return {};
   return fmt::format(
       "asks for {} stage(s) x {} micro-batch(es) x {} slice(s), but there are only {} ops; correct "
       "the number, or add the missing ops",

@@ -30,12 +30,12 @@ using PlaceOfCell = std::function<std::string(std::int32_t rank, std::size_t cel
 Schedule infer_schedule(std::string name, std::vector<RankOrder> lists, const PlaceOfCell& place);
 
 /// Returns the lists of a file: `posted` where present, else `order`.
-inline const std::vector<RankOrder>& lists_of(const Schedule& schedule) {
+inline const std::vector<RankOrder>& get_lists(const Schedule& schedule) {
   return schedule.posted.empty() ? schedule.order : schedule.posted;
 }
 
 /// Makes a schedule with only `order` and `posted`, from such lists.
-Schedule schedule_of_lists(std::vector<RankOrder> lists);
+Schedule make_schedule_of_lists(std::vector<RankOrder> lists);
 
 /// Explains a schedule whose stages x micro-batches x slices exceed what its ops could fill, so
 /// that a small file would need a lot of memory; nullopt where there is no problem.

@@ -27,13 +27,13 @@ const InputLimit& input_limit();
 void set_max_input(Bytes size);
 
 /// The maximum size of a stream.
-std::size_t most_streamed();
+std::size_t max_streamed();
 /// The maximum number of bytes that the first `packed` bytes of a packed file may unpack to.
-std::size_t most_unpacked(std::size_t packed);
+std::size_t max_unpacked(std::size_t packed);
 /// The maximum memory for the values of a json text.
-std::size_t most_parsed(std::size_t text);
+std::size_t max_parsed(std::size_t text);
 
 /// Returns the error text for a larger file: "FILE is larger than 4 GiB; ...".
-std::string too_large(const std::string& file, std::size_t most);
+std::string describe_too_large(const std::string& file, std::size_t max_size);
 
 }  // namespace bubblescope

@@ -19,7 +19,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kWorthSaying = 0.02;  ///< of a duration
+constexpr double kMinReported = 0.02;  ///< of a duration
 constexpr std::size_t kShown = 5;
 
 std::vector<double> replay_errors(const Iterations& iterations) {
@@ -111,8 +111,8 @@ std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
   std::string text = fmt::format(
       "slowdown: S {:.3f}: {}the pipeline replays in {}, and would in {} if every op\n"
       "          took the mean of its kind",
-      slowdown.S, has_replicas ? "of the slowest replica, " : "", short_text(slowdown.replayed),
-      short_text(slowdown.fixed));
+      slowdown.S, has_replicas ? "of the slowest replica, " : "", format_time(slowdown.replayed),
+      format_time(slowdown.fixed));
   if (slowdown.fixed >= slowdown.replayed) return text + "\n";
   return text +
          fmt::format(
@@ -134,9 +134,10 @@ std::string whole_steps_json(const Iterations& iterations) {
   return fmt::format(
       ",\n \"causes\":{},\n {},\n \"step_ns\":{},\"steps\":[{}],\n "
       "\"outside_pipeline_ns\":{{{}}},\n {}",
-      iterations.causes ? write_causes_json(*iterations.causes, mean_step(iterations)) : "null",
-      slowdown_json(iterations.slowdown), mean_step(iterations), steps, outside,
-      trust_json(iterations.trust));
+      iterations.causes ? write_causes_json(*iterations.causes, compute_mean_step(iterations))
+                        : "null",
+      slowdown_json(iterations.slowdown), compute_mean_step(iterations), steps, outside,
+      write_trust_json(iterations.trust));
 }
 
 std::string spread(const std::vector<IterationRow>& rows) {
@@ -147,7 +148,7 @@ std::string spread(const std::vector<IterationRow>& rows) {
   if (rows.size() == 1) return "1 iteration";
   return fmt::format(
       "{} iterations: {} ({}) to {} ({}); drawn is the median one, all numbers are means",
-      rows.size(), short_text(shortest->makespan), shortest->label, short_text(longest->makespan),
+      rows.size(), format_time(shortest->makespan), shortest->label, format_time(longest->makespan),
       longest->label);
 }
 
@@ -155,7 +156,7 @@ std::string spread(const std::vector<IterationRow>& rows) {
 std::string slow_stages(const StragglerReport& report) {
   std::vector<StageSpeed> slow;
   std::copy_if(report.stages.begin(), report.stages.end(), std::back_inserter(slow),
-               [](const StageSpeed& speed) { return speed.slowness() > 1 + kWorthSaying; });
+               [](const StageSpeed& speed) { return speed.slowness() > 1 + kMinReported; });
   std::stable_sort(slow.begin(), slow.end(), [](const StageSpeed& left, const StageSpeed& right) {
     return left.slowness() > right.slowness();
   });
@@ -164,8 +165,8 @@ std::string slow_stages(const StragglerReport& report) {
   for (const StageSpeed& speed : slow)
     text += fmt::format("{} {} of stage {} (rank {}): {}, {:.2f} x the others' {}\n",
                         text.empty() ? "slow:    " : "         ", code(speed.kind), speed.stage,
-                        speed.rank, short_text(speed.median), speed.slowness(),
-                        short_text(speed.others));
+                        speed.rank, format_time(speed.median), speed.slowness(),
+                        format_time(speed.others));
   return text.empty() ? "slow:     no stage is slower than the others by over 2 %\n" : text;
 }
 
@@ -176,15 +177,15 @@ std::string outliers(const Iterations& iterations) {
     const std::string& label = iterations.rows[all[at].step].label;
     text +=
         fmt::format("{} {} on rank {} took {}, usually {}{}\n", at == 0 ? "outliers:" : "         ",
-                    to_string(all[at].op), all[at].rank, short_text(all[at].duration),
-                    short_text(all[at].median), label.empty() ? "" : " (" + label + ")");
+                    to_string(all[at].op), all[at].rank, format_time(all[at].duration),
+                    format_time(all[at].median), label.empty() ? "" : " (" + label + ")");
   }
   return text;
 }
 
 }  // namespace
 
-Iterations without_conclusions(Iterations iterations) {
+Iterations remove_conclusions(Iterations iterations) {
   for (IterationRow& row : iterations.rows) row.bubble_ratio.reset();
   iterations.stragglers.reset();
   iterations.causes.reset();
@@ -195,8 +196,9 @@ Iterations without_conclusions(Iterations iterations) {
 std::string write_iterations_json(const Iterations& iterations) {
   const std::vector<double> errors = replay_errors(iterations);
   std::string notes;
-  for (const std::vector<std::string>* said : {&iterations.left_out, &iterations.notes})
-    for (const std::string& note : *said) notes += (notes.empty() ? "" : ",") + json_string(note);
+  for (const std::vector<std::string>* reasons : {&iterations.left_out, &iterations.notes})
+    for (const std::string& note : *reasons)
+      notes += (notes.empty() ? "" : ",") + json_string(note);
   return fmt::format(
              "\"iterations\":{},\n \"per_iteration\":{},\n"
              " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
@@ -207,7 +209,7 @@ std::string write_iterations_json(const Iterations& iterations) {
          whole_steps_json(iterations);
 }
 
-Nanos mean_step(const Iterations& iterations) {
+Nanos compute_mean_step(const Iterations& iterations) {
   Nanos sum = 0;
   for (const WholeStep& step : iterations.whole_steps) sum += step.whole;
   if (!iterations.whole_steps.empty()) return sum / std::ssize(iterations.whole_steps);
@@ -223,22 +225,22 @@ std::string write_left_out_text(const Iterations& iterations) {
 
 std::string write_whole_step_text(const Iterations& iterations) {
   const std::vector<WholeStep>& steps = iterations.whole_steps;
-  const bool says_more = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
+  const bool adds_detail = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
     return step.whole != step.pipeline;
   });
-  if (steps.empty() || (!says_more && steps.size() == iterations.rows.size())) return {};
+  if (steps.empty() || (!adds_detail && steps.size() == iterations.rows.size())) return {};
   Nanos pipeline = 0;
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(
       "step         {}  whole, of the slowest replica: mean of {}\n"
       "pipeline     {}  of it, from the first op to the last",
-      short_text(mean_step(iterations)), counted(std::ssize(steps), "step"),
-      short_text(pipeline / std::ssize(steps)));
+      format_time(compute_mean_step(iterations)), counted(std::ssize(steps), "step"),
+      format_time(pipeline / std::ssize(steps)));
   std::string parts;
   const auto outside = mean_outside(steps);
   for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
-                         short_text(outside[at].second));
+                         format_time(outside[at].second));
   text += (parts.empty() ? "" : "; besides: " + parts) + "\n";
   if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
   return text;
@@ -252,12 +254,14 @@ std::string write_iterations_text(const Iterations& iterations) {
       "most\n",
       100 * quantile(errors, 50), 100 * quantile(errors, 100));
   if (iterations.causes)
-    text += write_causes_text(*iterations.causes, mean_step(iterations), has_replicas(iterations));
+    text += write_causes_text(*iterations.causes, compute_mean_step(iterations),
+                              has_replicas(iterations));
   if (iterations.slowdown) text += slowdown_text(*iterations.slowdown, has_replicas(iterations));
   if (iterations.stragglers) text += slow_stages(*iterations.stragglers) + outliers(iterations);
-  const std::vector<std::string>& said = iterations.trust.why;
+  const std::vector<std::string>& reasons = iterations.trust.why;
   for (const std::string& note : iterations.notes)
-    if (std::find(said.begin(), said.end(), note) == said.end()) text += "note: " + note + "\n";
+    if (std::find(reasons.begin(), reasons.end(), note) == reasons.end())
+      text += "note: " + note + "\n";
   return text;
 }
 

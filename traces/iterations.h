@@ -56,10 +56,10 @@ struct Iterations {
 };
 
 /// The mean of the whole steps, or of the makespans where there are none.
-Nanos mean_step(const Iterations& iterations);
+Nanos compute_mean_step(const Iterations& iterations);
 
 /// The same without bubbles, stragglers and slowdown, for a verdict of none.
-Iterations without_conclusions(Iterations iterations);
+Iterations remove_conclusions(Iterations iterations);
 
 /// Writes the members above, without braces around them.
 std::string write_iterations_json(const Iterations& iterations);

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostNested = 200;
+constexpr std::size_t kMaxNesting = 200;
 
 /// The parser's position as "file:line:column".
 std::string place_of(std::string_view text, std::size_t byte, const std::string& file) {
@@ -32,7 +32,7 @@ std::string place_of(std::string_view text, std::size_t byte, const std::string&
 }
 
 /// What nlohmann says behind "[json.exception...] parse error at line 1, column 2: ".
-std::string reason_of(const std::exception& error) {
+std::string parser_message(const std::exception& error) {
   std::string_view what = error.what();
   what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
   if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
@@ -45,7 +45,7 @@ std::string reason_of(const std::exception& error) {
 class WatchedParser final : public nlohmann::json_sax<Json> {
  public:
   WatchedParser(std::string_view text, const std::string& file)
-      : text_(text), file_(file), most_memory_(most_parsed(text.size())) {}
+      : text_(text), file_(file), max_memory_(max_parsed(text.size())) {}
 
   bool null() override { return add(kValueMemory, nullptr); }
   bool boolean(bool value) override { return add(kValueMemory, value); }
@@ -82,7 +82,7 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
     if (const auto* fault = dynamic_cast<const Json::parse_error*>(&refused))
       throw invalid_json(text_, fault->byte, refused, file_);
     // It is a number that no double holds.
-    throw Error(fmt::format("{}: no valid json: {}", file_, reason_of(refused)));
+    throw Error(fmt::format("{}: no valid json: {}", file_, parser_message(refused)));
   }
 
   /// What was read; once it all was.
@@ -108,24 +108,24 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool open(Json::value_t kind) {
-    if (open_.size() >= kMostNested)
-      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMostNested));
+    if (open_.size() >= kMaxNesting)
+      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMaxNesting));
     count(kNodeMemory);
     open_.push_back(&place(kind));
     return true;
   }
   void count(std::size_t memory) {
     memory_ += memory;
-    if (memory_ > most_memory_)
+    if (memory_ > max_memory_)
       throw Error(
           fmt::format("{}: its values take more than {} MiB; --max-input SIZE lifts the "
                       "limit",
-                      file_, most_memory_ >> 20));
+                      file_, max_memory_ >> 20));
   }
 
   std::string_view text_;
   const std::string& file_;
-  std::size_t most_memory_;
+  std::size_t max_memory_;
   std::size_t memory_ = 0;
   Json root_;
   /// The lists and objects that are open: none moves before it is closed, because only the
@@ -141,7 +141,7 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
 Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
                    const std::string& file) {
   return Error(
-      fmt::format("{}: no valid json: {}", place_of(text, byte, file), reason_of(refused)));
+      fmt::format("{}: no valid json: {}", place_of(text, byte, file), parser_message(refused)));
 }
 
 Json parse_json(std::string_view text, const std::string& file) {
@@ -168,7 +168,7 @@ void JsonNode::expect_keys(std::initializer_list<const char*> keys) const {
   const std::vector<std::string> known(keys.begin(), keys.end());
   for (const auto& [key, _] : value_->items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string nearest = nearest_name(key, known);
+    const std::string nearest = find_nearest_name(key, known);
     refuse(fmt::format("unknown key {}; {}", quote(key),
                        nearest.empty() ? fmt::format("known are {}", fmt::join(known, ", "))
                                        : fmt::format("did you mean '{}'?", nearest)));
@@ -209,13 +209,13 @@ JsonNode JsonNode::operator[](std::size_t index) const& {
   return JsonNode((*value_)[index], *this, nullptr, index);
 }
 
-std::int64_t JsonNode::integer(std::int64_t least, std::int64_t most) const {
+std::int64_t JsonNode::integer(std::int64_t min_value, std::int64_t max_value) const {
   const bool fits = value_->is_number_integer() &&
                     (!value_->is_number_unsigned() ||
                      value_->get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX));
   const std::int64_t number = fits ? value_->get<std::int64_t>() : 0;
-  if (!fits || number < least || number > most)
-    refuse(fmt::format("must be a whole number from {} to {}", least, most));
+  if (!fits || number < min_value || number > max_value)
+    refuse(fmt::format("must be a whole number from {} to {}", min_value, max_value));
   return number;
 }
 
@@ -254,7 +254,7 @@ const std::string& JsonNode::text() const {
 namespace {
 
 /// A quantity as the command line takes it: strings unchanged, numbers in decimal.
-std::string quantity_text(const JsonNode& node) {
+std::string format_quantity(const JsonNode& node) {
   const Json& value = node.value();
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{}", value.get<double>());
@@ -265,7 +265,7 @@ std::string quantity_text(const JsonNode& node) {
 /// Parses the quantity with `parse`, and adds the place in the file to its error.
 template <class Parse>
 std::int64_t parse_quantity(const JsonNode& node, Parse parse) {
-  const std::string text = quantity_text(node);
+  const std::string text = format_quantity(node);
   try {
     return parse(text);
   } catch (const Error& error) {

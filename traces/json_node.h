@@ -55,9 +55,9 @@ class JsonNode {
   JsonNode operator[](std::size_t index) const&;
   JsonNode operator[](std::size_t index) const&& = delete;
 
-  std::int64_t integer(std::int64_t least, std::int64_t most) const;
-  std::int32_t integer32(std::int32_t least, std::int32_t most) const {
-    return static_cast<std::int32_t>(integer(least, most));
+  std::int64_t integer(std::int64_t min_value, std::int64_t max_value) const;
+  std::int32_t integer32(std::int32_t min_value, std::int32_t max_value) const {
+    return static_cast<std::int32_t>(integer(min_value, max_value));
   }
   double positive_number() const;
   bool boolean() const;

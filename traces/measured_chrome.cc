@@ -27,7 +27,7 @@ struct PipelinePlace {
   std::int32_t tp = 0;
 };
 
-std::optional<std::int32_t> number_behind(std::string_view text, std::string_view word) {
+std::optional<std::int32_t> parse_number_after(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == text.npos) return {};
   text.remove_prefix(at + word.size());
@@ -38,9 +38,9 @@ std::optional<std::int32_t> number_behind(std::string_view text, std::string_vie
 }
 
 std::optional<PipelinePlace> place_of(const std::string& thread_name) {
-  const std::optional<std::int32_t> pp = number_behind(thread_name, "PP rank ");
+  const std::optional<std::int32_t> pp = parse_number_after(thread_name, "PP rank ");
   if (!pp) return {};
-  return PipelinePlace{*pp, number_behind(thread_name, "TP rank ").value_or(0)};
+  return PipelinePlace{*pp, parse_number_after(thread_name, "TP rank ").value_or(0)};
 }
 
 std::optional<NamedOp> op_of(const ChromeSlice& slice) {
@@ -81,10 +81,10 @@ class Reader {
     number_replicas();
     for (const ChromeSlice& slice : events_.slices) add(slice);
     if (trace_.ops.empty()) refuse();
-    for (const ChromeSlice& slice : events_.stepped) add_work(slice);
+    for (const ChromeSlice& slice : events_.other_slices) add_work(slice);
     note_tensor_ranks();
-    if (events_.endless > 0) {
-      trace_.doubts.push_back(endless_text(events_.endless));
+    if (events_.negative_durations > 0) {
+      trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
       trace_.notes.push_back(trace_.doubts.back());
     }
     return std::move(trace_);
@@ -105,7 +105,7 @@ class Reader {
   void add(const ChromeSlice& slice) {
     if (parse_pair_name(slice.name)) refuse_pair(slice);
     const std::optional<NamedOp> named = op_of(slice);
-    if (!named || is_shadowed(slice)) return;
+    if (!named || is_tensor_duplicate(slice)) return;
     ObservedOp observed;
     observed.op = named->op;
     observed.start = slice.start;
@@ -124,7 +124,7 @@ class Reader {
   /// Adds work of a step other than ops, on the ranks that are shown.
   void add_work(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
-    if (!place || is_shadowed(slice)) return;
+    if (!place || is_tensor_duplicate(slice)) return;
     const std::string& process = events_.threads[slice.thread].process;
     trace_.works.push_back({slice.name, recorder_of(slice), replica_(process), *slice.step, false,
                             slice.start, slice.end});
@@ -147,13 +147,13 @@ class Reader {
   }
 
   /// Tensor-parallel ranks run in lockstep, so the first one represents all.
-  bool is_shadowed(const ChromeSlice& slice) {
+  bool is_tensor_duplicate(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place) return false;
-    const bool shadowed =
+    const bool tensor_duplicate =
         first_tp_.at({events_.threads[slice.thread].process, place->pp}) != place->tp;
-    shadowed_ = shadowed_ || shadowed;
-    return shadowed;
+    tensor_duplicate_ = tensor_duplicate_ || tensor_duplicate;
+    return tensor_duplicate;
   }
 
   /// A process is a rank, unless the thread's name states the rank.
@@ -164,7 +164,7 @@ class Reader {
     if (!recorder_.has(key)) {
       Recorder recorder;
       recorder.where = file_;
-      recorder.rank = place ? place->pp : number_behind(thread.process, "");
+      recorder.rank = place ? place->pp : parse_number_after(thread.process, "");
       trace_.recorders.push_back(recorder);
     }
     return recorder_(key);
@@ -189,13 +189,13 @@ class Reader {
   }
 
   void note_tensor_ranks() {
-    if (shadowed_)
+    if (tensor_duplicate_)
       trace_.notes.emplace_back(
           "of tensor-parallel ranks, which run in lockstep, the first is shown");
   }
 
   [[noreturn]] void refuse() const {
-    const std::string others = left_out_text(events_);
+    const std::string others = describe_left_out(events_);
     throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace{}; name each op in its trace, as PyTorch's "
         "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op",
@@ -207,7 +207,7 @@ class Reader {
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
   bool splits_backward_ = false;
-  bool shadowed_ = false;
+  bool tensor_duplicate_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;
   std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;

@@ -56,7 +56,7 @@ class ProfileReader {
 
   ObservedTrace read() && {
     trace_.source = "kineto";
-    const ProfilePlace place = place_in_job(events_, file_);
+    const ProfilePlace place = locate_in_job(events_, file_);
     replica_ = place.replica.value_or(0);
     ranks_ = place.ranks;
     if (place.is_tensor_peer) {
@@ -131,11 +131,11 @@ class ProfileReader {
   /// Sets the op's time on its device, or on the host without the waiting for its input.
   void set_times(ObservedOp& observed, const TimeSpan& range, std::uint32_t thread) const {
     const bool computes = is_compute(observed.op.kind);
-    std::optional<TimeSpan> span = activity_.kernels_within(range, !computes);
+    std::optional<TimeSpan> span = activity_.find_kernels(range, !computes);
     if (!span && computes) {
       observed.may_hold_waiting = true;
-      span = activity_.computing_within(range, thread);
-      observed.start_is_seen = span.has_value();
+      span = activity_.find_computation(range, thread);
+      observed.start_is_observed = span.has_value();
     }
     if (!span) return;
     observed.start = span->start;
@@ -157,9 +157,9 @@ class ProfileReader {
       observed.op = pair[at];
       observed.start = span.start;
       observed.end = span.end;
-      observed.may_hold_waiting = observed.start_is_seen = true;
+      observed.may_hold_waiting = observed.start_is_observed = true;
       const TimeSpan launched = at == 0 ? TimeSpan{range.start, span.end} : span;
-      if (const auto kernels = activity_.kernels_within(launched, false)) {
+      if (const auto kernels = activity_.find_kernels(launched, false)) {
         observed.start = kernels->start;
         observed.end = kernels->end;
         observed.may_hold_waiting = false;
@@ -224,14 +224,14 @@ class ProfileReader {
     observed.end = op.span.end;
     ChromeSlice slice;
     slice.start = mark.start;
-    if (const auto kernels = activity_.kernels_within(op.span, false)) {
+    if (const auto kernels = activity_.find_kernels(op.span, false)) {
       observed.start = kernels->start;
       observed.end = kernels->end;
       return keep(observed, slice);
     }
-    observed.may_hold_waiting = observed.start_is_seen = true;
+    observed.may_hold_waiting = observed.start_is_observed = true;
     // The first op would include the waiting for the step to begin.
-    const Nanos arrival = activity_.waited_until(free_from, op.span.start);
+    const Nanos arrival = activity_.find_waiting_end(free_from, op.span.start);
     const bool has_waited = arrival > free_from;
     if (has_waited) observed.start = arrival;
     keep(observed, slice);
@@ -247,8 +247,8 @@ class ProfileReader {
           file_, number, step.forwards, step.backwards));
     const std::int32_t rank = *trace_.recorders[0].rank;
     const bool at_end = rank == 0 || rank + 1 == ranks_;
-    const std::int32_t most = step.forwards * (at_end ? 1 : 2);
-    if (step.receives > most)
+    const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
+    if (step.receives > max_receives)
       throw Error(fmt::format(
           "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
           "several stages, which cannot be told apart; annotate the ops ('PP:0F3', by "
@@ -268,8 +268,8 @@ class ProfileReader {
   }
 
   void add_notes() {
-    if (events_.endless > 0) {
-      trace_.doubts.push_back(endless_text(events_.endless));
+    if (events_.negative_durations > 0) {
+      trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
       trace_.notes.push_back(trace_.doubts.back());
     }
     if (outside_marks_ > 0)
@@ -278,7 +278,7 @@ class ProfileReader {
   }
 
   [[noreturn]] void refuse() const {
-    const std::string others = left_out_text(events_);
+    const std::string others = describe_left_out(events_);
     throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
         "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "

@@ -23,10 +23,10 @@ namespace bubblescope {
 namespace {
 
 /// The maximum number of ops of a step; steps with fewer were cut off.
-std::size_t fullest(const std::map<StepKey, StepOps>& steps) {
-  std::size_t most = 0;
-  for (const auto& [_, step] : steps) most = std::max(most, step.computes.size());
-  return most;
+std::size_t max_op_count(const std::map<StepKey, StepOps>& steps) {
+  std::size_t largest = 0;
+  for (const auto& [_, step] : steps) largest = std::max(largest, step.computes.size());
+  return largest;
 }
 
 /// Aligns the clocks of every replica of the pipeline, using all its steps.
@@ -43,7 +43,7 @@ std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, Draf
 }
 
 /// Ranks of one machine share a clock, which needs no correction.
-bool share_a_host(const ObservedTrace& trace) {
+bool are_on_one_host(const ObservedTrace& trace) {
   const std::string& host = trace.recorders.front().host;
   return !host.empty() &&
          std::all_of(trace.recorders.begin(), trace.recorders.end(),
@@ -51,34 +51,34 @@ bool share_a_host(const ObservedTrace& trace) {
 }
 
 /// Compares the number of files with the number of ranks that the jobs state.
-std::optional<std::string> tell_missing_files(const ObservedTrace& trace, std::int32_t ranks) {
+std::optional<std::string> describe_missing_files(const ObservedTrace& trace, std::int32_t ranks) {
   for (const Recorder& recorder : trace.recorders) {
-    const std::int64_t seen = recorder.knows_replica ? ranks : std::ssize(trace.recorders);
+    const std::int64_t seen = recorder.has_replica ? ranks : std::ssize(trace.recorders);
     if (recorder.peers > seen)
       return fmt::format(
           "{} is of a {} of {} ranks, but there are traces of {} only: give all of them",
-          recorder.where, recorder.knows_replica ? "pipeline" : "job", recorder.peers, seen);
+          recorder.where, recorder.has_replica ? "pipeline" : "job", recorder.peers, seen);
   }
   return {};
 }
 
 /// Ops that begin long before their inputs make the steps unreliable.
-void tell_corrections(const Corrections& corrections, ObservedTrace& trace) {
-  constexpr double kSlight = 0.002;
-  constexpr double kHopeless = 0.05;
+void report_corrections(const Corrections& corrections, ObservedTrace& trace) {
+  constexpr double kMinNotedFraction = 0.002;
+  constexpr double kMaxTrustedFraction = 0.05;
   if (corrections.cut > 0)
     trace.notes.push_back(
         fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
                     "to {}",
-                    corrections.cut, to_text(corrections.most_cut)));
-  if (corrections.trimmed.most > kClocksExact)
+                    corrections.cut, to_text(corrections.max_cut)));
+  if (corrections.trimmed.largest > kClocksExact)
     trace.notes.push_back(fmt::format(
         "{} op(s) begin where their input ends, up to {} into their range: they waited before",
-        corrections.trimmed.ops, to_text(corrections.trimmed.most)));
-  if (corrections.most_part > kHopeless)
-    trace.faults.push_back(corrections.part_text);
-  else if (corrections.most_part > kSlight)
-    trace.doubts.push_back(corrections.part_text);
+        corrections.trimmed.ops, to_text(corrections.trimmed.largest)));
+  if (corrections.max_fraction > kMaxTrustedFraction)
+    trace.faults.push_back(corrections.largest_text);
+  else if (corrections.max_fraction > kMinNotedFraction)
+    trace.doubts.push_back(corrections.largest_text);
 }
 
 /// Labels such as "dp 1 step 7", with only the parts that distinguish the steps of a trace.
@@ -107,9 +107,10 @@ class StepLabels {
 };
 
 /// Orders the steps that have the maximum number of ops.
-std::map<StepKey, DraftStep> order_whole(std::map<StepKey, StepOps> steps, StepBuilder& builder,
-                                         const StepLabels& labels, std::int32_t ranks) {
-  const std::size_t whole = fullest(steps);
+std::map<StepKey, DraftStep> order_complete_steps(std::map<StepKey, StepOps> steps,
+                                                  StepBuilder& builder, const StepLabels& labels,
+                                                  std::int32_t ranks) {
+  const std::size_t whole = max_op_count(steps);
   std::map<StepKey, DraftStep> drafts;
   for (auto& [key, ops] : steps)
     if (ops.computes.size() == whole)
@@ -118,16 +119,16 @@ std::map<StepKey, DraftStep> order_whole(std::map<StepKey, StepOps> steps, StepB
 }
 
 /// The last stage sends to no one, unless the trace of a further rank is missing.
-std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
+std::optional<std::string> describe_missing_rank(const DraftStep& draft) {
   const std::int32_t last = draft.step.schedule->stages() - 1;
-  const auto leads_on = [&](const ObservedOp& message) {
+  const auto leaves_last_rank = [&](const ObservedOp& message) {
     const OpKind kind = message.op.kind;
     // Waiting for a message was inferred, not observed.
-    const bool was_seen = !message.chunk && message.numbered && !message.may_hold_waiting;
-    return was_seen && message.op.stage == last &&
+    const bool was_observed = !message.chunk && message.numbered && !message.may_hold_waiting;
+    return was_observed && message.op.stage == last &&
            (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
   };
-  const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leads_on);
+  const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leaves_last_rank);
   if (found == draft.messages.end()) return {};
   return fmt::format(
       "{} is a message with stage {}, which no trace runs: the trace of its rank is missing, and "
@@ -136,7 +137,7 @@ std::optional<std::string> tell_missing_rank(const DraftStep& draft) {
 }
 
 /// Whole steps are used as they are; what is impossible in them is reported.
-std::optional<std::string> tell_disorder(const MeasuredStep& step) {
+std::optional<std::string> describe_disorder(const MeasuredStep& step) {
   const Program& program = step.program;
   if (!step.timeline.breakdown.empty()) return {};
   for (InstructionId id = 0; id < program.size(); ++id)
@@ -154,16 +155,16 @@ std::optional<std::string> tell_disorder(const MeasuredStep& step) {
 
 /// Clocks may start anywhere, but the ops of one trace lie within days.
 void expect_times(const ObservedTrace& trace) {
-  constexpr Nanos kLongestTrace = Nanos{100} * 24 * 3600 * 1'000'000'000;
+  constexpr Nanos kMaxTraceDuration = Nanos{100} * 24 * 3600 * 1'000'000'000;
   if (trace.ops.empty()) return;
   const Nanos origin = trace.ops.front().start;
-  const auto is_near = [origin](Nanos time) {
+  const auto is_within_days = [origin](Nanos time) {
     Nanos apart = 0;
-    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kLongestTrace &&
-           apart >= -kLongestTrace;
+    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kMaxTraceDuration &&
+           apart >= -kMaxTraceDuration;
   };
   for (const ObservedOp& observed : trace.ops)
-    if (!is_near(observed.start) || !is_near(observed.end))
+    if (!is_within_days(observed.start) || !is_within_days(observed.end))
       throw Error(
           fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
                       "correct its times, or leave it out",
@@ -172,20 +173,20 @@ void expect_times(const ObservedTrace& trace) {
 }
 
 /// Reports the steps and ranks that were left out.
-void tell_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
-                   std::int32_t ranks, ObservedTrace& trace) {
+void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
+                     std::int32_t ranks, ObservedTrace& trace) {
   if (drafts.size() < count)
     trace.notes.push_back(
         fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
                     count - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
-  std::optional<std::string> missing = tell_missing_rank(drafts.begin()->second);
+  std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second);
   if (missing) trace.notes.push_back(*missing);
-  if (!missing) missing = tell_missing_files(trace, ranks);
+  if (!missing) missing = describe_missing_files(trace, ranks);
   if (missing) trace.faults.push_back(*std::move(missing));
 }
 
-void tell_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const StepLabels& labels,
-                 ObservedTrace& trace) {
+void report_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const StepLabels& labels,
+                   ObservedTrace& trace) {
   for (const auto& [replica, correction] : clocks) {
     const std::string where = labels.of_replica(replica);
     for (const std::string& note : correction.notes)
@@ -219,21 +220,21 @@ void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
 
 }  // namespace
 
-std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
+std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   std::vector<MeasuredStep> built = std::move(trace.steps);
   // Whole steps of several files are iterations, not replicas of one step.
   for (std::size_t at = 0; at < built.size(); ++at)
     built[at].number = static_cast<std::int64_t>(at);
   for (const MeasuredStep& step : built)
-    if (std::optional<std::string> disorder = tell_disorder(step))
-      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *disorder);
+    if (std::optional<std::string> fault_found = describe_disorder(step))
+      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
   if (trace.ops.empty()) return built;
   expect_times(trace);
   separate_replicas(trace);
-  const std::vector<std::int32_t> rank_of_recorder = rank_recorders(trace);
+  const std::vector<std::int32_t> rank_of_recorder = find_recorder_ranks(trace);
   const std::int32_t ranks =
       1 + *std::max_element(rank_of_recorder.begin(), rank_of_recorder.end());
-  std::map<StepKey, StepOps> steps = deal_to_steps(std::move(trace.ops), rank_of_recorder);
+  std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), rank_of_recorder);
   trace.ops.clear();
   if (steps.empty())
     throw Error(trace.recorders.front().where +
@@ -242,11 +243,12 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
   const std::size_t count = steps.size();
   Corrections corrections;
   StepBuilder builder(trace, corrections);
-  std::map<StepKey, DraftStep> drafts = order_whole(std::move(steps), builder, labels, ranks);
-  tell_left_out(drafts, count, ranks, trace);
+  std::map<StepKey, DraftStep> drafts =
+      order_complete_steps(std::move(steps), builder, labels, ranks);
+  report_left_out(drafts, count, ranks, trace);
   const std::map<std::int32_t, ClockCorrection> clocks =
-      find_clocks(drafts, ranks, share_a_host(trace));
-  tell_clocks(clocks, labels, trace);
+      find_clocks(drafts, ranks, are_on_one_host(trace));
+  report_clocks(clocks, labels, trace);
   set_clocks(clocks, rank_of_recorder, drafts, trace.works);
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
@@ -256,7 +258,7 @@ std::vector<MeasuredStep> measured_steps(ObservedTrace& trace) {
     step.replica = key.first;
     step.number = key.second;
   }
-  tell_corrections(corrections, trace);
+  report_corrections(corrections, trace);
   return built;
 }
 

@@ -13,6 +13,6 @@ namespace bubblescope {
 /// say how many ops and by how much, and which steps were left out because they lack ops that
 /// others have.
 /// Throws Error where no step is complete, naming what is missing.
-std::vector<MeasuredStep> measured_steps(ObservedTrace& trace);
+std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace);
 
 }  // namespace bubblescope

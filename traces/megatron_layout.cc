@@ -158,7 +158,8 @@ std::string to_string(const LayerLayout& layout) {
   return text;
 }
 
-std::vector<std::int64_t> stage_weights(const LayerLayout& layout, const LayerCosts& costs) {
+std::vector<std::int64_t> compute_stage_weights(const LayerLayout& layout,
+                                                const LayerCosts& costs) {
   std::vector<std::int64_t> weights;
   for (const StageLayers& stage : layout)
     weights.push_back(stage.embeddings * costs.embedding + stage.transformers * costs.transformer +

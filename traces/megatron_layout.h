@@ -47,6 +47,6 @@ struct LayerCosts {
 };
 
 /// Returns the total cost of each stage's layers. Throws Error where all are 0.
-std::vector<std::int64_t> stage_weights(const LayerLayout& layout, const LayerCosts& costs);
+std::vector<std::int64_t> compute_stage_weights(const LayerLayout& layout, const LayerCosts& costs);
 
 }  // namespace bubblescope

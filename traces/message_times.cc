@@ -27,24 +27,25 @@ bool wants_forward(OpKind message) {
 
 /// The values that messages of one kind carry from or to one rank, one per op of the matching
 /// direction, in the rank's order; nullopt for ops whose value stays on the rank.
-std::vector<std::optional<Made>> products_in_order(const Schedule& schedule, std::int32_t rank,
-                                                   OpKind message) {
-  std::vector<std::optional<Made>> products;
+std::vector<std::optional<Value>> values_in_order(const Schedule& schedule, std::int32_t rank,
+                                                  OpKind message) {
+  std::vector<std::optional<Value>> values;
   for (const Op& op : schedule.order[rank]) {
     const bool matches =
         wants_forward(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
     if (!matches) continue;
     Op end = op;
     end.kind = message;
-    std::optional<Made> made = carried_by(schedule, end);
-    if (made) {
-      const std::int32_t to = receiving_stage(schedule, *made).value_or(made->stage);
-      if (schedule.rank_of(made->stage, made->microbatch) == schedule.rank_of(to, made->microbatch))
-        made.reset();
+    std::optional<Value> value = find_carried_value(schedule, end);
+    if (value) {
+      const std::int32_t to = receiving_stage(schedule, *value).value_or(value->stage);
+      if (schedule.rank_of(value->stage, value->microbatch) ==
+          schedule.rank_of(to, value->microbatch))
+        value.reset();
     }
-    products.push_back(made);
+    values.push_back(value);
   }
-  return products;
+  return values;
 }
 
 class Matching {
@@ -61,30 +62,30 @@ class Matching {
     for (const ObservedOp& message : messages) {
       if (!message.numbered)
         unnumbered[{message.recorder, message.op.kind}].push_back(message);
-      else if (const std::optional<Made> made = carried_by(schedule_, message.op))
-        add(*made, message);
+      else if (const std::optional<Value> value = find_carried_value(schedule_, message.op))
+        add(*value, message);
     }
     for (const auto& [place, list] : unnumbered)
-      deal(products_in_order(schedule_, place.first, place.second), list);
+      deal(values_in_order(schedule_, place.first, place.second), list);
   }
 
   const Ends& ends_of(const Op& message) const {
     static const Ends nobody;
-    const std::optional<Made> made = carried_by(schedule_, message);
-    return made ? ends_[index_(*made)] : nobody;
+    const std::optional<Value> value = find_carried_value(schedule_, message);
+    return value ? ends_[index_(*value)] : nobody;
   }
 
  private:
   /// Some runtimes record messages that were never sent, one per op; those are skipped.
-  void deal(std::vector<std::optional<Made>> products, const std::vector<ObservedOp>& list) {
-    if (products.size() != list.size()) std::erase(products, std::nullopt);
-    if (products.size() != list.size()) return;
+  void deal(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
+    if (values.size() != list.size()) std::erase(values, std::nullopt);
+    if (values.size() != list.size()) return;
     for (std::size_t at = 0; at < list.size(); ++at)
-      if (products[at]) add(*products[at], list[at]);
+      if (values[at]) add(*values[at], list[at]);
   }
 
-  void add(const Made& made, const ObservedOp& message) {
-    Ends& ends = ends_[index_(made)];
+  void add(const Value& value, const ObservedOp& message) {
+    Ends& ends = ends_[index_(value)];
     if (is_send(message.op.kind)) {
       ends.send_start = message.start;
       ends.send_end = message.end;
@@ -97,7 +98,7 @@ class Matching {
   }
 
   const Schedule& schedule_;
-  MadeIndex index_;
+  ValueIndex index_;
   std::vector<Ends> ends_;
 };
 

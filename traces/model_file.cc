@@ -59,10 +59,10 @@ class Config {
   explicit Config(const JsonNode& node) : node_(node) {}
 
   std::optional<std::int64_t> find(std::initializer_list<const char*> keys,
-                                   std::int64_t least = 1) const {
+                                   std::int64_t min_value = 1) const {
     for (const char* key : keys)
       if (const auto member = node_.find(key); member && !member->is_null())
-        return member->integer(least, kLargest);
+        return member->integer(min_value, kLargest);
     return std::nullopt;
   }
 
@@ -173,7 +173,7 @@ Transformer parse_model(std::string_view text, const std::string& file) {
   config.expect("decoder_sparse_step", 1);
   model.predictions = config.find({"num_nextn_predict_layers"}, 0).value_or(0);
   model.experts = experts_of(config);
-  const std::vector<std::string> faults = faults_of(model);
+  const std::vector<std::string> faults = find_faults(model);
   if (!faults.empty()) throw Error(file + ": " + faults[0]);
   return model;
 }

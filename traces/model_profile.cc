@@ -18,7 +18,7 @@ namespace bubblescope {
 namespace {
 
 constexpr std::string_view kSeparator = " -- ";
-constexpr std::size_t kMostLayers = 100'000;
+constexpr std::size_t kMaxLayers = 100'000;
 
 /// The position that an error names.
 struct Place {
@@ -32,9 +32,9 @@ struct Place {
 
 /// The text, or its beginning, for an error.
 std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 40;
-  return text.size() <= kMost ? fmt::format("'{}'", text)
-                              : fmt::format("'{}...'", text.substr(0, kMost));
+  constexpr std::size_t kMaxShown = 40;
+  return text.size() <= kMaxShown ? fmt::format("'{}'", text)
+                                  : fmt::format("'{}...'", text.substr(0, kMaxShown));
 }
 
 std::string_view trim(std::string_view text) {
@@ -118,7 +118,7 @@ class GraphReader {
     if (layers_.empty())
       throw Error(file_ + ": holds no layer; a profile is a PipeDream graph file or a cost file");
     const bool chain = edges_ < layers_.size() / 2;
-    drop_what_is_not_computed();
+    drop_uncomputed_layers();
     if (chain) link_in_order();
     return in_order();
   }
@@ -128,8 +128,8 @@ class GraphReader {
     if (trim(line).empty()) return;
     if (line.front() == '\t') return read_edge(trim(line), place);
     Layer layer = read_layer(line, place);
-    if (layers_.size() == kMostLayers)
-      place.refuse(fmt::format("is beyond the limit of {} layers", kMostLayers));
+    if (layers_.size() == kMaxLayers)
+      place.refuse(fmt::format("is beyond the limit of {} layers", kMaxLayers));
     if (!number_.emplace(layer.name, layers_.size()).second)
       place.refuse(shown(layer.name) + " was there before; names must differ");
     layers_.push_back(std::move(layer));
@@ -167,7 +167,7 @@ class GraphReader {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   }
 
-  void drop_what_is_not_computed() {
+  void drop_uncomputed_layers() {
     for (std::size_t node = 0; node < layers_.size(); ++node) {
       const bool loads = inputs_[node].empty() && layers_[node].kind.starts_with("Input");
       const bool unused = outputs_[node].empty() && layers_[node].kind.starts_with("__getitem__");
@@ -249,7 +249,7 @@ LayerGraph graph_of(const CostFile& costs) {
 
 }  // namespace
 
-constexpr std::int32_t kMostCut = 4096;
+constexpr std::int32_t kMaxSearchedLayers = 4096;
 
 LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats) {
@@ -262,11 +262,11 @@ LayerGraph parse_model_profile(std::string_view text, const std::string& file,
 
 LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
   LayerGraph graph = parse_model_profile(read_file(path), path == "-" ? "stdin" : path, repeats);
-  if (graph.size() > kMostCut)
+  if (graph.size() > kMaxSearchedLayers)
     throw Error(
         fmt::format("{}: has {} layers, and cutting takes memory and time for every pair of "
                     "them: the limit is {}",
-                    path, graph.size(), kMostCut));
+                    path, graph.size(), kMaxSearchedLayers));
   return graph;
 }
 

@@ -25,35 +25,35 @@ void expect_size(const JsonNode& node, std::size_t size, const char* what) {
 
 }  // namespace
 
-void read_moves(const JsonNode& node, Schedule& schedule) {
+void read_activation_keys(const JsonNode& node, Schedule& schedule) {
   if (const auto recompute = node.find("recompute")) {
     expect_size(*recompute, static_cast<std::size_t>(schedule.stages()), "stage");
     for (std::size_t stage = 0; stage < recompute->size(); ++stage)
       schedule.recompute_of_stage.push_back(read_recompute((*recompute)[stage]));
   }
-  if (const auto keepers = node.find("keepers")) {
-    expect_size(*keepers, static_cast<std::size_t>(schedule.shape.ranks), "rank");
-    schedule.keeper_of_rank = kept_by_host(schedule.shape.ranks);
-    for (std::size_t rank = 0; rank < keepers->size(); ++rank) {
-      const JsonNode keeper = (*keepers)[rank];
-      if (!keeper.is_null())
-        schedule.keeper_of_rank[rank] = keeper.integer32(0, schedule.shape.ranks - 1);
+  if (const auto targets = node.find("keepers")) {
+    expect_size(*targets, static_cast<std::size_t>(schedule.shape.ranks), "rank");
+    schedule.offload_target_of_rank = host_offload_targets(schedule.shape.ranks);
+    for (std::size_t rank = 0; rank < targets->size(); ++rank) {
+      const JsonNode target = (*targets)[rank];
+      if (!target.is_null())
+        schedule.offload_target_of_rank[rank] = target.integer32(0, schedule.shape.ranks - 1);
     }
   }
 }
 
-void write_moves(JsonWriter& json, const Schedule& schedule) {
+void write_activation_keys(JsonWriter& json, const Schedule& schedule) {
   if (!schedule.recompute_of_stage.empty()) {
     json.line(1).key("recompute").begin_array();
     for (const Recompute recompute : schedule.recompute_of_stage) json.value(name(recompute));
     json.end_array();
   }
-  if (schedule.keeper_of_rank.empty()) return;
+  if (schedule.offload_target_of_rank.empty()) return;
   json.line(1).key("keepers").begin_array();
-  for (std::size_t rank = 0; rank < schedule.keeper_of_rank.size(); ++rank) {
-    const std::int32_t keeper = schedule.keeper_of_rank[rank];
-    const bool host = keeper == static_cast<std::int32_t>(rank);
-    host ? json.null() : json.value(keeper);
+  for (std::size_t rank = 0; rank < schedule.offload_target_of_rank.size(); ++rank) {
+    const std::int32_t target = schedule.offload_target_of_rank[rank];
+    const bool host = target == static_cast<std::int32_t>(rank);
+    host ? json.null() : json.value(target);
   }
   json.end_array();
 }

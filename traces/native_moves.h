@@ -14,9 +14,9 @@ namespace bubblescope {
 
 /// Reads both keys of a schedule object where they are present; its placement must be known.
 /// Throws Error with the JSON pointer of the first fault.
-void read_moves(const JsonNode& node, Schedule& schedule);
+void read_activation_keys(const JsonNode& node, Schedule& schedule);
 
 /// Both keys as above, each with a comma before it; empty where everything is kept.
-void write_moves(JsonWriter& json, const Schedule& schedule);
+void write_activation_keys(JsonWriter& json, const Schedule& schedule);
 
 }  // namespace bubblescope

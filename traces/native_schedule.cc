@@ -95,18 +95,18 @@ Schedule read_schedule_object(const JsonNode& node) {
   node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
                     "joint_forwards", "replicas", "weights", "recompute", "keepers"});
   const Shape shape = read_shape(node.at("shape"));
-  Schedule schedule = schedule_of_lists(read_lists(node.at("order"), shape));
+  Schedule schedule = make_schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();
   schedule.shape = shape;
   if (const auto pipelines = node.find("pipelines"))
     schedule.pipelines = pipelines->integer32(1, 2);
   if (const auto forward_only = node.find("forward_only"))
     schedule.forward_only = forward_only->boolean();
-  if (const auto joint = node.find("joint_forwards"))
-    schedule.joint_forwards = joint->integer32(1, kMaxMicrobatch + 1);
+  if (const auto fused = node.find("joint_forwards"))
+    schedule.fused_forwards = fused->integer32(1, kMaxMicrobatch + 1);
   read_placement(node.at("placement"), schedule);
   read_asynchronous(node, schedule);
-  read_moves(node, schedule);
+  read_activation_keys(node, schedule);
   if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);
   return schedule;
 }
@@ -121,11 +121,11 @@ void write_schedule_object(JsonWriter& json, const Schedule& schedule) {
   json.end_object().line(1).member("pipelines", schedule.pipelines);
   json.line(1).member("forward_only", schedule.forward_only);
   json.line(1).array("placement", schedule.rank_of_stage).line(1).key("order").begin_array();
-  for (const RankOrder& list : lists_of(schedule)) json.line_between(2).value(write_list(list));
+  for (const RankOrder& list : get_lists(schedule)) json.line_between(2).value(write_list(list));
   json.end_array();
-  if (schedule.joint_forwards > 1) json.line(1).member("joint_forwards", schedule.joint_forwards);
+  if (schedule.fused_forwards > 1) json.line(1).member("joint_forwards", schedule.fused_forwards);
   write_asynchronous(json, schedule);
-  write_moves(json, schedule);
+  write_activation_keys(json, schedule);
   json.end_object();
 }
 

@@ -45,7 +45,7 @@ class RowReader {
     if (timeline_.end.back() < timeline_.start.back()) row.refuse("ends before it starts");
     instruction.lane = read_lane(row[4], instruction.rank);
     instruction.peer = row[5].integer32(0, program_.ranks - 1);
-    if (stands_in_order(instruction.op.kind)) match_order(row, instruction);
+    if (occurs_in_order(instruction.op.kind)) match_order(row, instruction);
     read_waits(row[6]);
     if (row.size() > kColumns.size()) instruction.role = read_role(row[kColumns.size()]);
     program_.instructions.push_back(instruction);
@@ -185,18 +185,18 @@ void write_row(JsonWriter& json, const Program& program, const Timeline& timelin
   json.end_array();
 }
 
-const Registrar<TimelineFormat> registrar{
-    {"save",
-     {"native"},
-     "our own json, which diff reads again",
-     [](const Recording& recording, const std::string&) {
-       return write_timeline(recording.schedule, recording.program, recording.timeline);
-     },
-     {".json"}}};
+const Registrar<TimelineFormat> registrar{{"save",
+                                           {"native"},
+                                           "our own json, which diff reads again",
+                                           [](const StepRecord& record, const std::string&) {
+                                             return write_timeline(record.schedule, record.program,
+                                                                   record.timeline);
+                                           },
+                                           {".json"}}};
 
 /// Reports state times from the beginning of the step, so a step must not begin before 0.
 void begin_at_zero(Timeline& timeline) {
-  const Nanos early = std::min<Nanos>(0, step_bounds(timeline).start);
+  const Nanos early = std::min<Nanos>(0, find_step_bounds(timeline).start);
   for (Nanos& start : timeline.start) start -= early;
   for (Nanos& end : timeline.end) end -= early;
 }

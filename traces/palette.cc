@@ -80,7 +80,7 @@ Rgb base_colour(OpKind kind) {
 }
 
 char letter(OpKind kind) {
-  if (stands_in_order(kind)) return code(kind).front();
+  if (occurs_in_order(kind)) return code(kind).front();
   if (is_message(kind)) return 'S';
   if (kind == OpKind::kOptimizer) return 'O';
   return 'C';

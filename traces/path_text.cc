@@ -36,10 +36,10 @@ struct PathSummary {
   Nanos waiting = 0;
 };
 
-PathSummary summarize(const Recording& recording) {
+PathSummary summarize(const StepRecord& record) {
   PathSummary summary;
-  for (const PathPart& part : measure_path(recording.report.critical_path, recording.timeline)) {
-    const Instruction& instruction = recording.program.instructions[part.id];
+  for (const PathPart& part : measure_path(record.report.critical_path, record.timeline)) {
+    const Instruction& instruction = record.program.instructions[part.id];
     summary.waiting += part.gap;
     if (is_message(instruction)) {
       summary.messages += part.time;
@@ -58,10 +58,10 @@ PathSummary summarize(const Recording& recording) {
 }
 
 /// Means over several steps have the path of one of them, which is not as long as the mean.
-std::string title(const Recording& recording) {
-  const Nanos makespan = makespan_of(recording.timeline);
-  if (makespan == recording.report.makespan) return "critical path";
-  return fmt::format("critical path of the drawn step, {}", short_text(makespan));
+std::string title(const StepRecord& record) {
+  const Nanos makespan = compute_makespan(record.timeline);
+  if (makespan == record.report.makespan) return "critical path";
+  return fmt::format("critical path of the drawn step, {}", format_time(makespan));
 }
 
 std::vector<std::string> headline(const std::string& title, const PathSummary& summary) {
@@ -69,13 +69,14 @@ std::vector<std::string> headline(const std::string& title, const PathSummary& s
   std::vector<std::string> entries{
       fmt::format("{}: {}, {}:", title, counted(summary.ops, "op"), counted(hops, "hop"))};
   for (const auto& [kind, time] : summary.by_letter)
-    if (time > 0) entries.push_back(fmt::format("{} {}", letter(kind), short_text(time)));
-  entries.push_back("messages " + short_text(summary.messages));
-  if (summary.waiting > 0) entries.push_back("waiting " + short_text(summary.waiting));
-  const auto most = std::max_element(
+    if (time > 0) entries.push_back(fmt::format("{} {}", letter(kind), format_time(time)));
+  entries.push_back("messages " + format_time(summary.messages));
+  if (summary.waiting > 0) entries.push_back("waiting " + format_time(summary.waiting));
+  const auto longest = std::max_element(
       summary.by_rank.begin(), summary.by_rank.end(),
       [](const auto& left, const auto& right) { return left.second < right.second; });
-  entries.push_back(fmt::format("most on rank {}: {}", most->first, short_text(most->second)));
+  entries.push_back(
+      fmt::format("most on rank {}: {}", longest->first, format_time(longest->second)));
   return entries;
 }
 
@@ -86,7 +87,7 @@ std::string segment_text(const Program& program, const Segment& segment) {
   const std::string last = name(segment.ops.back());
   if (segment.ops.size() == 2) return first + " " + last;
   return fmt::format("{} … {} ({} ops, {})", first, last, segment.ops.size(),
-                     short_text(segment.time));
+                     format_time(segment.time));
 }
 
 /// The entries of the second line, without the middle of a long path.
@@ -106,11 +107,11 @@ std::vector<std::string> entries_of(const Program& program, const std::vector<Se
 
 }  // namespace
 
-std::string path_text(const Recording& recording, int width) {
-  const PathSummary summary = summarize(recording);
+std::string write_path_text(const StepRecord& record, int width) {
+  const PathSummary summary = summarize(record);
   if (summary.segments.empty()) return {};
-  return wrap(headline(title(recording), summary), "", "  ", width) +
-         wrap(entries_of(recording.program, summary.segments), "  ", " → ", width);
+  return wrap(headline(title(record), summary), "", "  ", width) +
+         wrap(entries_of(record.program, summary.segments), "  ", " → ", width);
 }
 
 }  // namespace bubblescope

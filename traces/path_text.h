@@ -15,6 +15,6 @@ namespace bubblescope {
 /// hops only both ends are shown. "waiting" is time that no instruction of the path fills:
 /// measured timelines have some. All times together are the makespan of the timeline, which is said
 /// where the report is the mean of several steps.
-std::string path_text(const Recording& recording, int width);
+std::string write_path_text(const StepRecord& record, int width);
 
 }  // namespace bubblescope

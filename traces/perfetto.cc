@@ -60,14 +60,14 @@ class PerfettoStep {
   PerfettoStep(PerfettoPackets& packets, const ShownStep& step, Numbers& numbers)
       : packets_(packets),
         step_(step),
-        recording_(step.recording),
-        program_(step.recording.program),
+        record_(step.record),
+        program_(step.record.program),
         numbers_(numbers),
-        palette_(step.recording.schedule),
-        bounds_(step_bounds(step.recording.timeline)),
+        palette_(step.record.schedule),
+        bounds_(find_step_bounds(step.record.timeline)),
         shift_(std::max<Nanos>(0, -bounds_.start)),
         critical_(program_.size(), false) {
-    for (const InstructionId id : recording_.report.critical_path) critical_[id] = true;
+    for (const InstructionId id : record_.report.critical_path) critical_[id] = true;
   }
 
   void write(const std::string& command, bool alone) {
@@ -95,8 +95,7 @@ class PerfettoStep {
   }
 
   void write_step(const std::string& command) {
-    const std::string name =
-        fmt::format("{}: {}", step_.label, shape_text(recording_.report.shape));
+    const std::string name = fmt::format("{}: {}", step_.label, shape_text(record_.report.shape));
     const std::uint64_t process = describe_process(name);
     const std::uint64_t track = describe("step", process, 0);
     PerfettoSlice slice = packets_.slice(track, at(bounds_.start));
@@ -109,15 +108,14 @@ class PerfettoStep {
   }
 
   void annotate_step(PerfettoSlice& slice, const std::string& command) {
-    const BubbleReport& report = recording_.report;
+    const BubbleReport& report = record_.report;
     slice.annotate("tool", "bubblescope " BUBBLESCOPE_VERSION);
     if (!command.empty()) slice.annotate("command", command);
-    slice.annotate("schedule", recording_.schedule->name);
-    slice.annotate("source", recording_.timeline.source);
-    if (!recording_.timeline.breakdown.empty())
-      slice.annotate("breakdown", recording_.timeline.breakdown);
-    for (const auto& [key, value] : bubblescope::describe(recording_.made))
-      slice.annotate(key, value);
+    slice.annotate("schedule", record_.schedule->name);
+    slice.annotate("source", record_.timeline.source);
+    if (!record_.timeline.breakdown.empty())
+      slice.annotate("breakdown", record_.timeline.breakdown);
+    for (const auto& [key, value] : bubblescope::describe(record_.made)) slice.annotate(key, value);
     slice.annotate("makespan_ns", report.makespan);
     if (is_conclusive(report)) {
       slice.annotate("lower_bound_ns", report.lower_bound);
@@ -129,19 +127,19 @@ class PerfettoStep {
   }
 
   void write_critical_path(std::uint64_t track) {
-    for (const InstructionId id : recording_.report.critical_path) {
+    for (const InstructionId id : record_.report.critical_path) {
       const Instruction& instruction = program_.instructions[id];
-      PerfettoSlice slice = packets_.slice(track, at(recording_.timeline.start[id]));
+      PerfettoSlice slice = packets_.slice(track, at(record_.timeline.start[id]));
       slice.name(to_string(instruction.op));
       slice.category(category(instruction.op.kind));
       slice.annotate("rank", std::int64_t{instruction.rank});
       packets_.begin(slice);
-      packets_.end(track, at(recording_.timeline.end[id]));
+      packets_.end(track, at(record_.timeline.end[id]));
     }
   }
 
   void describe_ranks(bool alone) {
-    threads_ = assign_threads(program_, recording_.timeline);
+    threads_ = assign_threads(program_, record_.timeline);
     auto thread = threads_.threads.begin();
     for (std::int32_t rank = 0; rank < program_.ranks; ++rank) {
       const std::string name = fmt::format("rank {}", rank);
@@ -159,7 +157,7 @@ class PerfettoStep {
     packets_.describe(
         {++numbers_.track, process, "held activations", 1'000'001, 0, "chunks", false});
     chunk_tracks_.push_back(numbers_.track);
-    if (!has_bytes(recording_.report.memory)) return;
+    if (!has_bytes(record_.report.memory)) return;
     packets_.describe({++numbers_.track, process, "memory", 1'000'002, 0, "", true});
     byte_tracks_.push_back(numbers_.track);
   }
@@ -167,8 +165,8 @@ class PerfettoStep {
   /// Writes slices in order of time; those that end come before those that begin at the same time.
   void write_slices() {
     consumer_ = find_consumers(program_);
-    made_ = find_made();
-    if (is_conclusive(recording_.report)) gaps_ = find_idle_gaps(program_, recording_.timeline);
+    produced_ = find_produced();
+    if (is_conclusive(record_.report)) gaps_ = find_idle_gaps(program_, record_.timeline);
     first_gap_.assign(program_.size(), kNoGap);
     for (std::size_t gap = gaps_.size(); gap-- > 0;)
       if (gaps_[gap].before) first_gap_[*gaps_[gap].before] = gap;
@@ -203,9 +201,8 @@ class PerfettoStep {
     slice.annotate("stage", std::int64_t{op.stage});
     if (has_microbatch(op.kind)) slice.annotate("microbatch", std::int64_t{op.microbatch});
     if (palette_.chunks() > 1) slice.annotate("chunk", std::int64_t{palette_.chunk(op)});
-    if (recording_.schedule->shape.slices > 1) slice.annotate("slice", std::int64_t{op.slice});
-    if (id < recording_.report.slack.size())
-      slice.annotate("slack_ns", recording_.report.slack[id]);
+    if (record_.schedule->shape.slices > 1) slice.annotate("slice", std::int64_t{op.slice});
+    if (id < record_.report.slack.size()) slice.annotate("slack_ns", record_.report.slack[id]);
     if (critical_[id]) slice.mark("critical");
     if (!is_message(op.kind)) return;
     const bool receives = is_recv(op.kind);
@@ -224,7 +221,7 @@ class PerfettoStep {
 
   /// Pairs of ops and the messages that carry their values, where a message waits for its op and
   /// not for a queue.
-  std::vector<std::pair<InstructionId, InstructionId>> find_made() const {
+  std::vector<std::pair<InstructionId, InstructionId>> find_produced() const {
     std::vector<std::pair<InstructionId, InstructionId>> made;
     for (InstructionId id = 0; id < program_.size(); ++id) {
       if (consumer_[id] == kNoInstruction) continue;
@@ -239,8 +236,9 @@ class PerfettoStep {
   /// A message's flow leads from its producer through the message to its consumer.
   void write_flows(PerfettoSlice& slice, InstructionId id) {
     if (consumer_[id] != kNoInstruction) slice.flow(flow_of(id));
-    auto made = std::lower_bound(made_.begin(), made_.end(), std::pair(id, InstructionId{0}));
-    for (; made != made_.end() && made->first == id; ++made) slice.flow(flow_of(made->second));
+    auto made =
+        std::lower_bound(produced_.begin(), produced_.end(), std::pair(id, InstructionId{0}));
+    for (; made != produced_.end() && made->first == id; ++made) slice.flow(flow_of(made->second));
     for (const InstructionId dependency : program_.dependencies_of(id))
       if (consumer_[dependency] == id) slice.end_flow(flow_of(dependency));
   }
@@ -262,23 +260,23 @@ class PerfettoStep {
   void write_memory() {
     for (std::int32_t rank = 0; rank < program_.ranks; ++rank)
       count({bounds_.start, rank, kNoInstruction, {}});
-    for (const MemoryPoint& point : find_memory_changes(recording_)) count(point);
+    for (const MemoryPoint& point : find_memory_changes(record_)) count(point);
   }
 
   void count(const MemoryPoint& point) {
     const auto rank = static_cast<std::size_t>(point.rank);
     packets_.count(chunk_tracks_[rank], at(point.time),
-                   chunks_of(point.held, recording_.schedule->shape));
+                   chunks_of(point.held, record_.schedule->shape));
     if (!byte_tracks_.empty())
       packets_.count(byte_tracks_[rank], at(point.time),
-                     std::int64_t{bytes_of(point.held, point.rank, recording_.report.memory)});
+                     std::int64_t{bytes_of(point.held, point.rank, record_.report.memory)});
   }
 
   static constexpr std::size_t kNoGap = static_cast<std::size_t>(-1);
 
   PerfettoPackets& packets_;
   const ShownStep& step_;
-  const Recording& recording_;
+  const StepRecord& record_;
   const Program& program_;
   Numbers& numbers_;
   Palette palette_;
@@ -287,7 +285,7 @@ class PerfettoStep {
   std::vector<bool> critical_;
   TraceThreads threads_;
   std::vector<InstructionId> consumer_;
-  std::vector<std::pair<InstructionId, InstructionId>> made_;
+  std::vector<std::pair<InstructionId, InstructionId>> produced_;
   std::vector<IdleGap> gaps_;
   std::vector<std::size_t> first_gap_;  ///< per instruction: the first of the gaps before it
   std::vector<std::uint64_t> thread_tracks_;
@@ -296,11 +294,11 @@ class PerfettoStep {
   std::vector<std::uint64_t> byte_tracks_;
 };
 
-void write_perfetto(const Exhibit& exhibit, const Sink& sink) {
+void write_perfetto(const ReportSet& report_set, const Sink& sink) {
   PerfettoPackets packets(sink);
   Numbers numbers;
-  for (const ShownStep& step : exhibit.steps)
-    PerfettoStep(packets, step, numbers).write(exhibit.command, exhibit.steps.size() == 1);
+  for (const ShownStep& step : report_set.steps)
+    PerfettoStep(packets, step, numbers).write(report_set.command, report_set.steps.size() == 1);
   packets.flush();
 }
 

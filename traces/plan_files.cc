@@ -35,7 +35,7 @@ void write_interval(JsonWriter& json, const Plan& plan, const std::optional<Know
     json.null();
     return;
   }
-  const StepInterval interval = interval_of(plan.step, *errors);
+  const StepInterval interval = compute_interval(plan.step, *errors);
   json.begin_object().member("low_ns", interval.low).member("high_ns", interval.high);
   json.member("from", errors->from()).end_object();
 }
@@ -77,7 +77,7 @@ void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErr
 void write_break_even(JsonWriter& json, const BreakEven& found) {
   json.begin_object().member("parameter", found.parameter).member("now_ns", found.now);
   json.member("at_ns", found.at).key("rival").begin_object();
-  write_configuration(json, found.rival);
+  write_configuration(json, found.runner_up);
   json.end_object().end_object();
 }
 
@@ -103,7 +103,7 @@ std::string write_plan_json(const PlanTable& table) {
   json.begin_object().member("format", "bubblescope-plan/1");
   json.member("configurations", table.configurations).key("plans").begin_array();
   for (const Plan& plan : table.plans) write_plan(json, plan, table.errors);
-  json.end_array().line(0).array("pareto", pareto_front(table.plans));
+  json.end_array().line(0).array("pareto", find_pareto_front(table.plans));
   json.line(0).key("break_even").begin_array();
   for (const BreakEven& found : table.break_evens) write_break_even(json.line_between(0), found);
   json.end_array().line(0).key("refused").begin_array();

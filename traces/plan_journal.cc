@@ -20,9 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "bubblescope-plan-journal/1 ";
-constexpr std::size_t kMostOutcomes = 10'000'000;
-constexpr std::size_t kMostShards = 1'000'000;
-constexpr std::size_t kLongestLine = 1 << 20;
+constexpr std::size_t kMaxOutcomes = 10'000'000;
+constexpr std::size_t kMaxShards = 1'000'000;
+constexpr std::size_t kMaxLine = 1 << 20;
 constexpr double kRounding = 1e-6;
 constexpr std::size_t kDigits = 16;  ///< of a checksum
 
@@ -39,7 +39,7 @@ std::string line_of(const Json& content) {
 
 /// The content of a line without its end; nullopt where the checksum does not match.
 std::optional<Json> content_of(std::string_view line) {
-  if (line.size() <= kDigits || line.size() > kLongestLine || line[kDigits] != ' ') return {};
+  if (line.size() <= kDigits || line.size() > kMaxLine || line[kDigits] != ' ') return {};
   const std::string_view text = line.substr(kDigits + 1);
   if (line.substr(0, kDigits) != fmt::format("{:016x}", checksum(text))) return {};
   Json content = Json::parse(text, nullptr, false);
@@ -53,14 +53,14 @@ Json json_of(const std::optional<Value>& value) {
 }
 
 /// Thrown for values that a plan cannot have: the line is corrupted.
-class Spoiled {};
+class CorruptLine {};
 
-std::int64_t whole(const Json& json, std::int64_t least, std::int64_t most) {
-  if (!json.is_number_integer()) throw Spoiled();
+std::int64_t whole(const Json& json, std::int64_t min_value, std::int64_t max_value) {
+  if (!json.is_number_integer()) throw CorruptLine();
   const bool is_huge =
       json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
   const auto number = is_huge ? INT64_MAX : json.get<std::int64_t>();
-  if (is_huge || number < least || number > most) throw Spoiled();
+  if (is_huge || number < min_value || number > max_value) throw CorruptLine();
   return number;
 }
 
@@ -68,9 +68,9 @@ std::int32_t count(const Json& json) { return static_cast<std::int32_t>(whole(js
 
 Nanos time(const Json& json) { return whole(json, 0, INT64_MAX / 2); }
 
-double amount(const Json& json, double least = 0, double most = 1e18) {
+double amount(const Json& json, double min_value = 0, double max_value = 1e18) {
   const auto number = json.get<double>();
-  if (!(number >= least && number <= most)) throw Spoiled();
+  if (!(number >= min_value && number <= max_value)) throw CorruptLine();
   return number;
 }
 
@@ -110,7 +110,7 @@ Plan plan_of(const Json& json) {
   plan.bubble_ratio = amount(json.at("bubble_ratio"), -kRounding, 1 + kRounding);
   plan.mean_busy = time(json.at("busy_ns"));
   const Json& idle = json.at("idle_ns");
-  if (!idle.is_array() || idle.size() != plan.mean_idle.size()) throw Spoiled();
+  if (!idle.is_array() || idle.size() != plan.mean_idle.size()) throw CorruptLine();
   for (std::size_t cause = 0; cause < idle.size(); ++cause)
     plan.mean_idle[cause] = time(idle[cause]);
   plan.peak_activations = amount(json.at("peak_activations"));
@@ -145,25 +145,25 @@ Json json_of(const JournalOwner& owner) {
 }
 
 JournalOwner owner_of(const Json& json) {
-  const auto number = [&json](const char* key, std::size_t most) {
-    return static_cast<std::size_t>(whole(json.at(key), 0, static_cast<std::int64_t>(most)));
+  const auto number = [&json](const char* key, std::size_t max_value) {
+    return static_cast<std::size_t>(whole(json.at(key), 0, static_cast<std::int64_t>(max_value)));
   };
   JournalOwner owner{json.at("arguments"),
                      json.at("fingerprint"),
-                     number("configurations", kMostOutcomes),
-                     {number("shard", kMostShards), number("shards", kMostShards)}};
-  if (owner.shard.index >= owner.shard.count) throw Spoiled();
+                     number("configurations", kMaxOutcomes),
+                     {number("shard", kMaxShards), number("shards", kMaxShards)}};
+  if (owner.shard.index >= owner.shard.count) throw CorruptLine();
   return owner;
 }
 
 void read_outcome(const Json& content, PlanJournal& journal) {
-  const auto most = static_cast<std::int64_t>(journal.owner.configurations) - 1;
-  const auto at = static_cast<std::size_t>(whole(content.at("at"), 0, most));
+  const auto max_value = static_cast<std::int64_t>(journal.owner.configurations) - 1;
+  const auto at = static_cast<std::size_t>(whole(content.at("at"), 0, max_value));
   Outcome outcome;
   if (content.contains("plan")) outcome.plan = plan_of(content["plan"]);
   outcome.refusal = content.value("refusal", "");
   outcome.excess = content.contains("excess") ? amount(content["excess"]) : 0;
-  if (!outcome.was_tried() && content.size() > 1) throw Spoiled();
+  if (!outcome.was_tried() && content.size() > 1) throw CorruptLine();
   journal.outcomes[at] = std::move(outcome);
 }
 
@@ -173,7 +173,7 @@ void read_line(std::string_view line, PlanJournal& journal) {
   if (!content) return;
   try {
     read_outcome(*content, journal);
-  } catch (const Spoiled&) {
+  } catch (const CorruptLine&) {
     return;
   }
 }
@@ -183,7 +183,7 @@ std::optional<JournalOwner> read_owner(std::string_view first) {
   if (!head) return {};
   try {
     return owner_of(*head);
-  } catch (const Spoiled&) {
+  } catch (const CorruptLine&) {
     return {};
   }
 }
@@ -200,7 +200,7 @@ PlanJournal read_lines(JournalOwner owner, std::string_view text) {
 
 }  // namespace
 
-std::string fingerprint_of(const std::vector<std::string>& arguments) {
+std::string compute_fingerprint(const std::vector<std::string>& arguments) {
   std::uint64_t hash = checksum(BUBBLESCOPE_VERSION);
   for (const std::string& argument : arguments) {
     hash = checksum(argument + '\n', hash);

@@ -45,7 +45,7 @@ struct PlanJournal {
 };
 
 /// Hashes arguments and the files that some of them name.
-std::string fingerprint_of(const std::vector<std::string>& arguments);
+std::string compute_fingerprint(const std::vector<std::string>& arguments);
 
 /// Reads a journal; truncated or corrupted lines are left out. Returns nullopt where there is no
 /// file, or its first line is incomplete. Throws Error for a file of another kind.

@@ -16,8 +16,8 @@ namespace bubblescope {
 struct BreakEven {
   std::string parameter;  ///< "p2p", "w", "i", "total-w", ...: the flag that is varied
   Nanos now = 0;
-  Nanos at = 0;  ///< the nearest value at which `rival` is ahead
-  Configuration rival;
+  Nanos at = 0;  ///< the nearest value at which `runner_up` is ahead
+  Configuration runner_up;
 };
 
 /// Why configurations of one schedule did not become plans.
@@ -36,7 +36,7 @@ struct PlanTable {
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
-  std::vector<std::string> stays_best;  ///< parameters whose variation changes nothing
+  std::vector<std::string> unaffected;  ///< parameters whose variation changes nothing
   std::int64_t configurations = 0;      ///< that were tried
   std::int64_t covered = 0;             ///< not tried, because one with another split is no worse
 };

@@ -17,7 +17,7 @@ namespace bubblescope {
 namespace {
 
 /// Three or four significant digits: "52.3 ms".
-std::string short_time(double nanos) {
+std::string format_plan_time(double nanos) {
   const double size = std::abs(nanos);
   if (size >= 1e9) return fmt::format("{:.4g} s", nanos / 1e9);
   if (size >= 1e6 || size == 0) return fmt::format("{:.4g} ms", nanos / 1e6);
@@ -27,7 +27,7 @@ std::string short_time(double nanos) {
 
 std::string memory_text(const Plan& plan) {
   if (!plan.peak_bytes) return fmt::format("{:.4g}", plan.peak_units);
-  return bytes_text(*plan.peak_bytes);
+  return format_bytes(*plan.peak_bytes);
 }
 
 /// Whether the fullest rank leaves less than predictions of memory are off.
@@ -85,10 +85,12 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
        any([&](const Plan& p) { return small(p) != Gradients::kFp32; })},
       {"split", 90, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
        any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
-      {"step", kAlwaysShown, [](const Plan& p) { return short_time(static_cast<double>(p.step)); }},
-      {"per sample", 99, [](const Plan& p) { return short_time(p.nanos_per_sample()); }, !modelled},
-      {"bubble", 50, [](const Plan& p) { return percent_text(p.bubble_ratio); }},
-      {"mfu", 80, [](const Plan& p) { return percent_text(p.mfu.value_or(0)); }, modelled},
+      {"step", kAlwaysShown,
+       [](const Plan& p) { return format_plan_time(static_cast<double>(p.step)); }},
+      {"per sample", 99, [](const Plan& p) { return format_plan_time(p.nanos_per_sample()); },
+       !modelled},
+      {"bubble", 50, [](const Plan& p) { return format_percent(p.bubble_ratio); }},
+      {"mfu", 80, [](const Plan& p) { return format_percent(p.mfu.value_or(0)); }, modelled},
       {"peak", 70, [](const Plan& p) { return memory_text(p); }},
       {"free", 75, [](const Plan& p) { return free_text(p); },
        any([](const Plan& p) { return p.head_room.has_value(); })},
@@ -111,12 +113,12 @@ struct ShownPlans {
 };
 
 ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& front,
-                       std::size_t most) {
+                       std::size_t max_rows) {
   ShownPlans shown;
-  shown.ranked = std::min(most, table.plans.size());
+  shown.ranked = std::min(max_rows, table.plans.size());
   for (std::size_t at = 0; at < shown.ranked; ++at) shown.rows.push_back(at);
   for (const std::size_t at : front)
-    if (at >= shown.ranked && shown.rows.size() < shown.ranked + most) shown.rows.push_back(at);
+    if (at >= shown.ranked && shown.rows.size() < shown.ranked + max_rows) shown.rows.push_back(at);
   return shown;
 }
 
@@ -153,16 +155,17 @@ std::string write_errors(const PlanTable& table) {
     return "No published run on this device was predicted without calibration: times may be far "
            "off.\n";
   const KnownErrors& errors = *table.errors;
-  const StepInterval interval = interval_of(table.plans[0].step, errors);
-  std::string text = fmt::format(
-      "Expect {} to {} for #1: {} ({}).\n", short_time(static_cast<double>(interval.low)),
-      short_time(static_cast<double>(interval.high)), known_errors_text(errors), errors.source);
+  const StepInterval interval = compute_interval(table.plans[0].step, errors);
+  std::string text = fmt::format("Expect {} to {} for #1: {} ({}).\n",
+                                 format_plan_time(static_cast<double>(interval.low)),
+                                 format_plan_time(static_cast<double>(interval.high)),
+                                 known_errors_text(errors), errors.source);
   const auto ties = std::count_if(table.plans.begin(), table.plans.end(),
                                   [](const Plan& plan) { return plan.tie_group == 1; }) -
                     1;
   if (ties > 0)
     text += fmt::format("~ {} within {} of #1, which predictions cannot tell apart: {}.\n",
-                        counted(ties, "plan"), percent_text(errors.spread),
+                        counted(ties, "plan"), format_percent(errors.spread),
                         ties == 1 ? "a tie" : "ties");
   return text;
 }
@@ -175,7 +178,7 @@ std::string write_tight(const PlanTable& table) {
       "! {} less than {} of {} memory free, by which predicted memory is off on published runs: "
       "{} may not fit (--reserve-memory 5% keeps more).\n",
       tight == 1 ? "1 plan leaves" : fmt::format("{} plans leave", tight),
-      percent_text(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
+      format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
 }
 
 /// Per framework the first plan that it can run by name, where the first of all is not that.
@@ -194,7 +197,7 @@ std::string write_frameworks(const PlanTable& table) {
     text += fmt::format(
         "; {} from #{} ({}, +{})", framework, first - table.plans.begin() + 1,
         first->configuration.schedule,
-        percent_text(first->nanos_per_sample() / table.plans[0].nanos_per_sample() - 1));
+        format_percent(first->nanos_per_sample() / table.plans[0].nanos_per_sample() - 1));
   }
   return text + "; --profile NAME plans for one alone\n";
 }
@@ -213,7 +216,7 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
     at = end;
     ++line;
   }
-  text += hidden_note(drawn.hidden);
+  text += describe_hidden(drawn.hidden);
   text += "* Pareto front: nothing else is as fast in as little memory\n" + write_tight(table) +
           write_errors(table) + write_frameworks(table);
   const std::string& layout = table.plans[0].layout;
@@ -227,8 +230,8 @@ std::string write_loss(const Plan& loser, const Plan& best) {
     return static_cast<double>(time) / static_cast<double>(plan.configuration.samples());
   };
   std::vector<std::pair<double, std::string>> causes;
-  const auto add = [&](Nanos mine, Nanos theirs, std::string_view cause) {
-    const double more = per_sample(loser, mine) - per_sample(best, theirs);
+  const auto add = [&](Nanos mine, Nanos other, std::string_view cause) {
+    const double more = per_sample(loser, mine) - per_sample(best, other);
     if (more > best.nanos_per_sample() * 0.0005) causes.emplace_back(more, cause);
   };
   add(loser.mean_busy, best.mean_busy, "work");
@@ -237,17 +240,17 @@ std::string write_loss(const Plan& loser, const Plan& best) {
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text =
-      fmt::format("+{:<8}", percent_text(loser.nanos_per_sample() / best.nanos_per_sample() - 1));
+      fmt::format("+{:<8}", format_percent(loser.nanos_per_sample() / best.nanos_per_sample() - 1));
   for (std::size_t at = 0; at < causes.size() && at < 3; ++at)
     text += fmt::format("{}{} +{}", at == 0 ? "" : ", ", causes[at].second,
-                        short_time(causes[at].first));
+                        format_plan_time(causes[at].first));
   if (causes.empty())
     text += loser.memory() > best.memory() ? "as fast, but in more memory" : "as fast";
   return text;
 }
 
 std::string write_losers(const PlanTable& table) {
-  const std::vector<std::size_t> best = best_of_each_schedule(table.plans);
+  const std::vector<std::size_t> best = find_best_of_each_schedule(table.plans);
   if (best.size() < 2 && table.refusals.empty()) return "";
   std::string text = fmt::format("\nwhy others lose to {} (time per sample, mean of the ranks):\n",
                                  table.plans[0].configuration.schedule);
@@ -261,7 +264,7 @@ std::string write_losers(const PlanTable& table) {
 }
 
 /// The part of a configuration that differs from the defaults: "pp 8 tp 4 dp 2 m 32 mbs 1 full".
-std::string short_words(const Configuration& which) {
+std::string describe_differences(const Configuration& which) {
   std::string text = fmt::format("pp {}", which.shape.ranks);
   const auto add = [&](const char* what, std::int32_t value) {
     if (value > 1) text += fmt::format(" {} {}", what, value);
@@ -283,7 +286,7 @@ std::string write_refusals(const PlanTable& table) {
   std::string text;
   for (const Refusal& refused : table.refusals) {
     const std::string closest =
-        refused.closest ? fmt::format(", closest {}", short_words(*refused.closest)) : "";
+        refused.closest ? fmt::format(", closest {}", describe_differences(*refused.closest)) : "";
     text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table),
                         counted(refused.configurations, "configuration"), closest, refused.reason);
   }
@@ -294,10 +297,10 @@ std::string write_break_evens(const PlanTable& table) {
   std::string text;
   for (const BreakEven& found : table.break_evens)
     text += fmt::format("  while --{:<3} {} {:<13} then {} (now {})\n", found.parameter,
-                        found.at > found.now ? "<" : ">", to_text(found.at), found.rival.schedule,
-                        to_text(found.now));
-  if (!table.stays_best.empty())
-    text += fmt::format("  whatever --{} is\n", fmt::join(table.stays_best, " or --"));
+                        found.at > found.now ? "<" : ">", to_text(found.at),
+                        found.runner_up.schedule, to_text(found.now));
+  if (!table.unaffected.empty())
+    text += fmt::format("  whatever --{} is\n", fmt::join(table.unaffected, " or --"));
   if (text.empty()) return text;
   return fmt::format("\n{} is best\n", table.plans[0].configuration.schedule) + text;
 }
@@ -314,7 +317,7 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
   if (table.plans.empty()) {
     text = "no plan fits\n" + write_refusals(table);
   } else {
-    text += write_ranking(table, pareto_front(table.plans), options);
+    text += write_ranking(table, find_pareto_front(table.plans), options);
     const std::string map = write_heat_map_text(table.plans, options);
     if (!map.empty()) text += "\n" + map;
     text += write_break_evens(table) + write_losers(table) + write_refusals(table);

@@ -58,8 +58,7 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
                   [&](const ProfiledEvent& launch) { return kernels_.contains(launch.number); });
 }
 
-std::optional<TimeSpan> ProfileActivity::kernels_within(const TimeSpan& range,
-                                                        bool messages) const {
+std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range, bool messages) const {
   std::optional<TimeSpan> span;
   auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
   for (; launch != launches_.end() && launch->start <= range.end; ++launch) {
@@ -79,16 +78,16 @@ std::optional<Nanos> ProfileActivity::first_gradient(Nanos from, Nanos before) c
   return first_start(gradients_, from, before);
 }
 
-std::optional<Nanos> ProfileActivity::first_computing(std::uint32_t thread, Nanos from,
-                                                      Nanos before) const {
+std::optional<Nanos> ProfileActivity::find_first_computation(std::uint32_t thread, Nanos from,
+                                                             Nanos before) const {
   const std::optional<Nanos> own = first_start(computing_[thread], from, before);
   const std::optional<Nanos> gradient = first_gradient(from, before);
   if (!own || !gradient) return own ? own : gradient;
   return std::min(*own, *gradient);
 }
 
-std::optional<Nanos> ProfileActivity::last_computing_end(std::uint32_t thread, Nanos from,
-                                                         Nanos before) const {
+std::optional<Nanos> ProfileActivity::find_last_computation_end(std::uint32_t thread, Nanos from,
+                                                                Nanos before) const {
   std::optional<Nanos> last;
   for (const Events* events : {&computing_[thread], &gradients_}) {
     auto event = std::lower_bound(events->begin(), events->end(), from, starts_before);
@@ -98,32 +97,32 @@ std::optional<Nanos> ProfileActivity::last_computing_end(std::uint32_t thread, N
   return last;
 }
 
-Nanos ProfileActivity::waited_until(Nanos from, Nanos first) const {
+Nanos ProfileActivity::find_waiting_end(Nanos from, Nanos first) const {
   // Where the backend does not show when receives complete, waiting looks like any other gap.
   if (receive_ends_.empty()) return first;
   const auto later = std::upper_bound(receive_ends_.begin(), receive_ends_.end(), first);
   return later == receive_ends_.begin() ? from : std::max(from, *std::prev(later));
 }
 
-std::optional<TimeSpan> ProfileActivity::computing_within(const TimeSpan& range,
+std::optional<TimeSpan> ProfileActivity::find_computation(const TimeSpan& range,
                                                           std::uint32_t thread) const {
-  const std::optional<Nanos> first = first_computing(thread, range.start, range.end);
+  const std::optional<Nanos> first = find_first_computation(thread, range.start, range.end);
   if (!first && receive_ends_.empty()) return {};
-  if (!first) return TimeSpan{waited_until(range.start, range.end), range.end};
-  const Nanos last = std::min(range.end, *last_computing_end(thread, *first, range.end));
+  if (!first) return TimeSpan{find_waiting_end(range.start, range.end), range.end};
+  const Nanos last = std::min(range.end, *find_last_computation_end(thread, *first, range.end));
   const std::optional<Nanos> post = first_start(posts_[thread], last, range.end);
-  return TimeSpan{waited_until(range.start, *first), std::max(last, post.value_or(range.end))};
+  return TimeSpan{find_waiting_end(range.start, *first), std::max(last, post.value_or(range.end))};
 }
 
 std::optional<std::pair<TimeSpan, TimeSpan>> ProfileActivity::split_pair(
     const TimeSpan& range, std::uint32_t thread) const {
   const std::optional<Nanos> gradient = first_gradient(range.start, range.end);
   if (!gradient) return {};
-  const std::optional<TimeSpan> forward = computing_within({range.start, *gradient}, thread);
+  const std::optional<TimeSpan> forward = find_computation({range.start, *gradient}, thread);
   if (!forward || forward->start >= *gradient) return {};
   const Nanos forward_end =
-      std::min(*gradient, *last_computing_end(thread, forward->start, *gradient));
-  const Nanos backward_start = waited_until(forward_end, *gradient);
+      std::min(*gradient, *find_last_computation_end(thread, forward->start, *gradient));
+  const Nanos backward_start = find_waiting_end(forward_end, *gradient);
   return std::pair(TimeSpan{forward->start, std::min(forward_end, backward_start)},
                    TimeSpan{backward_start, range.end});
 }

@@ -31,16 +31,16 @@ class ProfileActivity {
   /// From the first to the last kernel that any thread launched within `range` (the autograd engine
   /// has a thread of its own). Message kernels are queried separately, because they also run while
   /// they wait. nullopt where none was launched.
-  std::optional<TimeSpan> kernels_within(const TimeSpan& range, bool messages) const;
+  std::optional<TimeSpan> find_kernels(const TimeSpan& range, bool messages) const;
 
   /// The computation within a range of a thread: from the end of the receive that it waited for to
   /// the first message that it posts afterwards. nullopt where the profile shows neither receives
   /// nor computation within the range.
-  std::optional<TimeSpan> computing_within(const TimeSpan& range, std::uint32_t thread) const;
+  std::optional<TimeSpan> find_computation(const TimeSpan& range, std::uint32_t thread) const;
 
   /// Returns when the waiting before the computation at `first` ended: with the last receive that
   /// completed after `from`, where the profile shows one.
-  Nanos waited_until(Nanos from, Nanos first) const;
+  Nanos find_waiting_end(Nanos from, Nanos first) const;
 
   /// Splits a range that holds a forward and then a backward into the computation of each, without
   /// waiting. nullopt where the profile does not show it.
@@ -51,9 +51,10 @@ class ProfileActivity {
   using Events = std::vector<ProfiledEvent>;  ///< by start
 
   /// The first call or gradient function of `thread` from `from` on, and before `before`.
-  std::optional<Nanos> first_computing(std::uint32_t thread, Nanos from, Nanos before) const;
+  std::optional<Nanos> find_first_computation(std::uint32_t thread, Nanos from, Nanos before) const;
   std::optional<Nanos> first_gradient(Nanos from, Nanos before) const;
-  std::optional<Nanos> last_computing_end(std::uint32_t thread, Nanos from, Nanos before) const;
+  std::optional<Nanos> find_last_computation_end(std::uint32_t thread, Nanos from,
+                                                 Nanos before) const;
 
   std::vector<Events> computing_;    ///< [thread], calls and gradient functions
   std::vector<Events> posts_;        ///< [thread], calls that send or receive

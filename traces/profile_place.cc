@@ -56,7 +56,7 @@ std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
 
 }  // namespace
 
-ProfilePlace place_in_job(const ChromeEvents& events, const std::string& file) {
+ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) {
   ProfilePlace place;
   if (!events.distributed_rank) return place;
   const std::int64_t rank = *events.distributed_rank;

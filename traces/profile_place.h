@@ -18,6 +18,6 @@ struct ProfilePlace {
 };
 
 /// Throws Error for ranks that no job has; `file` is its name for messages.
-ProfilePlace place_in_job(const ChromeEvents& events, const std::string& file);
+ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
 
 }  // namespace bubblescope

@@ -96,7 +96,7 @@ class CsvCells {
 
 /// Before PyTorch 2.6, B meant today's I: in such files B and W of one micro-batch are adjacent.
 void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
-  const MadeIndex index(schedule);
+  const ValueIndex index(schedule);
   std::vector<bool> has_full(index.size(), false);
   std::vector<bool> has_split(index.size(), false);
   for (const RankOrder& ops : schedule.order)
@@ -104,7 +104,7 @@ void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
       if (op.kind == OpKind::kBackward) has_full[index(op)] = true;
       if (op.kind == OpKind::kInputGrad) has_split[index(op)] = true;
     }
-  const std::vector<RankOrder>& lists = lists_of(schedule);
+  const std::vector<RankOrder>& lists = get_lists(schedule);
   for (std::size_t rank = 0; rank < lists.size(); ++rank)
     for (std::size_t at = 0; at < lists[rank].size(); ++at) {
       const Op& op = lists[rank][at];
@@ -115,7 +115,7 @@ void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
       throw Error(fmt::format(
           "{}: '{}' stands beside {}, as before PyTorch 2.6, when B was the input gradient; "
           "write {} for it",
-          place_of(file, rank, cell_count(lists[rank], at)), to_string(op),
+          place_of(file, rank, count_cells(lists[rank], at)), to_string(op),
           to_string(backward(op.stage, op.microbatch)), to_string(input_gradient)));
     }
 }
@@ -126,11 +126,11 @@ void expect_expressible(const Schedule& schedule) {
         fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "
                     "for; convert it to native or text",
                     schedule.name, schedule.shape.slices));
-  if (schedule.joint_forwards > 1)
+  if (schedule.fused_forwards > 1)
     throw Error(
         fmt::format("{} runs {} forwards as one, which PyTorch's CSV has no words for; convert it "
                     "to native",
-                    schedule.name, schedule.joint_forwards));
+                    schedule.name, schedule.fused_forwards));
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.replicas(stage) > 1)
       throw Error(
@@ -217,7 +217,7 @@ Schedule read_pytorch_csv(std::string_view text, const std::string& file) {
 
 std::string write_pytorch_csv(const Schedule& schedule) {
   expect_expressible(schedule);
-  return write_rows(drop_lowered(lists_of(schedule)));
+  return write_rows(drop_lowered(get_lists(schedule)));
 }
 
 std::string write_pytorch_csv_comms(const ValidSchedule& schedule,

@@ -12,7 +12,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoJob = std::numeric_limits<std::uint32_t>::max();
 
 class Cutter {
  public:
@@ -21,9 +21,9 @@ class Cutter {
         durations_(priced.durations),
         format_(format),
         ranks_(static_cast<std::size_t>(program_.ranks)),
-        here_(program_.size(), kNobody),
-        there_(program_.size(), kNobody),
-        last_in_lane_(program_.lanes.size(), kNobody),
+        send_jobs_(program_.size(), kNoJob),
+        receive_jobs_(program_.size(), kNoJob),
+        last_in_lane_(program_.lanes.size(), kNoJob),
         lane_in_rank_(program_.lanes.size(), 0) {
     std::vector<std::int32_t> lanes(ranks_.size(), 0);
     for (std::size_t lane = 0; lane < program_.lanes.size(); ++lane)
@@ -56,7 +56,7 @@ class Cutter {
     for (const InstructionId awaited : program_.dependencies_of(id)) {
       const Instruction& other = program_.instructions[awaited];
       const bool arrives = is_message(other) && other.peer == rank;
-      const std::uint32_t job = arrives ? there_[awaited] : here_[awaited];
+      const std::uint32_t job = arrives ? receive_jobs_[awaited] : send_jobs_[awaited];
       if (!arrives && other.rank != rank)
         throw Error(fmt::format("{} cannot say that {} of rank {} waits for {} of rank {}", format_,
                                 to_string(program_.instructions[id].op), rank, to_string(other.op),
@@ -84,10 +84,10 @@ class Cutter {
     if (instruction.lane != kNoLane) {
       job.lane = lane_in_rank_[instruction.lane];
       std::uint32_t& last = last_in_lane_[instruction.lane];
-      if (last != kNobody) job.waits_for.push_back(last);
-      last = here_[id] = append(instruction.rank, std::move(job));
+      if (last != kNoJob) job.waits_for.push_back(last);
+      last = send_jobs_[id] = append(instruction.rank, std::move(job));
     } else {
-      here_[id] = append(instruction.rank, std::move(job));
+      send_jobs_[id] = append(instruction.rank, std::move(job));
     }
   }
 
@@ -101,18 +101,18 @@ class Cutter {
     job.duration = durations_[id];
     RankJob receive = job;
     job.waits_for = waits_on(id, instruction.rank);
-    here_[id] = append(instruction.rank, std::move(job));
+    send_jobs_[id] = append(instruction.rank, std::move(job));
     receive.kind = JobKind::kReceive;
     receive.peer = instruction.rank;
-    there_[id] = append(instruction.peer, std::move(receive));
+    receive_jobs_[id] = append(instruction.peer, std::move(receive));
   }
 
   const Program& program_;
   const std::vector<Nanos>& durations_;
   const std::string& format_;
   RankJobs ranks_;
-  std::vector<std::uint32_t> here_;   ///< [instruction]: its job; for a message its send
-  std::vector<std::uint32_t> there_;  ///< [instruction]: for a message, its receive
+  std::vector<std::uint32_t> send_jobs_;     ///< [instruction]: its job; for a message its send
+  std::vector<std::uint32_t> receive_jobs_;  ///< [instruction]: for a message, its receive
   std::vector<std::uint32_t> last_in_lane_;
   std::vector<std::int32_t> lane_in_rank_;
   std::uint32_t next_tag_ = 0;
@@ -120,11 +120,11 @@ class Cutter {
 
 }  // namespace
 
-RankJobs rank_jobs(const PricedSchedule& priced, const std::string& format) {
+RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format) {
   return Cutter(priced, format).cut();
 }
 
-std::optional<Nanos> uniform_latency(const RankJobs& ranks) {
+std::optional<Nanos> find_uniform_latency(const RankJobs& ranks) {
   std::optional<Nanos> latency;
   for (const std::vector<RankJob>& jobs : ranks)
     for (const RankJob& job : jobs) {

@@ -28,9 +28,9 @@ using RankJobs = std::vector<std::vector<RankJob>>;
 
 /// Throws Error where the Program has posts and waits of messages, for which `format`'s simulator
 /// has its own rules.
-RankJobs rank_jobs(const PricedSchedule& priced, const std::string& format);
+RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format);
 
 /// Returns the common time of all messages; nullopt where they differ or there are none.
-std::optional<Nanos> uniform_latency(const RankJobs& ranks);
+std::optional<Nanos> find_uniform_latency(const RankJobs& ranks);
 
 }  // namespace bubblescope

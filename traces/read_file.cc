@@ -34,7 +34,7 @@ struct Input {
   int descriptor;
   std::string name;
   std::size_t size;  ///< as the system reports it; 0 where unknown
-  std::size_t most;
+  std::size_t max_size;
 };
 
 /// Reads some bytes and returns their count, 0 at the end; waits where none are available.
@@ -52,12 +52,13 @@ std::size_t read_some(const Input& input, char* begin, std::size_t room) {
 }
 
 std::string read_all(const Input& input, std::string content = {}) {
-  if (input.size > input.most) throw Error(too_large(input.name, input.most));
+  if (input.size > input.max_size) throw Error(describe_too_large(input.name, input.max_size));
   content.reserve(input.size);
   std::array<char, 1 << 16> chunk;
   while (const std::size_t count = read_some(input, chunk.data(), chunk.size())) {
     const std::string_view piece(chunk.data(), count);
-    if (content.size() + count > input.most) throw Error(too_large(input.name, input.most));
+    if (content.size() + count > input.max_size)
+      throw Error(describe_too_large(input.name, input.max_size));
     if (input.size == 0 && piece.find('\0') != piece.npos)
       throw Error(input.name + " has nul bytes, which no text has; give a text file");
     content += piece;
@@ -98,7 +99,7 @@ std::string read_plain(const std::string& path) {
   const bool is_sized = S_ISREG(status.st_mode) && status.st_size > 0;
   if (!is_sized) {
     std::string begin = S_ISFIFO(status.st_mode) ? first_byte(file.number(), path) : "";
-    return read_all({file.number(), path, 0, most_streamed()}, std::move(begin));
+    return read_all({file.number(), path, 0, max_streamed()}, std::move(begin));
   }
   return read_all({file.number(), path, static_cast<std::size_t>(status.st_size),
                    static_cast<std::size_t>(input_limit().size)});
@@ -107,7 +108,7 @@ std::string read_plain(const std::string& path) {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  if (path == "-") return read_all({STDIN_FILENO, "the standard input", 0, most_streamed()});
+  if (path == "-") return read_all({STDIN_FILENO, "the standard input", 0, max_streamed()});
   std::string content = read_plain(path);
   if (!path.ends_with(".gz")) return content;
   try {

@@ -54,12 +54,12 @@ void sweep(const fs::path& folder) {
 
 }  // namespace
 
-Error cannot_create(const std::string& path, int error_number) {
+Error make_create_error(const std::string& path, int error_number) {
   return Error(fmt::format("cannot create {}: {}{}", path, reason(error_number),
                            error_number == ENOENT ? "; make its folder first" : ""));
 }
 
-Error cannot_write(const std::string& path, int error_number) {
+Error make_write_error(const std::string& path, int error_number) {
   return Error(Fault::kMachine, fmt::format("cannot write {}: {}", path, reason(error_number)));
 }
 
@@ -67,21 +67,21 @@ void write_all(int descriptor, std::string_view content, const std::string& path
   while (!content.empty()) {
     const ssize_t count = ::write(descriptor, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw cannot_write(path, errno);
+    if (count < 0) throw make_write_error(path, errno);
     content.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
-fs::path behind_links(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // the system's own limit
+fs::path resolve_links(const fs::path& path) {
+  constexpr int kMaxLinks = 40;  // the system's own limit
   fs::path target = path;
-  for (int link = 0; link < kMostLinks; ++link) {
+  for (int link = 0; link < kMaxLinks; ++link) {
     std::error_code is_no_link;
     const fs::path next = fs::read_symlink(target, is_no_link);
     if (is_no_link) return target;
     target = target.parent_path() / next;  // an absolute path replaces everything before it
   }
-  throw cannot_create(path.string(), ELOOP);
+  throw make_create_error(path.string(), ELOOP);
 }
 
 SignalDelay::SignalDelay() {
@@ -108,12 +108,12 @@ Replacement::~Replacement() {
 }
 
 void Replacement::commit() {
-  const bool cannot_sync = ::fsync(file_.number()) != 0 && errno != EINVAL && errno != ENOTSUP;
-  if (cannot_sync) throw cannot_write(target_.string(), errno);
+  const bool sync_failed = ::fsync(file_.number()) != 0 && errno != EINVAL && errno != ENOTSUP;
+  if (sync_failed) throw make_write_error(target_.string(), errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)
-    throw cannot_write(target_.string(), errno);
+    throw make_write_error(target_.string(), errno);
   temporary_.clear();
-  if (!file_.close()) throw cannot_write(target_.string(), errno);
+  if (!file_.close()) throw make_write_error(target_.string(), errno);
 }
 
 int Replacement::create(mode_t mode) {
@@ -123,7 +123,7 @@ int Replacement::create(mode_t mode) {
     const auto temporary = folder / fmt::format("{}{}-{}{}", kPrefix, ::getpid(), attempt, kEnding);
     const int number = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (number < 0 && errno == EEXIST) continue;
-    if (number < 0) throw cannot_create(target_.string(), errno);
+    if (number < 0) throw make_create_error(target_.string(), errno);
     ::flock(number, LOCK_EX | LOCK_NB);  // without locks, the process id in the name suffices
     temporary_ = temporary;
     return number;

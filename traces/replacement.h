@@ -15,14 +15,14 @@
 namespace bubblescope {
 
 /// Makes the Error for a path that is wrong (usage); later faults are the machine's.
-Error cannot_create(const std::string& path, int error_number);
-Error cannot_write(const std::string& path, int error_number);
+Error make_create_error(const std::string& path, int error_number);
+Error make_write_error(const std::string& path, int error_number);
 
 /// Writes all of `content`. Throws Error that names `path`.
 void write_all(int descriptor, std::string_view content, const std::string& path);
 
 /// Follows symbolic links, even where their target does not exist yet. Throws Error for a cycle.
-std::filesystem::path behind_links(const std::filesystem::path& path);
+std::filesystem::path resolve_links(const std::filesystem::path& path);
 
 /// Delays Ctrl-C and similar signals while it lives: they would leave half a file behind.
 class SignalDelay {

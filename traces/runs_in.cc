@@ -19,7 +19,7 @@ bool runs_in(const Configuration& configuration, const std::string& framework) {
 std::vector<std::string> known_frameworks() {
   std::vector<std::string> names;
   for (const Named<Profile>& profile : kProfiles)
-    if (rules_of(profile.choice) == profile.choice) names.emplace_back(profile.name);
+    if (resolve_profile(profile.choice) == profile.choice) names.emplace_back(profile.name);
   return names;
 }
 

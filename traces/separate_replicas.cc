@@ -29,7 +29,7 @@ std::optional<std::vector<Share>> shares_by_recorder(const ObservedTrace& trace)
 }  // namespace
 
 void separate_replicas(ObservedTrace& trace) {
-  const auto knows = [](const Recorder& recorder) { return recorder.knows_replica; };
+  const auto knows = [](const Recorder& recorder) { return recorder.has_replica; };
   if (std::any_of(trace.recorders.begin(), trace.recorders.end(), knows)) return;
   const auto shares = shares_by_recorder(trace);
   if (!shares || std::set<Share>(shares->begin(), shares->end()).size() == shares->size()) return;

@@ -31,7 +31,7 @@ std::set<std::int32_t> spread_evenly(std::int32_t ranks, std::int32_t parts) {
 
 }  // namespace
 
-std::vector<std::int32_t> shown_ranks(const BubbleReport& report, bool all) {
+std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool all) {
   const auto ranks = static_cast<std::int32_t>(report.ranks.size());
   if (all || ranks <= kShownRanks) {
     std::vector<std::int32_t> every(report.ranks.size());
@@ -50,7 +50,7 @@ std::vector<std::int32_t> shown_ranks(const BubbleReport& report, bool all) {
   }
 }
 
-std::string shown_ranks_note(const BubbleReport& report, bool all) {
+std::string describe_shown_ranks(const BubbleReport& report, bool all) {
   if (all || report.ranks.size() <= static_cast<std::size_t>(kShownRanks)) return {};
   return fmt::format("{} of {} ranks; --all-ranks shows every one", kShownRanks,
                      report.ranks.size());

@@ -27,22 +27,22 @@ constexpr int kNull = 5;
 /// The limits of sqlite3_limit, by their numbers there.
 struct Limit {
   int number;
-  int most;
+  int max_value;
 };
-constexpr int kLongestValue = 1 << 20;
-constexpr std::array<Limit, 9> kLimits{{{0, kLongestValue},  // bytes of a text or a blob
-                                        {1, 1 << 20},        // bytes of a statement
-                                        {2, 2'000},          // columns
-                                        {3, 100},            // depth of an expression
-                                        {4, 5},              // parts of a compound select
-                                        {5, 100'000},        // steps of a program
-                                        {6, 10},             // arguments of a function
-                                        {7, 0},              // attached databases
-                                        {10, 0}}};           // depth of triggers
+constexpr int kMaxValueBytes = 1 << 20;
+constexpr std::array<Limit, 9> kLimits{{{0, kMaxValueBytes},  // bytes of a text or a blob
+                                        {1, 1 << 20},         // bytes of a statement
+                                        {2, 2'000},           // columns
+                                        {3, 100},             // depth of an expression
+                                        {4, 5},               // parts of a compound select
+                                        {5, 100'000},         // steps of a program
+                                        {6, 10},              // arguments of a function
+                                        {7, 0},               // attached databases
+                                        {10, 0}}};            // depth of triggers
 
 /// The number of virtual machine steps between two checks, and the allowance per byte: a row of the
 /// smallest kind takes six bytes of a file and some twenty steps.
-constexpr int kStepsPerLook = 10'000;
+constexpr int kStepsPerCheck = 10'000;
 constexpr std::int64_t kAlwaysSteps = 20'000'000;
 constexpr std::int64_t kStepsPerByte = 20;
 
@@ -126,7 +126,7 @@ std::string uri_of(const std::string& path) {
   return uri + "?mode=ro&immutable=1";
 }
 
-std::int64_t most_steps(const std::string& path) {
+std::int64_t find_max_steps(const std::string& path) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(path, ignored);
   if (ignored) return kAlwaysSteps;
@@ -148,7 +148,7 @@ struct SqliteDatabase::Connection {
 
   static int count_steps(void* connection) {
     std::int64_t& left = static_cast<Connection*>(connection)->steps_left;
-    left -= kStepsPerLook;
+    left -= kStepsPerCheck;
     return left < 0 ? 1 : 0;
   }
 
@@ -165,13 +165,14 @@ SqliteDatabase::SqliteDatabase(const std::string& path)
     : connection_(std::make_unique<Connection>()) {
   Connection& own = *connection_;
   own.path = path;
-  own.steps_left = most_steps(path);
+  own.steps_left = find_max_steps(path);
   const int flags = kOpenReadOnly | kOpenUri;
   if (own.functions.open_v2(uri_of(path).c_str(), &own.database, flags, nullptr) != kOk) {
     throw Error(fmt::format("{}: SQLite says: {}", path, own.functions.errmsg(own.database)));
   }
-  for (const Limit& limit : kLimits) own.functions.limit(own.database, limit.number, limit.most);
-  own.functions.progress_handler(own.database, kStepsPerLook, &Connection::count_steps, &own);
+  for (const Limit& limit : kLimits)
+    own.functions.limit(own.database, limit.number, limit.max_value);
+  own.functions.progress_handler(own.database, kStepsPerCheck, &Connection::count_steps, &own);
   // Only what reading tables needs is run from the schema, and nothing is written to disk.
   for (const char* setting : {"trusted_schema = OFF", "temp_store = MEMORY", "mmap_size = 0",
                               "cell_size_check = ON", "cache_size = -65536"})

@@ -42,12 +42,12 @@ void time_computes(DraftStep& draft) {
 
 }  // namespace
 
-void Corrections::note_part(Nanos time, const StepExtent& step, const std::string& text) {
+void Corrections::note_largest(Nanos time, const StepExtent& step, const std::string& text) {
   const double part =
       static_cast<double>(time) / static_cast<double>(std::max<Nanos>(1, step.end - step.start));
-  if (part <= most_part) return;
-  most_part = part;
-  part_text = text;
+  if (part <= max_fraction) return;
+  max_fraction = part;
+  largest_text = text;
 }
 
 StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
@@ -97,7 +97,7 @@ void StepBuilder::cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes,
       throw Error(fmt::format("{}: rank {} has no op in this step; do the files belong together?",
                               where(label), rank));
     const Nanos overlap = cut_overlaps(lanes[rank]);
-    corrections_.note_part(
+    corrections_.note_largest(
         overlap, extent_of(lanes),
         fmt::format("ops of rank {} overlap by {}, though a rank computes one at a time", rank,
                     to_text(overlap)));
@@ -105,16 +105,16 @@ void StepBuilder::cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes,
 }
 
 Nanos StepBuilder::cut_overlaps(std::vector<ObservedOp>& lane) {
-  Nanos most = 0;
+  Nanos largest = 0;
   for (std::size_t at = 0; at + 1 < lane.size(); ++at) {
     const Nanos overlap = lane[at].end - lane[at + 1].start;
     if (overlap <= 0) continue;
     ++corrections_.cut;
-    most = std::max(most, overlap);
+    largest = std::max(largest, overlap);
     lane[at].end = lane[at + 1].start;
   }
-  corrections_.most_cut = std::max(corrections_.most_cut, most);
-  return most;
+  corrections_.max_cut = std::max(corrections_.max_cut, largest);
+  return largest;
 }
 
 std::string StepBuilder::where(const std::string& label) const {
@@ -152,13 +152,14 @@ Program StepBuilder::lower_measured(const ValidSchedule& schedule, const std::st
   return std::get<Program>(std::move(lowered));
 }
 
-void StepBuilder::note_early_op(const DraftStep& draft, const std::vector<bool>& start_is_seen) {
+void StepBuilder::note_early_op(const DraftStep& draft,
+                                const std::vector<bool>& start_is_observed) {
   const Program& program = draft.step.program;
   const Timeline& timeline = draft.step.timeline;
-  if (const std::optional<EarlyOp> early = earliest_op(program, timeline, start_is_seen)) {
+  if (const std::optional<EarlyOp> early = find_earliest_op(program, timeline, start_is_observed)) {
     const Instruction& op = program.instructions[early->op];
     const Instruction& needed = program.instructions[early->needed];
-    corrections_.note_part(
+    corrections_.note_largest(
         early->early, extent_of(draft.lanes),
         fmt::format("{} on rank {} begins {} before {} on rank {}, which it needs, has ended: "
                     "clocks that are apart, or a file that was changed",
@@ -172,19 +173,19 @@ void StepBuilder::trim(DraftStep& draft) {
   const Program& program = draft.step.program;
   Timeline& timeline = draft.step.timeline;
   std::vector<bool> may_hold_waiting(program.size(), false);
-  std::vector<bool> start_is_seen(program.size(), false);
+  std::vector<bool> start_is_observed(program.size(), false);
   std::vector<std::size_t> next(draft.lanes.size(), 0);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (!is_compute(instruction.op.kind)) continue;
     const ObservedOp& observed = draft.lanes[instruction.rank][next[instruction.rank]++];
     may_hold_waiting[id] = observed.may_hold_waiting;
-    start_is_seen[id] = observed.start_is_seen || !observed.may_hold_waiting;
+    start_is_observed[id] = observed.start_is_observed || !observed.may_hold_waiting;
   }
-  note_early_op(draft, start_is_seen);
+  note_early_op(draft, start_is_observed);
   const TrimmedWaiting trimmed = trim_waiting(program, may_hold_waiting, timeline);
   corrections_.trimmed.ops += trimmed.ops;
-  corrections_.trimmed.most = std::max(corrections_.trimmed.most, trimmed.most);
+  corrections_.trimmed.largest = std::max(corrections_.trimmed.largest, trimmed.largest);
 }
 
 }  // namespace bubblescope

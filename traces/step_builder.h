@@ -24,13 +24,13 @@ struct DraftStep {
 /// The corrections in all steps together.
 struct Corrections {
   std::size_t cut = 0;
-  Nanos most_cut = 0;
+  Nanos max_cut = 0;
   TrimmedWaiting trimmed;
-  double most_part = 0;   ///< the largest impossible time, as a fraction of its step
-  std::string part_text;  ///< describes it
+  double max_fraction = 0;   ///< the largest impossible time, as a fraction of its step
+  std::string largest_text;  ///< describes it
 
   /// Keeps the one that is largest relative to its step.
-  void note_part(Nanos time, const StepExtent& step, const std::string& text);
+  void note_largest(Nanos time, const StepExtent& step, const std::string& text);
 };
 
 /// From the first start to the last end of the ops ([rank]).
@@ -57,7 +57,7 @@ class StepBuilder {
                          const std::string& label) const;
   Program lower_measured(const ValidSchedule& schedule, const std::string& label) const;
   void trim(DraftStep& draft);
-  void note_early_op(const DraftStep& draft, const std::vector<bool>& start_is_seen);
+  void note_early_op(const DraftStep& draft, const std::vector<bool>& start_is_observed);
 
   const ObservedTrace& trace_;
   Corrections& corrections_;

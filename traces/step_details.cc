@@ -44,12 +44,12 @@ std::vector<InstructionId> find_consumers(const Program& program) {
   return consumers;
 }
 
-std::vector<MemoryPoint> find_memory_changes(const Recording& recording) {
-  std::vector<Held> before(static_cast<std::size_t>(recording.program.ranks));
+std::vector<MemoryPoint> find_memory_changes(const StepRecord& record) {
+  std::vector<MemoryAmount> before(static_cast<std::size_t>(record.program.ranks));
   std::vector<MemoryPoint> changes;
-  for (const MemoryPoint& point : memory_curve(recording.schedule, recording.program,
-                                               recording.timeline, recording.report.memory)) {
-    Held& now = before[static_cast<std::size_t>(point.rank)];
+  for (const MemoryPoint& point : compute_memory_curve(record.schedule, record.program,
+                                                       record.timeline, record.report.memory)) {
+    MemoryAmount& now = before[static_cast<std::size_t>(point.rank)];
     const bool changes_nothing =
         point.held.chunk_millionths == now.chunk_millionths && point.held.bytes == now.bytes;
     if (changes_nothing) continue;
@@ -62,7 +62,7 @@ std::vector<MemoryPoint> find_memory_changes(const Recording& recording) {
   return changes;
 }
 
-double chunks_of(const Held& held, const Shape& shape) {
+double chunks_of(const MemoryAmount& held, const Shape& shape) {
   return static_cast<double>(held.chunk_millionths) / (1e6 * shape.slices);
 }
 
@@ -70,7 +70,7 @@ bool has_bytes(const MemoryModel& memory) {
   return !memory.activation_bytes.empty() || !memory.static_bytes.empty();
 }
 
-Bytes bytes_of(const Held& held, std::int32_t rank, const MemoryModel& memory) {
+Bytes bytes_of(const MemoryAmount& held, std::int32_t rank, const MemoryModel& memory) {
   const auto at = static_cast<std::size_t>(rank);
   return held.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[at]);
 }

@@ -17,13 +17,13 @@ std::string_view category(OpKind kind);
 std::vector<InstructionId> find_consumers(const Program& program);
 
 /// Returns the times at which the memory of ranks changes, in order.
-std::vector<MemoryPoint> find_memory_changes(const Recording& recording);
+std::vector<MemoryPoint> find_memory_changes(const StepRecord& record);
 
 /// Converts what a rank holds to stage chunks.
-double chunks_of(const Held& held, const Shape& shape);
+double chunks_of(const MemoryAmount& held, const Shape& shape);
 
 /// Converts what a rank holds to bytes, including what never changes in a step; 0 where unknown.
-Bytes bytes_of(const Held& held, std::int32_t rank, const MemoryModel& memory);
+Bytes bytes_of(const MemoryAmount& held, std::int32_t rank, const MemoryModel& memory);
 
 /// Whether bytes are known.
 bool has_bytes(const MemoryModel& memory);

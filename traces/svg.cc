@@ -79,11 +79,11 @@ std::vector<LegendLine> flow(const std::vector<LegendEntry>& entries, double wid
 
 class SvgTimeline {
  public:
-  explicit SvgTimeline(const Recording& recording)
-      : recording_(recording),
-        program_(recording.program),
-        layout_(choose_svg_layout(recording)),
-        palette_(recording.schedule) {
+  explicit SvgTimeline(const StepRecord& record)
+      : record_(record),
+        program_(record.program),
+        layout_(choose_svg_layout(record)),
+        palette_(record.schedule) {
     for (const std::vector<InstructionId>& lane : layout_.lanes)
       for (const InstructionId id : lane) note_colour(program_.instructions[id].op);
     if (layout_.strip > 0)
@@ -99,7 +99,7 @@ class SvgTimeline {
     const double height = legend_top + kLegendLine * static_cast<double>(legend.size()) + kMargin;
     canvas_.rect({0, 0, width, height}, "class=\"paper\"");
     draw_head();
-    draw_rows(canvas_, recording_, layout_, palette_);
+    draw_rows(canvas_, record_, layout_, palette_);
     draw_critical_path();
     draw_axis(axis);
     draw_legend(legend, legend_top);
@@ -125,12 +125,12 @@ class SvgTimeline {
   }
 
   void draw_head() {
-    const BubbleReport& report = recording_.report;
+    const BubbleReport& report = record_.report;
     canvas_.text({layout_.left, 22}, "class=\"title\"",
-                 recording_.schedule->name + ": " + shape_text(recording_.schedule->shape));
+                 record_.schedule->name + ": " + shape_text(record_.schedule->shape));
     std::string facts =
-        fmt::format("{}: makespan {}", recording_.timeline.source, short_text(report.makespan));
-    if (is_conclusive(report)) facts += ", bubble ratio " + percent_text(report.bubble.ratio);
+        fmt::format("{}: makespan {}", record_.timeline.source, format_time(report.makespan));
+    if (is_conclusive(report)) facts += ", bubble ratio " + format_percent(report.bubble.ratio);
     canvas_.text({layout_.left, 42}, "class=\"note\"", facts);
     canvas_.text({layout_.left + layout_.chart + 12, 42}, "class=\"note\"", "peak activations");
   }
@@ -139,22 +139,22 @@ class SvgTimeline {
   /// drawn by columns, it is a line through the rows.
   void draw_critical_path() {
     std::vector<InstructionId> ops;
-    for (const InstructionId id : recording_.report.critical_path)
+    for (const InstructionId id : record_.report.critical_path)
       if (program_.instructions[id].lane < static_cast<std::uint32_t>(program_.ranks))
         ops.push_back(id);
     std::string steps;
     for (std::size_t first = 0, next = 0; first < ops.size(); first = next) {
       const std::int32_t rank = rank_of(ops[first]);
       for (next = first + 1; next < ops.size() && rank_of(ops[next]) == rank;) ++next;
-      const double begin = layout_.x(recording_.timeline.start[ops[first]]);
-      const double end = layout_.x(recording_.timeline.end[ops[next - 1]]);
-      const std::string corner = pixel_text(begin) + " " + pixel_text(layout_.middle(rank));
+      const double begin = layout_.x(record_.timeline.start[ops[first]]);
+      const double end = layout_.x(record_.timeline.end[ops[next - 1]]);
+      const std::string corner = format_pixels(begin) + " " + format_pixels(layout_.middle(rank));
       if (!layout_.by_columns) {
         canvas_.rect({begin, layout_.top(rank), end - begin, layout_.height()},
                      "class=\"critical\"");
         if (next < ops.size()) draw_hop(end, rank, ops[next]);
       } else {
-        steps += (first == 0 ? "M" : "L") + corner + "H" + pixel_text(end);
+        steps += (first == 0 ? "M" : "L") + corner + "H" + format_pixels(end);
       }
     }
     if (!steps.empty()) canvas_.path(steps, "class=\"critical\"");
@@ -165,20 +165,21 @@ class SvgTimeline {
     const bool down = rank_of(to) > from;
     const double from_y = layout_.top(from) + (down ? layout_.height() : 0);
     const double to_y = layout_.top(rank_of(to)) + (down ? 0 : layout_.height());
-    canvas_.line({from_x, from_y}, {layout_.x(recording_.timeline.start[to]), to_y},
+    canvas_.line({from_x, from_y}, {layout_.x(record_.timeline.start[to]), to_y},
                  "class=\"critical\"");
   }
 
   void draw_axis(double y) {
     const Nanos span = layout_.step.span;
-    const TimeUnit unit = unit_for(span);
-    const Nanos step =
-        tick_step(static_cast<Nanos>(static_cast<double>(span) * kTickSpacing / layout_.chart) + 1);
+    const TimeUnit unit = choose_unit(span);
+    const Nanos step = choose_tick_step(
+        static_cast<Nanos>(static_cast<double>(span) * kTickSpacing / layout_.chart) + 1);
     canvas_.line({layout_.left, y}, {layout_.left + layout_.chart, y}, "class=\"axis\"");
     for (Nanos tick = 0; tick <= span; tick += step) {
       const double x = layout_.x(layout_.step.origin + tick);
       canvas_.line({x, y}, {x, y + 4}, "class=\"axis\"");
-      canvas_.text({x, y + 16}, "class=\"tick\"", in_unit(tick, unit, decimals_for({step}, unit)));
+      canvas_.text({x, y + 16}, "class=\"tick\"",
+                   format_in_unit(tick, unit, choose_decimals({step}, unit)));
     }
     canvas_.text({layout_.left + layout_.chart + 22, y + 16}, "class=\"note\"",
                  "time in " + std::string(unit.name));
@@ -190,11 +191,11 @@ class SvgTimeline {
       entries.push_back({swatches, std::string(meaning(kind))});
     if (palette_.chunks() > 1)
       entries.push_back({{},
-                         recording_.schedule->pipelines > 1 ? "(lighter: second pipeline)"
-                                                            : "(lighter: later chunks)"});
+                         record_.schedule->pipelines > 1 ? "(lighter: second pipeline)"
+                                                         : "(lighter: later chunks)"});
     if (has_pairs_ && !layout_.by_columns) entries.push_back({{"pair"}, "overlapped pair"});
     entries.push_back({{"idle"}, "idle"});
-    if (is_conclusive(recording_.report)) entries.push_back({{"critical"}, "critical path"});
+    if (is_conclusive(record_.report)) entries.push_back({{"critical"}, "critical path"});
     return entries;
   }
 
@@ -214,7 +215,7 @@ class SvgTimeline {
 
   std::int32_t rank_of(InstructionId id) const { return program_.instructions[id].rank; }
 
-  const Recording& recording_;
+  const StepRecord& record_;
   const Program& program_;
   SvgLayout layout_;
   Palette palette_;
@@ -228,7 +229,7 @@ const Registrar<TimelineFormat> kRegistrar{
     {"svg",
      {},
      "timeline as a figure (SVG), in the style of the papers",
-     [](const Recording& recording, const std::string&) { return SvgTimeline(recording).draw(); },
+     [](const StepRecord& record, const std::string&) { return SvgTimeline(record).draw(); },
      {".svg"}}};
 
 }  // namespace

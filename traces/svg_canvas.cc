@@ -10,7 +10,7 @@ namespace bubblescope {
 
 std::string escape_xml(std::string_view text) {
   std::string escaped;
-  for (const char byte : plain_line(text)) {
+  for (const char byte : escape_line(text)) {
     switch (byte) {
       case '&': escaped += "&amp;"; break;
       case '<': escaped += "&lt;"; break;
@@ -22,22 +22,23 @@ std::string escape_xml(std::string_view text) {
   return escaped;
 }
 
-std::string pixel_text(double length) { return trim_zeros(fmt::format("{:.2f}", length)); }
+std::string format_pixels(double length) { return trim_zeros(fmt::format("{:.2f}", length)); }
 
 void SvgCanvas::rect(const Box& box, std::string_view attributes) {
-  body_ +=
-      fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}/>\n", pixel_text(box.x),
-                  pixel_text(box.y), pixel_text(box.width), pixel_text(box.height), attributes);
+  body_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}/>\n",
+                       format_pixels(box.x), format_pixels(box.y), format_pixels(box.width),
+                       format_pixels(box.height), attributes);
 }
 
 void SvgCanvas::text(Point at, std::string_view attributes, std::string_view content) {
-  body_ += fmt::format("<text x=\"{}\" y=\"{}\" {}>{}</text>\n", pixel_text(at.x), pixel_text(at.y),
-                       attributes, escape_xml(content));
+  body_ += fmt::format("<text x=\"{}\" y=\"{}\" {}>{}</text>\n", format_pixels(at.x),
+                       format_pixels(at.y), attributes, escape_xml(content));
 }
 
 void SvgCanvas::line(Point from, Point to, std::string_view attributes) {
-  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", pixel_text(from.x),
-                       pixel_text(from.y), pixel_text(to.x), pixel_text(to.y), attributes);
+  body_ +=
+      fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", format_pixels(from.x),
+                  format_pixels(from.y), format_pixels(to.x), format_pixels(to.y), attributes);
 }
 
 void SvgCanvas::path(std::string_view steps, std::string_view attributes) {
@@ -52,7 +53,7 @@ void SvgCanvas::end_group() { body_ += "</g>\n"; }
 
 std::string SvgCanvas::finish(double width, double height, std::string_view style) const {
   const std::string size = fmt::format("width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\"",
-                                       pixel_text(width), pixel_text(height));
+                                       format_pixels(width), format_pixels(height));
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" {}>\n<style>\n{}</style>\n{}</svg>\n",

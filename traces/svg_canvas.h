@@ -22,7 +22,7 @@ struct Box {
 std::string escape_xml(std::string_view text);
 
 /// "12.5", "3": two decimals at most, no trailing zeros.
-std::string pixel_text(double length);
+std::string format_pixels(double length);
 
 /// Elements appear in the order in which they are added. `attributes` are written as they are, such
 /// as `class="cell"`; texts are escaped.

@@ -14,11 +14,11 @@ namespace {
 constexpr double kMargin = 16;
 constexpr double kHead = 56;  ///< title and subtitle
 constexpr double kCell = 24;  ///< preferred width of a typical op
-constexpr double kLeastChart = 480;
-constexpr double kMostChart = 1920;
-constexpr double kLeastCell = 3;  ///< narrower ops are drawn by columns
-constexpr std::size_t kMostCells = 20'000;
-constexpr std::size_t kMostTips = 5'000;
+constexpr double kMinChartWidth = 480;
+constexpr double kMaxChartWidth = 1920;
+constexpr double kMinCell = 3;  ///< narrower ops are drawn by columns
+constexpr std::size_t kMaxCells = 20'000;
+constexpr std::size_t kMaxTooltips = 5'000;
 constexpr double kCharacter = 6.4;
 
 double row_pitch(std::int32_t ranks) {
@@ -38,15 +38,15 @@ Nanos typical_duration(std::vector<Nanos> durations) {
 
 double SvgLayout::top(std::int32_t rank) const { return kHead + pitch * rank; }
 
-double text_width(std::string_view text) { return kCharacter * columns_of(text); }
+double text_width(std::string_view text) { return kCharacter * measure_columns(text); }
 
-SvgLayout choose_svg_layout(const Recording& recording) {
-  const Timeline& timeline = recording.timeline;
+SvgLayout choose_svg_layout(const StepRecord& record) {
+  const Timeline& timeline = record.timeline;
   SvgLayout layout;
-  layout.lanes = compute_lanes(recording.program);
-  layout.step = whole_step(recording, 1);
-  layout.pitch = row_pitch(recording.program.ranks);
-  layout.left = kMargin + text_width(fmt::format("rank {}", recording.program.ranks)) + 6;
+  layout.lanes = find_compute_lanes(record.program);
+  layout.step = divide_step(record, 1);
+  layout.pitch = row_pitch(record.program.ranks);
+  layout.left = kMargin + text_width(fmt::format("rank {}", record.program.ranks)) + 6;
   std::vector<Nanos> durations;
   for (const std::vector<InstructionId>& lane : layout.lanes)
     for (const InstructionId id : lane)
@@ -54,14 +54,14 @@ SvgLayout choose_svg_layout(const Recording& recording) {
         durations.push_back(timeline.end[id] - timeline.start[id]);
   const double ops_wide =
       static_cast<double>(layout.step.span) / static_cast<double>(typical_duration(durations));
-  layout.chart = std::clamp(ops_wide * kCell, kLeastChart, kMostChart);
-  layout.by_columns = layout.chart / ops_wide < kLeastCell || durations.size() > kMostCells;
-  layout.copies = copy_lanes(recording.program);
+  layout.chart = std::clamp(ops_wide * kCell, kMinChartWidth, kMaxChartWidth);
+  layout.by_columns = layout.chart / ops_wide < kMinCell || durations.size() > kMaxCells;
+  layout.copies = find_copy_lanes(record.program);
   if (!layout.copies.empty() && !layout.by_columns) {
     layout.strip = layout.pitch / 4;
     layout.pitch += 2 * layout.strip;
   }
-  layout.tips = durations.size() <= kMostTips;
+  layout.tooltips = durations.size() <= kMaxTooltips;
   return layout;
 }
 

@@ -18,7 +18,7 @@ struct SvgLayout {
   double pitch = 0;                               ///< from one row to the next
   double strip = 0;         ///< the height of copies in one direction; 0 where none are drawn
   bool by_columns = false;  ///< too many ops to draw one by one: columns of a pixel instead
-  bool tips = false;        ///< every op has a tooltip
+  bool tooltips = false;    ///< every op has a tooltip
 
   double x(Nanos time) const {
     return left + static_cast<double>(time - step.origin) * chart / static_cast<double>(step.span);
@@ -38,7 +38,7 @@ struct SvgLayout {
 
 /// Makes a typical op wide enough to show its micro-batch, unless the picture grows too wide; rows
 /// are lower where there are many.
-SvgLayout choose_svg_layout(const Recording& recording);
+SvgLayout choose_svg_layout(const StepRecord& record);
 
 /// Returns the width of a text in the font of the picture's notes.
 double text_width(std::string_view text);

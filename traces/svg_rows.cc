@@ -27,15 +27,14 @@ constexpr std::int32_t kShared = 4;  ///< how many rows share a label
 
 class Rows {
  public:
-  Rows(SvgCanvas& canvas, const Recording& recording, const SvgLayout& layout,
-       const Palette& palette)
+  Rows(SvgCanvas& canvas, const StepRecord& record, const SvgLayout& layout, const Palette& palette)
       : canvas_(canvas),
-        recording_(recording),
-        program_(recording.program),
-        timeline_(recording.timeline),
+        record_(record),
+        program_(record.program),
+        timeline_(record.timeline),
         layout_(layout),
         palette_(palette) {
-    for (const RankReport& rank : recording.report.ranks)
+    for (const RankReport& rank : record.report.ranks)
       highest_peak_ = std::max(highest_peak_, rank.peak.activations);
   }
 
@@ -67,20 +66,20 @@ class Rows {
             layout_.x(timeline_.end[id]) - begin, layout_.height()};
   }
 
-  std::string tip(InstructionId id) const {
-    std::string text = fmt::format("{}: {} to {}", to_string(op(id)),
-                                   short_text(timeline_.start[id]), short_text(timeline_.end[id]));
-    if (is_conclusive(recording_.report))
-      text += ", slack " + short_text(recording_.report.slack[id]);
+  std::string tooltip(InstructionId id) const {
+    std::string text =
+        fmt::format("{}: {} to {}", to_string(op(id)), format_time(timeline_.start[id]),
+                    format_time(timeline_.end[id]));
+    if (is_conclusive(record_.report)) text += ", slack " + format_time(record_.report.slack[id]);
     return text;
   }
 
   void draw_cell(InstructionId id) {
     const Box box = box_of(id);
-    if (layout_.tips) canvas_.begin_group(tip(id));
+    if (layout_.tooltips) canvas_.begin_group(tooltip(id));
     canvas_.rect(box, fmt::format("class=\"cell {}\"", colour_class(palette_, op(id))));
     if (has_microbatch(op(id).kind)) draw_number(id, box);
-    if (layout_.tips) canvas_.end_group();
+    if (layout_.tooltips) canvas_.end_group();
   }
 
   void draw_number(InstructionId id, const Box& box) {
@@ -89,7 +88,7 @@ class Rows {
     };
     std::string number = std::to_string(op(id).microbatch);
     const std::string sliced = number + "." + std::to_string(op(id).slice);
-    if (recording_.schedule->shape.slices > 1 && fits(sliced)) number = sliced;
+    if (record_.schedule->shape.slices > 1 && fits(sliced)) number = sliced;
     if (!fits(number)) return;
     const bool dark = ink_on(palette_.colour(op(id))) == Rgb{};
     canvas_.text({box.x + box.width / 2, box.y + box.height / 2 + kTextDrop},
@@ -103,9 +102,9 @@ class Rows {
         Box box = box_of(id);
         box.y = layout_.strip_top(copies) + 1;
         box.height = layout_.strip - 1;
-        if (layout_.tips) canvas_.begin_group(tip(id));
+        if (layout_.tooltips) canvas_.begin_group(tooltip(id));
         canvas_.rect(box, fmt::format("class=\"cell {}\"", colour_class(palette_, op(id))));
-        if (layout_.tips) canvas_.end_group();
+        if (layout_.tooltips) canvas_.end_group();
       }
     }
   }
@@ -123,7 +122,7 @@ class Rows {
   /// Draws one path per colour with strokes as thick as the row: a few bytes per change of colour.
   void draw_columns(std::int32_t rank) {
     const TimeGrid grid{layout_.step.origin, layout_.step.span, static_cast<int>(layout_.chart)};
-    const PaintedRow row = paint(recording_, lane(rank), grid, Paint::kInProportion);
+    const PaintedRow row = paint(record_, lane(rank), grid, Paint::kInProportion);
     const auto colour_at = [&](int column) {
       return row[column] ? colour_class(palette_, op(*row[column])) : std::string();
     };
@@ -135,8 +134,8 @@ class Rows {
       if (colour.empty()) continue;
       std::string& path = paths[colour];
       if (path.empty())
-        path = fmt::format("M{} {}", pixel_text(layout_.left + begin),
-                           pixel_text(layout_.middle(rank)));
+        path = fmt::format("M{} {}", format_pixels(layout_.left + begin),
+                           format_pixels(layout_.middle(rank)));
       else
         path += fmt::format("m{} 0", begin - ends[colour]);
       path += fmt::format("h{}", end - begin);
@@ -147,7 +146,7 @@ class Rows {
   }
 
   void draw_peak(std::int32_t rank) {
-    const double peak = recording_.report.ranks[static_cast<std::size_t>(rank)].peak.activations;
+    const double peak = record_.report.ranks[static_cast<std::size_t>(rank)].peak.activations;
     if (highest_peak_ <= 0) return;
     const double begin = layout_.left + layout_.chart + kPeakGap;
     const double length = kPeakBar * peak / highest_peak_;
@@ -160,7 +159,7 @@ class Rows {
   }
 
   SvgCanvas& canvas_;
-  const Recording& recording_;
+  const StepRecord& record_;
   const Program& program_;
   const Timeline& timeline_;
   const SvgLayout& layout_;
@@ -174,10 +173,10 @@ std::string colour_class(const Palette& palette, const Op& op) {
   return fmt::format("{}{}", letter(op.kind), palette.chunk(op));
 }
 
-void draw_rows(SvgCanvas& canvas, const Recording& recording, const SvgLayout& layout,
+void draw_rows(SvgCanvas& canvas, const StepRecord& record, const SvgLayout& layout,
                const Palette& palette) {
-  Rows rows(canvas, recording, layout, palette);
-  for (std::int32_t rank = 0; rank < recording.program.ranks; ++rank) rows.draw(rank);
+  Rows rows(canvas, record, layout, palette);
+  for (std::int32_t rank = 0; rank < record.program.ranks; ++rank) rows.draw(rank);
 }
 
 }  // namespace bubblescope

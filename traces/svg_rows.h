@@ -13,7 +13,7 @@ std::string colour_class(const Palette& palette, const Op& op);
 
 /// Adds a row per rank: its label, its ops (with their micro-batches where those fit, a frame
 /// around overlapped pairs) and a bar for its activation peak.
-void draw_rows(SvgCanvas& canvas, const Recording& recording, const SvgLayout& layout,
+void draw_rows(SvgCanvas& canvas, const StepRecord& record, const SvgLayout& layout,
                const Palette& palette);
 
 }  // namespace bubblescope

@@ -27,22 +27,22 @@ namespace {
 constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{"warmup", "imbal", "depend", "comm",
                                                                 "memory", "drain", "sync"};
 
-std::string amount_text(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
+std::string format_amount(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
 
 class RankTable {
  public:
-  RankTable(const Recording& recording, const DrawOptions& options)
-      : report_(recording.report),
-        program_(recording.program),
-        shown_(shown_ranks(report_, options.all_ranks)),
-        unit_(unit_for(report_.makespan)) {
+  RankTable(const StepRecord& record, const DrawOptions& options)
+      : report_(record.report),
+        program_(record.program),
+        shown_(choose_shown_ranks(report_, options.all_ranks)),
+        unit_(choose_unit(report_.makespan)) {
     if (options.fit) width_ = options.width;
     std::vector<Nanos> times;
     for (const std::int32_t rank : shown_) {
       times.push_back(report_.ranks[rank].busy);
       for (const Nanos idle : report_.ranks[rank].idle_by_cause) times.push_back(idle);
     }
-    decimals_ = decimals_for(times, unit_);
+    decimals_ = choose_decimals(times, unit_);
   }
 
   std::string draw() const {
@@ -62,7 +62,7 @@ class RankTable {
     for (TableColumn& column : columns) column.importance = importance_of(column.head);
     const FittedTable table = draw_table(
         columns, width_, [&](const std::vector<std::string>& heads) { return others(heads); });
-    return table.text + hidden_note(table.hidden);
+    return table.text + describe_hidden(table.hidden);
   }
 
  private:
@@ -105,11 +105,12 @@ class RankTable {
   template <class Value>
   TableColumn time_column(std::string_view head, Value value) const {
     const auto text = [&](const RankReport& rank) {
-      return in_unit(value(rank), unit_, decimals_);
+      return format_in_unit(value(rank), unit_, decimals_);
     };
     const double all =
         static_cast<double>(report_.makespan) * static_cast<double>(report_.ranks.size());
-    return column(head, text, percent_text(all > 0 ? static_cast<double>(total(value)) / all : 0));
+    return column(head, text,
+                  format_percent(all > 0 ? static_cast<double>(total(value)) / all : 0));
   }
 
   TableColumn names() const {
@@ -137,19 +138,20 @@ class RankTable {
       own_unit = own_unit || rank.peak.units != rank.peak.activations;
     }
     columns.push_back(column(
-        "peak", [](const RankReport& rank) { return amount_text(rank.peak.activations); },
-        amount_text(highest)));
+        "peak", [](const RankReport& rank) { return format_amount(rank.peak.activations); },
+        format_amount(highest)));
     columns.push_back(column(
         "at", [&](const RankReport& rank) { return op_at(rank.peak); }, ""));
     columns.back().left = true;
     if (own_unit)
       columns.push_back(column(
-          "units", [](const RankReport& rank) { return amount_text(rank.peak.units); },
-          amount_text(highest_units)));
+          "units", [](const RankReport& rank) { return format_amount(rank.peak.units); },
+          format_amount(highest_units)));
     if (highest_bytes > 0)
       columns.push_back(column(
-          "memory", [](const RankReport& rank) { return bytes_text(rank.peak.bytes.value_or(0)); },
-          bytes_text(highest_bytes)));
+          "memory",
+          [](const RankReport& rank) { return format_bytes(rank.peak.bytes.value_or(0)); },
+          format_bytes(highest_bytes)));
   }
 
   std::string op_at(const Peak& peak) const {
@@ -165,28 +167,28 @@ class RankTable {
 };
 
 /// States the costs of a prediction; a measurement has none.
-std::string costs_line(const Recording& recording) {
-  if (recording.made.costs.empty() || recording.report.source != "simulated") return {};
-  return "costs        " + recording.made.costs + "\n";
+std::string costs_line(const StepRecord& record) {
+  if (record.made.costs.empty() || record.report.source != "simulated") return {};
+  return "costs        " + record.made.costs + "\n";
 }
 
 std::string totals(const BubbleReport& report) {
-  const std::string makespan = short_text(report.makespan);
-  const std::string bound = short_text(report.lower_bound);
+  const std::string makespan = format_time(report.makespan);
+  const std::string bound = format_time(report.lower_bound);
   const auto width = std::max(makespan.size(), bound.size());
   const double above = report.lower_bound == 0
                            ? 0
                            : static_cast<double>(report.makespan - report.lower_bound) /
                                  static_cast<double>(report.lower_bound);
   return fmt::format("makespan     {:<{}}  ideal {} (work of the busiest rank)\n", makespan, width,
-                     short_text(report.ideal)) +
+                     format_time(report.ideal)) +
          fmt::format("lower bound  {:<{}}  {}\n", bound, width,
                      report.makespan <= report.lower_bound
                          ? "reached: no order of these ops is faster"
-                         : "the makespan is " + percent_text(above) + " above it") +
+                         : "the makespan is " + format_percent(above) + " above it") +
          fmt::format("bubble       ratio {}  overhead {}  span rate {}  time {}\n",
-                     percent_text(report.bubble.ratio), percent_text(report.bubble.overhead),
-                     percent_text(report.bubble.span_rate), short_text(report.bubble.time));
+                     format_percent(report.bubble.ratio), format_percent(report.bubble.overhead),
+                     format_percent(report.bubble.span_rate), format_time(report.bubble.time));
 }
 
 /// Writes two lines where training is asynchronous, none elsewhere.
@@ -194,18 +196,20 @@ std::string asynchronous(const BubbleReport& report) {
   std::string text;
   if (report.period)
     text += fmt::format("period       {} per micro-batch once the pipeline is full\n",
-                        short_text(*report.period));
-  WeightReport most;
+                        format_time(*report.period));
+  WeightReport longest;
   for (const RankReport& rank : report.ranks) {
     if (!rank.weights) continue;
-    most.staleness = std::max(most.staleness, rank.weights->staleness);
-    most.versions = std::max(most.versions, rank.weights->versions);
-    if (rank.weights->bytes) most.bytes = std::max(most.bytes.value_or(0), *rank.weights->bytes);
+    longest.staleness = std::max(longest.staleness, rank.weights->staleness);
+    longest.versions = std::max(longest.versions, rank.weights->versions);
+    if (rank.weights->bytes)
+      longest.bytes = std::max(longest.bytes.value_or(0), *rank.weights->bytes);
   }
-  if (most.versions > 0)
-    text += fmt::format("weights      up to {} version(s) on a rank, up to {} update(s) stale{}\n",
-                        most.versions, most.staleness,
-                        most.bytes ? "; up to " + bytes_text(*most.bytes) + " of them" : "");
+  if (longest.versions > 0)
+    text +=
+        fmt::format("weights      up to {} version(s) on a rank, up to {} update(s) stale{}\n",
+                    longest.versions, longest.staleness,
+                    longest.bytes ? "; up to " + format_bytes(*longest.bytes) + " of them" : "");
   return text;
 }
 
@@ -215,8 +219,8 @@ std::string busiest_link(const BubbleReport& report) {
   const LinkUse& link = report.links.front();
   const double busy = static_cast<double>(link.busy) / static_cast<double>(report.makespan);
   return fmt::format("busiest link {}: {} of its bandwidth used, busy {}, shared for {}\n",
-                     link.name, percent_text(link.utilization), percent_text(busy),
-                     short_text(link.shared));
+                     link.name, format_percent(link.utilization), format_percent(busy),
+                     format_time(link.shared));
 }
 
 /// Writes one line with noise, none elsewhere.
@@ -224,27 +228,27 @@ std::string noise_line(const BubbleReport& report) {
   if (!report.noise) return {};
   return fmt::format(
       "noise        {} steps: p50 {}  p95 {}  mean {}  worst {}\n", report.noise->makespans.size(),
-      short_text(report.noise->p50), short_text(report.noise->p95),
-      short_text(static_cast<Nanos>(report.noise->mean)), short_text(report.noise->most));
+      format_time(report.noise->p50), format_time(report.noise->p95),
+      format_time(static_cast<Nanos>(report.noise->mean)), format_time(report.noise->longest));
 }
 
 /// Signed: where messages share links, a slower op can make a step shorter.
-std::string change_text(Nanos change) { return (change < 0 ? "" : "+") + short_text(change); }
+std::string format_change(Nanos change) { return (change < 0 ? "" : "+") + format_time(change); }
 
-std::string highest_peak(const Recording& recording) {
-  const std::vector<RankReport>& ranks = recording.report.ranks;
+std::string highest_peak(const StepRecord& record) {
+  const std::vector<RankReport>& ranks = record.report.ranks;
   const auto highest = std::max_element(ranks.begin(), ranks.end(),
                                         [](const RankReport& left, const RankReport& right) {
                                           return left.peak.activations < right.peak.activations;
                                         });
   if (highest == ranks.end() || !highest->peak.at) return {};
-  std::string held = amount_text(highest->peak.activations) +
+  std::string held = format_amount(highest->peak.activations) +
                      (highest->peak.activations == 1 ? " micro-batch" : " micro-batches");
-  if (recording.report.shape.chunks > 1)
-    held += " (" + amount_text(highest->peak.chunks) + " chunks)";
+  if (record.report.shape.chunks > 1)
+    held += " (" + format_amount(highest->peak.chunks) + " chunks)";
   return fmt::format("highest peak: rank {} holds {} at {} ({})\n", highest - ranks.begin(), held,
-                     to_string(recording.program.instructions[*highest->peak.at].op),
-                     short_text(recording.timeline.start[*highest->peak.at]));
+                     to_string(record.program.instructions[*highest->peak.at].op),
+                     format_time(record.timeline.start[*highest->peak.at]));
 }
 
 }  // namespace
@@ -257,28 +261,28 @@ std::string write_sensitivity_text(const BubbleReport& report) {
   for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
     if (sensitivity.by_kind[kind] != 0)
       text += fmt::format("  {} {}", name(static_cast<BusyKind>(kind)),
-                          change_text(sensitivity.by_kind[kind]));
+                          format_change(sensitivity.by_kind[kind]));
   std::vector<std::size_t> ranks(sensitivity.by_rank.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
   std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t left, std::size_t right) {
     return sensitivity.by_rank[left] > sensitivity.by_rank[right];
   });
   for (std::size_t at = 0; at < std::min(kShown, ranks.size()); ++at)
-    text += fmt::format("  rank {} {}", ranks[at], change_text(sensitivity.by_rank[ranks[at]]));
+    text += fmt::format("  rank {} {}", ranks[at], format_change(sensitivity.by_rank[ranks[at]]));
   return text + "\n";
 }
 
-std::string write_text_report(const Recording& recording, const DrawOptions& options) {
-  if (!is_conclusive(recording.report))
+std::string write_text_report(const StepRecord& record, const DrawOptions& options) {
+  if (!is_conclusive(record.report))
     return fmt::format("makespan     {} of the ops that were seen\n",
-                       short_text(recording.report.makespan));
-  std::string text = costs_line(recording) + totals(recording.report) +
-                     asynchronous(recording.report) + busiest_link(recording.report) +
-                     noise_line(recording.report) + write_sensitivity_text(recording.report) +
-                     "\n" + RankTable(recording, options).draw();
-  const std::string left_out = shown_ranks_note(recording.report, options.all_ranks);
+                       format_time(record.report.makespan));
+  std::string text = costs_line(record) + totals(record.report) + asynchronous(record.report) +
+                     busiest_link(record.report) + noise_line(record.report) +
+                     write_sensitivity_text(record.report) + "\n" +
+                     RankTable(record, options).draw();
+  const std::string left_out = describe_shown_ranks(record.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";
-  text += "\n" + path_text(recording, options.width) + highest_peak(recording);
+  text += "\n" + write_path_text(record, options.width) + highest_peak(record);
   return options.fit ? fold_lines(text, options.width) : text;
 }
 

@@ -25,7 +25,7 @@ namespace bubblescope {
 /// counts the micro-batches whose activations a rank holds at once, first at the op of `at`. Times
 /// are rounded for reading: the json report is exact. Of a report without conclusions only the
 /// makespan is said.
-std::string write_text_report(const Recording& recording, const DrawOptions& options = {});
+std::string write_text_report(const StepRecord& record, const DrawOptions& options = {});
 
 /// Writes one line where sensitivity was asked for: kinds, then the most sensitive ranks.
 ///

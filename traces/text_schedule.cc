@@ -84,7 +84,7 @@ Schedule parse_schedule_text(std::string_view text, const std::string& file) {
 
 std::string write_schedule_text(const Schedule& schedule) {
   std::string out;
-  for (const RankOrder& list : lists_of(schedule)) {
+  for (const RankOrder& list : get_lists(schedule)) {
     if (list.empty()) out += '_';
     for (std::size_t at = 0; at < list.size();) {
       if (at > 0) out += ' ';

@@ -16,7 +16,7 @@ constexpr TimeUnit kNanosecond{"ns", 1};
 constexpr TimeUnit kMicrosecond{"us", 1'000};
 constexpr TimeUnit kMillisecond{"ms", 1'000'000};
 constexpr TimeUnit kSecond{"s", 1'000'000'000};
-constexpr int kMostDecimals = 3;
+constexpr int kMaxDecimals = 3;
 
 bool is_exact(Nanos time, TimeUnit unit, int decimals) {
   Nanos step = unit.nanos;
@@ -26,21 +26,21 @@ bool is_exact(Nanos time, TimeUnit unit, int decimals) {
 
 }  // namespace
 
-TimeUnit unit_for(Nanos span) {
+TimeUnit choose_unit(Nanos span) {
   if (span >= 10 * kSecond.nanos) return kSecond;
   for (const TimeUnit unit : {kMillisecond, kMicrosecond})
     if (span >= unit.nanos) return unit;
   return kNanosecond;
 }
 
-std::string in_unit(Nanos time, TimeUnit unit, int decimals) {
+std::string format_in_unit(Nanos time, TimeUnit unit, int decimals) {
   return fmt::format("{:.{}f}", static_cast<double>(time) / static_cast<double>(unit.nanos),
                      decimals);
 }
 
-int decimals_for(const std::vector<Nanos>& times, TimeUnit unit) {
+int choose_decimals(const std::vector<Nanos>& times, TimeUnit unit) {
   const Nanos longest = times.empty() ? 0 : *std::max_element(times.begin(), times.end());
-  int enough = kMostDecimals;  // four digits of the longest time
+  int enough = kMaxDecimals;  // four digits of the longest time
   for (Nanos digits = longest / unit.nanos; digits >= 10 && enough > 0; digits /= 10) --enough;
   for (int decimals = 0; decimals < enough; ++decimals)
     if (std::all_of(times.begin(), times.end(),
@@ -49,19 +49,19 @@ int decimals_for(const std::vector<Nanos>& times, TimeUnit unit) {
   return enough;
 }
 
-std::string short_text(Nanos duration) {
+std::string format_time(Nanos duration) {
   if (duration == 0) return "0 ms";
   TimeUnit unit = kNanosecond;
   for (const TimeUnit larger : {kMicrosecond, kMillisecond, kSecond})
     if (std::abs(duration) >= larger.nanos) unit = larger;
-  const int decimals = decimals_for({std::abs(duration)}, unit);
-  return trim_zeros(in_unit(duration, unit, decimals)) + " " + std::string(unit.name);
+  const int decimals = choose_decimals({std::abs(duration)}, unit);
+  return trim_zeros(format_in_unit(duration, unit, decimals)) + " " + std::string(unit.name);
 }
 
-Nanos tick_step(Nanos least) {
+Nanos choose_tick_step(Nanos min_step) {
   for (Nanos decade = 1;; decade *= 10)
     for (const Nanos step : {decade, 2 * decade, 5 * decade})
-      if (step >= least) return step;
+      if (step >= min_step) return step;
 }
 
 }  // namespace bubblescope

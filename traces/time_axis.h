@@ -15,19 +15,19 @@ struct TimeUnit {
 };
 
 /// The unit in which a picture of this span is labelled: ns, us, ms, or s from 10 s on.
-TimeUnit unit_for(Nanos span);
+TimeUnit choose_unit(Nanos span);
 
 /// "12.5": in a unit, with this many decimals. Rounded: files that programs read hold nanoseconds.
-std::string in_unit(Nanos time, TimeUnit unit, int decimals);
+std::string format_in_unit(Nanos time, TimeUnit unit, int decimals);
 
 /// Returns the decimals that show every one of these times exactly, or at least four digits of the
 /// longest: 0 to 3.
-int decimals_for(const std::vector<Nanos>& times, TimeUnit unit);
+int choose_decimals(const std::vector<Nanos>& times, TimeUnit unit);
 
 /// "33 ms", "1.25 ms", "980 ns": four digits, without trailing zeros.
-std::string short_text(Nanos duration);
+std::string format_time(Nanos duration);
 
-/// The smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least `least`.
-Nanos tick_step(Nanos least);
+/// The smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least `min_step`.
+Nanos choose_tick_step(Nanos min_step);
 
 }  // namespace bubblescope

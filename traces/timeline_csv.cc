@@ -20,9 +20,9 @@ namespace bubblescope {
 
 namespace {
 
-std::string write_timeline_csv(const Recording& recording, const std::string&) {
-  const Program& program = recording.program;
-  const BubbleReport& report = recording.report;
+std::string write_timeline_csv(const StepRecord& record, const std::string&) {
+  const Program& program = record.program;
+  const BubbleReport& report = record.report;
   std::vector<char> critical(program.instructions.size(), '0');
   for (const InstructionId id : report.critical_path) critical[id] = '1';
   const bool has_slack =
@@ -37,8 +37,8 @@ std::string write_timeline_csv(const Recording& recording, const std::string&) {
     const std::string_view lane =
         instruction.lane == kNoLane ? "" : std::string_view(program.lanes[instruction.lane].name);
     fmt::format_to(end, FMT_COMPILE("{},{},{},{},{},{},{},{},"), instruction.rank, lane,
-                   to_string(op), code(op.kind), op.stage, op.microbatch,
-                   recording.timeline.start[id], recording.timeline.end[id]);
+                   to_string(op), code(op.kind), op.stage, op.microbatch, record.timeline.start[id],
+                   record.timeline.end[id]);
     if (has_slack) fmt::format_to(end, FMT_COMPILE("{}"), report.slack[id]);
     out.push_back(',');
     if (is_conclusive(report)) out.push_back(critical[id]);

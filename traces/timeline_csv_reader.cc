@@ -35,10 +35,10 @@ struct Row {
         fmt::format("{}:{}: column {}: {} {}", file, line, column + 1, quote(cells[column]), what));
   }
 
-  std::int64_t number(std::size_t column, std::int64_t least, std::int64_t most) const {
+  std::int64_t number(std::size_t column, std::int64_t min_value, std::int64_t max_value) const {
     const auto value = parse_number<std::int64_t>(cells[column]);
-    if (!value || *value < least || *value > most)
-      refuse(column, fmt::format("must be a whole number from {} to {}", least, most));
+    if (!value || *value < min_value || *value > max_value)
+      refuse(column, fmt::format("must be a whole number from {} to {}", min_value, max_value));
     return *value;
   }
 };

@@ -89,10 +89,10 @@ ObservedTrace read_trace(const std::string& path) {
 void append(ObservedTrace& trace, ObservedTrace further) {
   refuse_repeated(trace, further);
   const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
-  const bool knows_replicas =
+  const bool have_replicas =
       std::any_of(further.recorders.begin(), further.recorders.end(),
-                  [](const Recorder& recorder) { return recorder.knows_replica; });
-  const bool is_further_pipeline = !knows_replicas && share_ranks(trace, further);
+                  [](const Recorder& recorder) { return recorder.has_replica; });
+  const bool is_further_pipeline = !have_replicas && share_ranks(trace, further);
   const std::int32_t replicas = is_further_pipeline ? replica_count(trace) : 0;
   const auto renumber = [&](auto& observed) {
     observed.recorder += recorders;

@@ -31,7 +31,7 @@ struct Recorder {
   std::string where;                 ///< for messages: "rank1.json"
   std::optional<std::int32_t> rank;  ///< its place in the pipeline, where the file says it
   std::string host = {};             ///< the machine, whose ranks share one clock; empty: unknown
-  bool knows_replica = false;        ///< the file states the `replica` of its ops
+  bool has_replica = false;          ///< the file states the `replica` of its ops
   std::int64_t peers = 0;  ///< ranks of its pipeline, or of the job without replica; 0: unknown
 };
 
@@ -44,7 +44,7 @@ struct ObservedOp {
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step
   bool may_hold_waiting = false;      ///< it is a host range, which may first wait for its input
-  bool start_is_seen = false;  ///< such a range, but its content shows where the waiting ended
+  bool start_is_observed = false;  ///< such a range, but its content shows where the waiting ended
   Nanos start = 0;
   Nanos end = 0;
 };

@@ -12,7 +12,7 @@ namespace bubblescope {
 
 struct TrimmedWaiting {
   std::size_t ops = 0;
-  Nanos most = 0;  ///< the most that one op lost
+  Nanos largest = 0;  ///< the most that one op lost
 };
 
 /// An op computes once its inputs have ended: moves the start of each op for which
@@ -30,7 +30,7 @@ struct EarlyOp {
 
 /// Returns the op that starts too early by the most, among those for which `counts` ([instruction])
 /// is set; nullopt where each of them waits for its inputs.
-std::optional<EarlyOp> earliest_op(const Program& program, const Timeline& timeline,
-                                   const std::vector<bool>& counts);
+std::optional<EarlyOp> find_earliest_op(const Program& program, const Timeline& timeline,
+                                        const std::vector<bool>& counts);
 
 }  // namespace bubblescope

@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kMostReplayError = 0.05;
+constexpr double kMaxReplayError = 0.05;
 constexpr double kRounding = 1e-6;
 
 }  // namespace
@@ -24,19 +24,19 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   const double worst = quantile(evidence.replay_errors, 95);
   std::vector<std::string> faults = evidence.faults;
   std::vector<std::string> doubts = evidence.doubts;
-  if (trust.replay_error >= kMostReplayError)
+  if (trust.replay_error >= kMaxReplayError)
     faults.push_back(
         fmt::format("a replay of the ops' own order and durations misses the measured span by "
                     "{:.1f} %: time passes that no op and no message explains",
                     100 * trust.replay_error));
-  else if (worst >= kMostReplayError)
+  else if (worst >= kMaxReplayError)
     doubts.push_back(
         fmt::format("in some steps a replay misses the measured span by {:.1f} %", 100 * worst));
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
     faults.push_back(fmt::format(
         "the ops alone need {}, but the measured span is {}: ops overlap or hold waiting",
-        short_text(report.lower_bound), short_text(report.makespan)));
+        format_time(report.lower_bound), format_time(report.makespan)));
   trust.verdict = !faults.empty()   ? Verdict::kNone
                   : !doubts.empty() ? Verdict::kLimited
                                     : Verdict::kGood;
@@ -54,14 +54,14 @@ std::string_view to_string(Verdict verdict) {
   return "";
 }
 
-std::string trust_json(const Trust& trust) {
+std::string write_trust_json(const Trust& trust) {
   std::string why;
   for (const std::string& reason : trust.why) why += (why.empty() ? "" : ",") + json_string(reason);
   return fmt::format("\"trust\":{{\"replay_error\":{},\"verdict\":\"{}\",\"why\":[{}]}}",
                      trust.replay_error, to_string(trust.verdict), why);
 }
 
-std::string trust_text(const Trust& trust) {
+std::string write_trust_text(const Trust& trust) {
   if (trust.verdict == Verdict::kGood) return {};
   std::string text =
       trust.verdict == Verdict::kNone

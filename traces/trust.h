@@ -41,9 +41,9 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
 std::string_view to_string(Verdict verdict);
 
 /// Writes the member above.
-std::string trust_json(const Trust& trust);
+std::string write_trust_json(const Trust& trust);
 
 /// Returns the warning to print before anything else; empty for kGood.
-std::string trust_text(const Trust& trust);
+std::string write_trust_text(const Trust& trust);
 
 }  // namespace bubblescope

@@ -33,10 +33,10 @@ std::uint32_t main_thread(const ChromeEvents& events, const TimeSpan& step) {
     if ((event.activity == Activity::kSend || event.activity == Activity::kReceive) &&
         event.start >= step.start && event.start < step.end)
       ++posts[event.thread];
-  const auto most = std::max_element(
+  const auto busiest = std::max_element(
       posts.begin(), posts.end(),
       [](const auto& left, const auto& right) { return left.second < right.second; });
-  return most == posts.end() ? 0 : most->first;
+  return busiest == posts.end() ? 0 : busiest->first;
 }
 
 std::vector<ProfiledEvent> events_of(const ChromeEvents& events, const TimeSpan& step) {

@@ -26,12 +26,12 @@ std::string trim_zeros(std::string number) {
   return number;
 }
 
-std::string percent_text(double fraction) {
+std::string format_percent(double fraction) {
   if (fraction > 0 && fraction < 0.0005) return "<0.1 %";
   return trim_zeros(fmt::format("{:.1f}", 100 * fraction)) + " %";
 }
 
-int columns_of(std::string_view text) {
+int measure_columns(std::string_view text) {
   int columns = 0;
   bool escape = false;
   for (const char byte : text) {
@@ -49,7 +49,8 @@ std::string wrap(const std::vector<std::string>& entries, std::string_view inden
   std::string text;
   std::string line(indent);
   for (std::size_t at = 0; at < entries.size(); ++at) {
-    if (at > 0 && columns_of(line) + columns_of(separator) + columns_of(entries[at]) > width) {
+    if (at > 0 &&
+        measure_columns(line) + measure_columns(separator) + measure_columns(entries[at]) > width) {
       text += line + "\n";
       line = std::string(indent) + std::string(separator.substr(mark));
     } else if (at > 0) {

@@ -20,10 +20,10 @@ std::string shape_text(const Shape& shape);
 std::string trim_zeros(std::string number);
 
 /// "27.3 %", "0 %", "<0.1 %": one decimal, and 0 only for exactly 0.
-std::string percent_text(double fraction);
+std::string format_percent(double fraction);
 
 /// Returns the width of a text on a terminal: one column per UTF-8 character, none for colours.
-int columns_of(std::string_view text);
+int measure_columns(std::string_view text);
 
 /// Lays out `entries` in lines of at most `width` columns, each starting with `indent`. An entry
 /// that does not fit starts a new line, with the non-blank part of `separator`.

@@ -41,8 +41,8 @@ LastWait find_last_wait(const Program& program, const Timeline& timeline, Instru
     const bool is_carried = is_message(program.instructions[dependency]);
     Nanos end = timeline.end[dependency];
     if (is_carried)
-      for (const InstructionId maker : program.dependencies_of(dependency))
-        end = timeline.end[maker];
+      for (const InstructionId producer : program.dependencies_of(dependency))
+        end = timeline.end[producer];
     if (end <= wait.end) continue;
     wait.end = end;
     wait.message = is_carried ? std::optional(dependency) : std::nullopt;

@@ -10,7 +10,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kNear = 0.25;  // in ranks
+constexpr double kBusyTolerance = 0.25;  // in ranks
 
 /// The total compute time of a device's ranks up to any time of a step.
 class BusyTime {
@@ -97,7 +97,7 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline,
     if (!counts(instruction, start, end)) continue;
     const double busy = of_device[instruction.rank / ranks_per_device].mean(start, end);
     const double whole = std::round(busy);
-    if (std::abs(busy - whole) > kNear || whole < 1 || whole > ranks_per_device) continue;
+    if (std::abs(busy - whole) > kBusyTolerance || whole < 1 || whole > ranks_per_device) continue;
     const auto& [op, lane, rank, peer, role] = instruction;
     samples[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.kind)]
            [static_cast<std::size_t>(whole) - 1]
@@ -115,15 +115,15 @@ Nanos between(const std::vector<std::optional<Estimate>>& seen, std::size_t low,
 
 }  // namespace
 
-CompanyCosts find_company_costs(std::span<const Observation> observations,
-                                const CompanyRequest& request) {
+ContentionCosts find_contention_costs(std::span<const Observation> observations,
+                                      const ContentionRequest& request) {
   Samples samples(static_cast<std::size_t>(request.stages));
   for (auto& kinds : samples)
     for (auto& by_busy : kinds) by_busy.resize(static_cast<std::size_t>(request.ranks_per_device));
   for (const Observation& observation : observations)
     for (const Timeline& timeline : observation.steps)
       collect(samples, observation.program, timeline, request.ranks_per_device);
-  CompanyCosts costs(samples.size());
+  ContentionCosts costs(samples.size());
   for (std::size_t stage = 0; stage < samples.size(); ++stage)
     for (std::size_t kind = 0; kind < samples[stage].size(); ++kind)
       for (std::vector<Nanos>& of_busy : samples[stage][kind])
@@ -137,7 +137,7 @@ std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observat
   for (const Observation& observation : observations)
     for_each_message(observation, ranks_per_device, [&](Nanos time, double busy) {
       const double whole = std::round(busy);
-      if (std::abs(busy - whole) <= kNear && whole <= ranks_per_device)
+      if (std::abs(busy - whole) <= kBusyTolerance && whole <= ranks_per_device)
         samples[static_cast<std::size_t>(whole)].push_back(time);
     });
   std::vector<std::optional<Estimate>> costs;
@@ -146,13 +146,13 @@ std::vector<std::optional<Estimate>> find_message_costs(std::span<const Observat
 }
 
 std::vector<CopyCosts> find_copy_costs(const Observation& observation,
-                                       const CompanyRequest& request) {
+                                       const ContentionRequest& request) {
   const Program& program = observation.program;
-  const auto most = static_cast<std::size_t>(request.ranks_per_device) + 1;
+  const auto busy_levels = static_cast<std::size_t>(request.ranks_per_device) + 1;
   std::vector<std::array<std::vector<std::vector<Nanos>>, 2>> samples(
       static_cast<std::size_t>(request.stages));
   for (auto& kinds : samples)
-    for (auto& by_busy : kinds) by_busy.resize(most);
+    for (auto& by_busy : kinds) by_busy.resize(busy_levels);
   for (const Timeline& timeline : observation.steps) {
     auto of_device = find_busy_times(program, timeline, request.ranks_per_device);
     for (InstructionId id = 0; id < program.size(); ++id) {
@@ -162,14 +162,14 @@ std::vector<CopyCosts> find_copy_costs(const Observation& observation,
       const double busy = of_device[program.instructions[id].rank / request.ranks_per_device].mean(
           timeline.start[id], timeline.end[id]);
       const auto whole = static_cast<std::size_t>(std::lround(busy));
-      if (std::abs(busy - std::round(busy)) <= kNear && whole < most)
+      if (std::abs(busy - std::round(busy)) <= kBusyTolerance && whole < busy_levels)
         samples[static_cast<std::size_t>(op.stage)][op.kind == OpKind::kEvict ? 0 : 1][whole]
             .push_back(time);
     }
   }
   std::vector<CopyCosts> costs(samples.size());
   for (std::size_t stage = 0; stage < samples.size(); ++stage)
-    for (std::size_t busy = 0; busy < most; ++busy) {
+    for (std::size_t busy = 0; busy < busy_levels; ++busy) {
       costs[stage].evict.push_back(estimate(std::move(samples[stage][0][busy])));
       costs[stage].load.push_back(estimate(std::move(samples[stage][1][busy])));
     }
@@ -184,7 +184,7 @@ std::optional<Estimate> find_message_time(std::span<const Observation> observati
   return estimate(std::move(samples));
 }
 
-std::vector<Nanos> fill_company(const std::vector<std::optional<Estimate>>& seen) {
+std::vector<Nanos> fill_contention(const std::vector<std::optional<Estimate>>& seen) {
   std::vector<std::size_t> known;
   for (std::size_t at = 0; at < seen.size(); ++at)
     if (seen[at]) known.push_back(at);

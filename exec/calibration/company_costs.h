@@ -13,17 +13,18 @@
 namespace bubblescope {
 
 /// [stage][kind][busy ranks - 1]; empty if no op ran under that contention.
-using CompanyCosts = std::vector<std::array<std::vector<std::optional<Estimate>>, kComputeKinds>>;
+using ContentionCosts =
+    std::vector<std::array<std::vector<std::optional<Estimate>>, kComputeKinds>>;
 
-struct CompanyRequest {
+struct ContentionRequest {
   std::int32_t stages = 1;
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share a device
 };
 
 /// An op is a sample for n busy ranks if the mean number of busy ranks during the op is within a
 /// quarter of n.
-CompanyCosts find_company_costs(std::span<const Observation> observations,
-                                const CompanyRequest& request);
+ContentionCosts find_contention_costs(std::span<const Observation> observations,
+                                      const ContentionRequest& request);
 
 /// Estimates the duration of messages while 0, 1, 2, ... ranks of the sender's device are busy, by
 /// the same rule.
@@ -38,7 +39,7 @@ struct CopyCosts {
 
 /// [stage], by the same rule.
 std::vector<CopyCosts> find_copy_costs(const Observation& observation,
-                                       const CompanyRequest& request);
+                                       const ContentionRequest& request);
 
 /// Estimates the duration of messages under any contention.
 std::optional<Estimate> find_message_time(std::span<const Observation> observations);
@@ -46,6 +47,6 @@ std::optional<Estimate> find_message_time(std::span<const Observation> observati
 /// The mean durations of one kind of op with 1, 2, ... busy ranks. Interpolates linearly between
 /// the numbers that were measured and takes the nearest beyond them, but never less than the
 /// duration without contention. Empty if nothing was measured.
-std::vector<Nanos> fill_company(const std::vector<std::optional<Estimate>>& seen);
+std::vector<Nanos> fill_contention(const std::vector<std::optional<Estimate>>& seen);
 
 }  // namespace bubblescope

@@ -117,7 +117,7 @@ class Turns {
 
 }  // namespace
 
-Program company_program(const Schedule& schedule, std::int32_t ranks_per_device) {
+Program contention_program(const Schedule& schedule, std::int32_t ranks_per_device) {
   const std::int32_t ranks = schedule.shape.ranks;
   Turns turns(schedule);
   for (std::int32_t busy = 1; busy <= ranks_per_device; ++busy)

@@ -14,6 +14,6 @@ namespace bubblescope {
 /// No op waits for a message; it reads whatever its buffer holds. Ranks in the same turn run
 /// different ops side by side, as in a schedule, and send messages meanwhile. At the end, messages
 /// are sent while no rank computes.
-Program company_program(const Schedule& schedule, std::int32_t ranks_per_device);
+Program contention_program(const Schedule& schedule, std::int32_t ranks_per_device);
 
 }  // namespace bubblescope

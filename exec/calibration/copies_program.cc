@@ -32,9 +32,9 @@ class CopyTurns {
     InstructionId last = add(stage, *microbatch, OpKind::kForward);
     wait_for_turn();
     for (const OpKind copy : {OpKind::kEvict, OpKind::kLoad}) {
-      const InstructionId made = add(stage, *microbatch, copy);
+      const InstructionId added = add(stage, *microbatch, copy);
       draft_.wait_for(last);
-      last = made;
+      last = added;
     }
     before_ = {add_backward(stage, *microbatch, last)};
   }
@@ -84,25 +84,26 @@ class CopyTurns {
       draft_.wait_for(behind);
       waits = false;
     }
-    const InstructionId made = add(stage, microbatch, OpKind::kBackward);
+    const InstructionId added = add(stage, microbatch, OpKind::kBackward);
     if (waits) draft_.wait_for(behind);
-    return made;
+    return added;
   }
 
   InstructionId add(std::int32_t stage, std::int32_t microbatch, OpKind kind) {
     const std::int32_t rank = schedule_.rank_of(stage, microbatch);
-    const std::int32_t keeper = schedule_.keeper_of_rank[static_cast<std::size_t>(rank)];
+    const std::int32_t target_rank =
+        schedule_.offload_target_of_rank[static_cast<std::size_t>(rank)];
     const bool copies = is_copy(kind);
     const std::uint32_t lane =
-        copies ? lane_of(rank, keeper, kind) : static_cast<std::uint32_t>(rank);
-    return draft_.add({{stage, microbatch, 0, kind}, lane, rank, copies ? keeper : rank});
+        copies ? lane_of(rank, target_rank, kind) : static_cast<std::uint32_t>(rank);
+    return draft_.add({{stage, microbatch, 0, kind}, lane, rank, copies ? target_rank : rank});
   }
 
-  std::uint32_t lane_of(std::int32_t rank, std::int32_t keeper, OpKind kind) {
+  std::uint32_t lane_of(std::int32_t rank, std::int32_t target_rank, OpKind kind) {
     std::optional<std::uint32_t>& lane =
         lanes_[static_cast<std::size_t>(rank)][kind == OpKind::kEvict ? 0 : 1];
     if (lane) return *lane;
-    const std::string other = keeper == rank ? "host" : "rank " + std::to_string(keeper);
+    const std::string other = target_rank == rank ? "host" : "rank " + std::to_string(target_rank);
     lane = draft_.add_lane({rank, (kind == OpKind::kEvict ? "evict → " : "load ← ") + other});
     return *lane;
   }
@@ -132,13 +133,13 @@ class CopyTurns {
 
 }  // namespace
 
-Program copies_program(const Schedule& schedule, std::int32_t most_busy) {
+Program copies_program(const Schedule& schedule, std::int32_t max_busy) {
   CopyTurns turns(schedule);
   for (std::int32_t round = 0; round < kQuietRounds; ++round)
     for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) turns.add_quiet(stage);
-  const bool has_company = schedule.shape.microbatches >= 2 * schedule.pipelines;
-  for (std::int32_t busy = 1; has_company && busy <= most_busy; ++busy)
-    for (std::int32_t first = 0; first < most_busy; ++first) turns.add_busy(most_busy, first, busy);
+  const bool has_busy_part = schedule.shape.microbatches >= 2 * schedule.pipelines;
+  for (std::int32_t busy = 1; has_busy_part && busy <= max_busy; ++busy)
+    for (std::int32_t first = 0; first < max_busy; ++first) turns.add_busy(max_busy, first, busy);
   return std::move(turns).finish();
 }
 

@@ -10,9 +10,9 @@
 namespace bubblescope {
 
 /// The saved activations of every stage are evicted to the rank's offload target and loaded again:
-/// first one after the other while nothing else runs, then while 1, 2, ... most_busy ranks of the
+/// first one after the other while nothing else runs, then while 1, 2, ... max_busy ranks of the
 /// device compute, among them the rank whose activations are copied. No op waits for a message. The
 /// second part needs two micro-batches.
-Program copies_program(const Schedule& schedule, std::int32_t most_busy);
+Program copies_program(const Schedule& schedule, std::int32_t max_busy);
 
 }  // namespace bubblescope

@@ -13,7 +13,7 @@ enum class Attention : std::uint8_t {
            ///< it
 };
 
-inline constexpr int kMostHeadWidth = 128;
+inline constexpr int kMaxHeadWidth = 128;
 inline constexpr int kAttentionWarps = 8;  ///< per block; one row each
 
 using AttentionGrid = BubblescopeAttention;

@@ -77,13 +77,13 @@ struct BubblescopeGpu {
   const char* (*spin)(const BubblescopeSpin* spin, void* stream);
   const char* (*launch)(const BubblescopeLaunch* launch, void* stream);
   /// A cuBLASLt handle for one rank. The library is told how many multiprocessors the rank has.
-  const char* (*create_multiplier)(std::int32_t device, std::int32_t multiprocessors, void** made);
-  void (*release_multiplier)(void* multiplier);
-  const char* (*multiply)(void* multiplier, const BubblescopeProduct* product, void* stream);
+  const char* (*create_blas_handle)(std::int32_t device, std::int32_t multiprocessors,
+                                    void** handle);
+  void (*release_blas_handle)(void* blas_handle);
+  const char* (*multiply)(void* blas_handle, const BubblescopeGemm* gemm, void* stream);
   /// Tells whether the library supports a GEMM with its epilogue. Chooses the algorithm, and
   /// enqueues nothing.
-  const char* (*can_multiply)(void* multiplier, const BubblescopeProduct* product,
-                              std::int32_t* can);
+  const char* (*can_multiply)(void* blas_handle, const BubblescopeGemm* gemm, std::int32_t* can);
 };
 
 /// Returns the module's table, or null and an error message.

@@ -68,11 +68,11 @@ enum class Kernel : std::int32_t {
 inline constexpr int kKernels = 20;
 
 // Constants of the norm, the GELU and Adam; the same as on the host.
-inline constexpr float kNormSmall = 1e-5F;
+inline constexpr float kNormEpsilon = 1e-5F;
 inline constexpr float kGeluSlope = 0.7978845608F;  ///< sqrt(2 / pi)
 inline constexpr float kGeluCubic = 0.044715F;
 inline constexpr float kAdamMeanDecay = 0.9F;
 inline constexpr float kAdamSquareDecay = 0.99F;
-inline constexpr float kAdamSmall = 1e-4F;
+inline constexpr float kAdamEpsilon = 1e-4F;
 
 }  // namespace bubblescope

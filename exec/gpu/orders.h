@@ -6,10 +6,10 @@
 extern "C" {
 
 /// The dtype of stored values; sums are always computed in float32.
-enum BubblescopeNumber : std::int32_t { kBubblescopeFloat32, kBubblescopeBfloat16 };
+enum BubblescopeDtype : std::int32_t { kBubblescopeFloat32, kBubblescopeBfloat16 };
 
 /// An operand of a GEMM, or a batch of them, `step` entries apart.
-struct BubblescopeFactor {
+struct BubblescopeOperand {
   const void* data;
   std::int64_t stride;  ///< between stored rows, in entries
   std::int64_t step;
@@ -24,22 +24,22 @@ enum BubblescopeEpilogue : std::int32_t {
 };
 
 /// target = scale * left * right + source, `batch` times.
-struct BubblescopeProduct {
+struct BubblescopeGemm {
   std::int32_t rows;
   std::int32_t columns;
-  std::int32_t inner;
+  std::int32_t k;
   std::int32_t batch;
-  BubblescopeFactor left;
-  BubblescopeFactor right;
+  BubblescopeOperand left;
+  BubblescopeOperand right;
   const void* source;  ///< in the layout of the target, may be the target; null: none
   void* target;
   std::int64_t target_stride;
   std::int64_t target_step;
   float scale;
-  std::int32_t number;         ///< dtype of the operands
-  std::int32_t target_number;  ///< dtype of target, source and aux
-  std::int32_t epilogue;       ///< must be none unless `batch` is 1
-  void* aux;                   ///< in the layout of the target
+  std::int32_t dtype;         ///< dtype of the operands
+  std::int32_t target_dtype;  ///< dtype of target, source and aux
+  std::int32_t epilogue;      ///< must be none unless `batch` is 1
+  void* aux;                  ///< in the layout of the target
 };
 
 /// Parameters of the attention kernels. Queries, keys and values lie side by side in rows of whole
@@ -57,7 +57,7 @@ struct BubblescopeAttention {
 /// One launch of one of our kernels; kernels.h says which fields each kernel reads.
 struct BubblescopeLaunch {
   std::int32_t kernel;
-  std::int32_t number;
+  std::int32_t dtype;
   void* target;
   const void* inputs[4];
   void* extra[3];

@@ -26,14 +26,14 @@ std::unique_ptr<Backend> make(BackendRequest request, const Program& program) {
 }
 
 MpiTransport& start_mpi(const Limits& limits) {
-  const MpiWatch watch(limits, "start");
+  const MpiWatchdog watch(limits, "start");
   return open_mpi();
 }
 
 /// Where a process is gone, MPI cannot be ended properly: the launcher cleans up.
 void end_mpi(MpiTransport& transport, const Limits& limits) {
   if (transport.first_gone()) return;
-  const MpiWatch watch(limits, "end");
+  const MpiWatchdog watch(limits, "end");
   transport.close();
 }
 

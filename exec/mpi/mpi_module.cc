@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr std::size_t kMostBytes = 0x7fffffff;
+constexpr std::size_t kMaxBytes = 0x7fffffff;
 
 /// A communicator of our own, whose errors come back instead of ending the program.
 MPI_Comm& world() {
@@ -58,22 +58,22 @@ BubblescopeMpiWorld bubblescope_mpi_open(void) {
   return opened;
 }
 
-BubblescopeMpiTransfer bubblescope_mpi_send(int peer, int channel, const void* bytes,
+BubblescopeMpiTransfer bubblescope_mpi_send(int peer, int tag, const void* bytes,
                                             std::size_t size) {
-  if (size > kMostBytes)
+  if (size > kMaxBytes)
     return {nullptr, "a message of more than 2 GiB; take smaller micro-batches"};
   std::unique_ptr<MPI_Request> request(new (std::nothrow) MPI_Request(MPI_REQUEST_NULL));
   if (!request) return {nullptr, "out of memory"};
   const int code =
-      MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, channel, world(), request.get());
+      MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, tag, world(), request.get());
   return begun(code, std::move(request));
 }
 
-BubblescopeMpiMessage bubblescope_mpi_find(int channel) {
+BubblescopeMpiMessage bubblescope_mpi_find(int tag) {
   int found = 0;
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Status status;
-  const int code = MPI_Improbe(MPI_ANY_SOURCE, channel, world(), &found, &message, &status);
+  const int code = MPI_Improbe(MPI_ANY_SOURCE, tag, world(), &found, &message, &status);
   if (code != MPI_SUCCESS) return {nullptr, 0, 0, text_of(code)};
   if (found == 0) return {nullptr, 0, 0, nullptr};
   int size = 0;
@@ -93,8 +93,8 @@ BubblescopeMpiTransfer bubblescope_mpi_receive(BubblescopeMpiMessage message, vo
   return begun(code, std::move(request));
 }
 
-int bubblescope_mpi_is_done(void* ticket) {
-  auto* const request = static_cast<MPI_Request*>(ticket);
+int bubblescope_mpi_is_done(void* mpi_request) {
+  auto* const request = static_cast<MPI_Request*>(mpi_request);
   int done = 0;
   if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return -1;
   if (done != 0) delete request;

@@ -17,7 +17,7 @@ struct BubblescopeMpiWorld {
 
 /// A transfer that was begun; its bytes must stay where they are until it is done.
 struct BubblescopeMpiTransfer {
-  void* ticket;
+  void* mpi_request;
   const char* error;
 };
 
@@ -33,17 +33,16 @@ struct BubblescopeMpiMessage {
 BubblescopeMpiWorld bubblescope_mpi_open(void);
 
 /// Begins to send to a rank. Messages of one channel arrive in their order.
-BubblescopeMpiTransfer bubblescope_mpi_send(int peer, int channel, const void* bytes,
-                                            std::size_t size);
+BubblescopeMpiTransfer bubblescope_mpi_send(int peer, int tag, const void* bytes, std::size_t size);
 
 /// Looks for a message on a channel, from any rank.
-BubblescopeMpiMessage bubblescope_mpi_find(int channel);
+BubblescopeMpiMessage bubblescope_mpi_find(int tag);
 
 /// Begins to receive what was found.
 BubblescopeMpiTransfer bubblescope_mpi_receive(BubblescopeMpiMessage message, void* bytes);
 
 /// 1: the transfer is done and its ticket gone; 0: not yet; -1: it failed.
-int bubblescope_mpi_is_done(void* ticket);
+int bubblescope_mpi_is_done(void* mpi_request);
 
 /// Ends MPI. All processes must come here; each waits for the others.
 void bubblescope_mpi_close(void);

@@ -37,36 +37,36 @@ MpiTransport::MpiTransport(const MpiLibrary& library)
     : Transport({library.world.rank, library.world.size}, /*is_relayed=*/false),
       library_(library) {}
 
-void MpiTransport::send(std::int32_t to, Channel channel, Blob payload) {
+void MpiTransport::send(std::int32_t to, MessageTag tag, Blob payload) {
   const std::lock_guard lock(mutex_);
   drop_sent();
-  Transfer& transfer = sent_.emplace_back(Transfer{nullptr, channel, {to, std::move(payload)}});
+  Transfer& transfer = sent_.emplace_back(Transfer{nullptr, tag, {to, std::move(payload)}});
   const Blob& kept = transfer.message.payload;
   const BubblescopeMpiTransfer begun =
-      library_.send(to, static_cast<int>(channel), kept.data(), kept.size());
+      library_.send(to, static_cast<int>(tag), kept.data(), kept.size());
   if (begun.error != nullptr) throw failure(begun.error);
-  transfer.ticket = begun.ticket;
+  transfer.mpi_request = begun.mpi_request;
 }
 
-void MpiTransport::send_all(Channel channel, const Blob& payload) {
+void MpiTransport::send_all(MessageTag tag, const Blob& payload) {
   for (std::int32_t peer = 0; peer < self().count; ++peer)
-    if (peer != self().rank && !is_gone(peer)) send(peer, channel, payload);
+    if (peer != self().rank && !is_gone(peer)) send(peer, tag, payload);
 }
 
 void MpiTransport::drop_sent() {
   std::erase_if(sent_, [this](const Transfer& transfer) {
-    return transfer.ticket != nullptr && library_.is_done(transfer.ticket) != 0;
+    return transfer.mpi_request != nullptr && library_.is_done(transfer.mpi_request) != 0;
   });
 }
 
-std::vector<Message> MpiTransport::poll(Channel channel) {
+std::vector<Message> MpiTransport::poll(MessageTag tag) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return {};
-  receive_found(channel);
+  receive_found(tag);
   if (!sent_.empty()) drop_sent();
   std::vector<Message> messages;
   for (auto transfer = arriving_.begin(); transfer != arriving_.end();) {
-    const int done = transfer->channel == channel ? library_.is_done(transfer->ticket) : 0;
+    const int done = transfer->tag == tag ? library_.is_done(transfer->mpi_request) : 0;
     if (done < 0)
       throw failure("a message of rank " + std::to_string(transfer->message.from) +
                     " could not be received");
@@ -80,34 +80,34 @@ std::vector<Message> MpiTransport::poll(Channel channel) {
   return messages;
 }
 
-void MpiTransport::receive_found(Channel channel) {
+void MpiTransport::receive_found(MessageTag tag) {
   for (;;) {
-    const BubblescopeMpiMessage found = library_.find(static_cast<int>(channel));
+    const BubblescopeMpiMessage found = library_.find(static_cast<int>(tag));
     if (found.error != nullptr) throw failure(found.error);
     if (found.message == nullptr) return;
     Transfer& transfer =
-        arriving_.emplace_back(Transfer{nullptr, channel, {found.peer, Blob(found.size)}});
+        arriving_.emplace_back(Transfer{nullptr, tag, {found.peer, Blob(found.size)}});
     const BubblescopeMpiTransfer begun = library_.receive(found, transfer.message.payload.data());
     if (begun.error != nullptr) throw failure(begun.error);
-    transfer.ticket = begun.ticket;
+    transfer.mpi_request = begun.mpi_request;
   }
 }
 
-Gathered MpiTransport::gather(Blob own, const GivesUp& gives_up) {
+Gathered MpiTransport::gather(Blob own, const ShouldAbort& should_abort) {
   BlobWriter writer;
   writer.write(++gathers_);
   writer.write_all(own);
-  send_all(Channel::kGather, writer.take());
+  send_all(MessageTag::kGather, writer.take());
   std::vector<std::optional<Blob>> all(static_cast<std::size_t>(self().count));
   all[static_cast<std::size_t>(self().rank)] = std::move(own);
   std::vector<Message> messages = std::exchange(early_, {});
-  for (const Patience patience;;) {
+  for (const PollBackoff backoff;;) {
     for (const Message& message : messages) take_gathered(message, all);
     if (is_complete(all)) break;
-    messages = poll(Channel::kGather);
+    messages = poll(MessageTag::kGather);
     if (!messages.empty()) continue;
-    if (gives_up()) break;
-    wait(patience);
+    if (should_abort()) break;
+    wait(backoff);
   }
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank]) note_gone(static_cast<std::int32_t>(rank));

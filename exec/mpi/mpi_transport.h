@@ -33,11 +33,11 @@ class MpiTransport : public Transport {
  public:
   explicit MpiTransport(const MpiLibrary& library);
 
-  void send(std::int32_t to, Channel channel, Blob payload) override;
-  void send_all(Channel channel, const Blob& payload) override;
-  std::vector<Message> poll(Channel channel) override;
-  Gathered gather(Blob own, const GivesUp& gives_up) override;
-  void wait(const Patience& patience) const override { patience.wait(); }
+  void send(std::int32_t to, MessageTag tag, Blob payload) override;
+  void send_all(MessageTag tag, const Blob& payload) override;
+  std::vector<Message> poll(MessageTag tag) override;
+  Gathered gather(Blob own, const ShouldAbort& should_abort) override;
+  void wait(const PollBackoff& backoff) const override { backoff.wait(); }
 
   /// Ends MPI; all processes must do so.
   void close();
@@ -45,13 +45,13 @@ class MpiTransport : public Transport {
  private:
   /// A message on its way: its bytes must not move.
   struct Transfer {
-    void* ticket = nullptr;
-    Channel channel = Channel::kStep;
+    void* mpi_request = nullptr;
+    MessageTag tag = MessageTag::kStep;
     Message message;
   };
 
   void drop_sent();
-  void receive_found(Channel channel);
+  void receive_found(MessageTag tag);
   void take_gathered(const Message& message, std::vector<std::optional<Blob>>& all);
   bool is_complete(const std::vector<std::optional<Blob>>& all) const;
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr Nanos kAfterInterrupt = 400'000'000;
 /// Ranks speak one after the other, so that mostly the first one does.
 constexpr Nanos kTurn = 200'000'000;
-constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr Nanos kBetweenLooks = 500'000'000;
 /// Who looks so much later than he wanted did not run.
 constexpr Nanos kStopped = 2'000'000'000;
@@ -105,12 +105,12 @@ std::string find_stopped_process() {
   return "";
 }
 
-MpiWatch::MpiWatch(const Limits& limits, std::string call)
+MpiWatchdog::MpiWatchdog(const Limits& limits, std::string call)
     : limits_(limits), call_(std::move(call)) {
   if (limits_.abandon) thread_ = std::thread([this] { watch(); });
 }
 
-MpiWatch::~MpiWatch() {
+MpiWatchdog::~MpiWatchdog() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -120,14 +120,14 @@ MpiWatch::~MpiWatch() {
   thread_.join();
 }
 
-void MpiWatch::watch() {
+void MpiWatchdog::watch() {
   const Nanos turn = turn_of_this_rank();
   Nanos begin = read_monotonic_clock() + turn;
   Nanos last = begin;
   Nanos next_look = begin + limits_.timeout;
   std::optional<Nanos> interrupted_at;
   std::unique_lock lock(mutex_);
-  while (!returned_.wait_for(lock, kLook, [&] { return has_returned_; })) {
+  while (!returned_.wait_for(lock, kPollInterval, [&] { return has_returned_; })) {
     const Nanos now = read_monotonic_clock();
     if (now - last > kStopped) begin += now - last;  // it was this process that did not run
     last = now;
@@ -141,7 +141,7 @@ void MpiWatch::watch() {
     if (!stopped.empty())
       return limits_.abandon(stopped + "; MPI waited " + in_seconds(now - begin) + " for it to " +
                              call_);
-    if (now - begin > std::max(limits_.timeout, kLeastMpiStart))
+    if (now - begin > std::max(limits_.timeout, kMinMpiStart))
       return limits_.abandon("a rank does not answer: MPI waited " + in_seconds(now - begin) +
                              " for it to " + call_ +
                              ", and no process of this host is stopped; look for it on the other "

@@ -13,19 +13,19 @@ namespace bubblescope {
 
 /// MPI starts slowly on a machine with other work: less than this is not held against a process
 /// that runs.
-inline constexpr Nanos kLeastMpiStart = 20'000'000'000;
+inline constexpr Nanos kMinMpiStart = 20'000'000'000;
 
 /// While it lives, a call into MPI may take the limits' timeout, and longer where no process of
-/// this host is seen to be stopped: kLeastMpiStart at least. Then Limits::abandon() is called with
+/// this host is seen to be stopped: kMinMpiStart at least. Then Limits::abandon() is called with
 /// a message that names the stopped one, and has to end this process; the launcher ends the others.
 /// After Ctrl-C it is called soon.
-class MpiWatch {
+class MpiWatchdog {
  public:
   /// `call` is what MPI does: "start", "end".
-  MpiWatch(const Limits& limits, std::string call);
-  ~MpiWatch();
-  MpiWatch(const MpiWatch&) = delete;
-  MpiWatch& operator=(const MpiWatch&) = delete;
+  MpiWatchdog(const Limits& limits, std::string call);
+  ~MpiWatchdog();
+  MpiWatchdog(const MpiWatchdog&) = delete;
+  MpiWatchdog& operator=(const MpiWatchdog&) = delete;
 
  private:
   void watch();

@@ -27,25 +27,25 @@ static_assert(sizeof(Header) == 20);
 
 }  // namespace
 
-FrameKind kind_of(Channel channel) {
-  switch (channel) {
-    case Channel::kStep: return FrameKind::kStep;
-    case Channel::kCopy: return FrameKind::kCopy;
-    case Channel::kControl: return FrameKind::kControl;
-    case Channel::kClock: return FrameKind::kClock;
-    case Channel::kGather: return FrameKind::kGather;
-    case Channel::kShutdown: break;
+FrameKind kind_of(MessageTag tag) {
+  switch (tag) {
+    case MessageTag::kStep: return FrameKind::kStep;
+    case MessageTag::kCopy: return FrameKind::kCopy;
+    case MessageTag::kControl: return FrameKind::kControl;
+    case MessageTag::kClock: return FrameKind::kClock;
+    case MessageTag::kGather: return FrameKind::kGather;
+    case MessageTag::kShutdown: break;
   }
   return FrameKind::kShutdown;
 }
 
-std::uint64_t largest_payload(FrameKind kind) {
+std::uint64_t max_payload_bytes(FrameKind kind) {
   switch (kind) {
     case FrameKind::kChallenge:
     case FrameKind::kHello:
     case FrameKind::kWelcome: return 256;
     case FrameKind::kRefusal:
-    case FrameKind::kControl: return 2 * kLongestText;
+    case FrameKind::kControl: return 2 * kMaxTextBytes;
     case FrameKind::kClock: return sizeof(std::int64_t);
     case FrameKind::kGone: return sizeof(std::int32_t);
     case FrameKind::kShutdown: return 0;
@@ -85,10 +85,10 @@ std::optional<Frame> FrameReader::next() {
   std::memcpy(&header, bytes_.data() + begin_, sizeof header);
   if (std::memcmp(header.mark, Header().mark, sizeof header.mark) != 0) refuse("it has no mark");
   if (header.kind >= kFrameKinds) refuse("kind " + std::to_string(header.kind) + " is not known");
-  if (header.rank < kEveryone) refuse("rank " + std::to_string(header.rank) + " cannot be");
+  if (header.rank < kAllRanks) refuse("rank " + std::to_string(header.rank) + " cannot be");
   const std::uint64_t size = (std::uint64_t{header.high} << 32) | header.low;
   const std::uint64_t largest =
-      std::min(largest_, largest_payload(static_cast<FrameKind>(header.kind)));
+      std::min(largest_, max_payload_bytes(static_cast<FrameKind>(header.kind)));
   if (size > largest)
     refuse("it announces " + std::to_string(size) + " bytes, of at most " +
            std::to_string(largest));

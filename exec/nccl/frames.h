@@ -29,7 +29,7 @@ enum class FrameKind : std::uint32_t {
 };
 inline constexpr std::uint32_t kFrameKinds = 12;
 
-FrameKind kind_of(Channel channel);
+FrameKind kind_of(MessageTag tag);
 
 struct Frame {
   FrameKind kind = FrameKind::kHello;
@@ -38,16 +38,16 @@ struct Frame {
 };
 
 /// The rank of a frame that is for all others.
-inline constexpr std::int32_t kEveryone = -1;
+inline constexpr std::int32_t kAllRanks = -1;
 
 Blob to_bytes(const Frame& frame);
 
 /// The largest payload that a kind of frame has. Shares have no size of their own: it depends on
 /// the Program, and FrameReader is told.
-std::uint64_t largest_payload(FrameKind kind);
+std::uint64_t max_payload_bytes(FrameKind kind);
 
 /// The longest text of a failure or a refusal: whoever writes one cuts it.
-inline constexpr std::size_t kLongestText = 8192;
+inline constexpr std::size_t kMaxTextBytes = 8192;
 
 /// Takes bytes as they come and gives whole frames. Memory grows with what has come, not with what
 /// was announced.

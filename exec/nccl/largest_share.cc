@@ -14,7 +14,7 @@ constexpr std::uint64_t kMatrixHeader = 2 * sizeof(std::int32_t) + sizeof(std::s
 
 /// A span, an arrival and a stop for every instruction.
 std::uint64_t bytes_of_step(const Program& program) {
-  return program.instructions.size() * (2 * sizeof(Span) + sizeof(Stand));
+  return program.instructions.size() * (2 * sizeof(Span) + sizeof(BlockedAt));
 }
 
 std::uint64_t bytes_of_weights(const TransformerShape& shape, bool first, bool last) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<Launcher, 4> kLaunchers{kTorchrun, kMpiruns[0], kMpiruns[1], kSrun};
 
-constexpr std::int32_t kMostProcesses = 65'536;
+constexpr std::int32_t kMaxProcesses = 65'536;
 constexpr std::int32_t kDefaultPort = 29500;
 /// Ports that Slurm's jobs get: below those that systems hand out by themselves.
 constexpr std::int64_t kFirstJobPort = 16'000;
@@ -39,16 +39,16 @@ std::optional<std::int64_t> read_number(const Environment& environment, const ch
 }
 
 std::optional<std::int32_t> read_rank(const Environment& environment, const char* name) {
-  const auto value = read_number(environment, name, kMostProcesses);
+  const auto value = read_number(environment, name, kMaxProcesses);
   return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
 }
 
 /// Both variables, or neither: half of them is a mistake that would hang, unless the launcher is
 /// known for it.
-std::optional<Launch> read_seat(const Environment& environment, const Launcher& names) {
+std::optional<Launch> read_rank_info(const Environment& environment, const Launcher& names) {
   const auto rank = read_rank(environment, names.rank);
   const auto count = read_rank(environment, names.count);
-  if (!count && (!rank || names.leaves_rank_alone)) return std::nullopt;
+  if (!count && (!rank || names.may_set_rank_only)) return std::nullopt;
   if (!rank || !count)
     throw Error(std::string("the backend nccl: ") + (rank ? names.rank : names.count) +
                 " is set and " + (rank ? names.count : names.rank) +
@@ -86,39 +86,40 @@ std::optional<Address> read_slurm(const Environment& environment) {
 }
 
 /// Slurm sets PMI's variables too, where it starts the processes itself.
-bool is_started_by_slurm(const Environment& environment, const RankInfo& seat) {
-  const auto slurm = read_seat(environment, kLaunchers.back());
-  return slurm && slurm->seat.rank == seat.rank && slurm->seat.count == seat.count;
+bool is_started_by_slurm(const Environment& environment, const RankInfo& rank_info) {
+  const auto slurm = read_rank_info(environment, kLaunchers.back());
+  return slurm && slurm->rank_info.rank == rank_info.rank &&
+         slurm->rank_info.count == rank_info.count;
 }
 
-std::optional<Address> find_meeting(const Environment& environment, const RankInfo& seat) {
+std::optional<Address> find_rendezvous(const Environment& environment, const RankInfo& rank_info) {
   if (const auto own = read_text(environment, "BUBBLESCOPE_RENDEZVOUS"))
     return parse_address(*own, "the backend nccl: BUBBLESCOPE_RENDEZVOUS=");
   if (const auto master = read_master(environment)) return master;
   if (const auto id = read_text(environment, "NCCL_COMM_ID"))
     return after(parse_address(*id, "the backend nccl: NCCL_COMM_ID="));
-  if (is_started_by_slurm(environment, seat)) return read_slurm(environment);
+  if (is_started_by_slurm(environment, rank_info)) return read_slurm(environment);
   return std::nullopt;
 }
 
 /// Whether the launcher says that no process is on another host.
 bool is_on_one_host(const Environment& environment, const Launch& launch) {
   const char* const here = launch.launcher == kTorchrun.name ? "LOCAL_WORLD_SIZE" : "";
-  if (*here != '\0' && read_rank(environment, here) == launch.seat.count) return true;
-  return is_started_by_slurm(environment, launch.seat) &&
+  if (*here != '\0' && read_rank(environment, here) == launch.rank_info.count) return true;
+  return is_started_by_slurm(environment, launch.rank_info) &&
          read_rank(environment, "SLURM_STEP_NUM_NODES") == 1;
 }
 
 Launch complete(const Environment& environment, Launch launch) {
-  launch.meeting = find_meeting(environment, launch.seat);
+  launch.rendezvous = find_rendezvous(environment, launch.rank_info);
   launch.interface_name = read_text(environment, "BUBBLESCOPE_INTERFACE").value_or("");
   launch.secret = {read_text(environment, "BUBBLESCOPE_SECRET").value_or(""),
                    read_text(environment, "BUBBLESCOPE_SECRET_FILE").value_or("")};
   launch.runtime_folder = read_text(environment, "XDG_RUNTIME_DIR").value_or("");
   const bool is_named = read_text(environment, "BUBBLESCOPE_RENDEZVOUS").has_value() ||
                         !launch.interface_name.empty();
-  if (launch.meeting && !is_named && is_on_one_host(environment, launch))
-    launch.meeting->host = "127.0.0.1";
+  if (launch.rendezvous && !is_named && is_on_one_host(environment, launch))
+    launch.rendezvous->host = "127.0.0.1";
   return launch;
 }
 
@@ -137,11 +138,12 @@ std::string first_host(const std::string& list) {
 
 Launch read_launch(const Environment& environment) {
   for (const Launcher& names : kLaunchers) {
-    std::optional<Launch> launch = read_seat(environment, names);
+    std::optional<Launch> launch = read_rank_info(environment, names);
     if (!launch) continue;
     *launch = complete(environment, std::move(*launch));
-    if (launch->meeting || launch->seat.count == 1 || launch->launcher == "mpirun") return *launch;
-    throw Error("the backend nccl: " + std::to_string(launch->seat.count) +
+    if (launch->rendezvous || launch->rank_info.count == 1 || launch->launcher == "mpirun")
+      return *launch;
+    throw Error("the backend nccl: " + std::to_string(launch->rank_info.count) +
                 " processes, and nothing says where they meet; set MASTER_ADDR to rank 0's host "
                 "and MASTER_PORT to a free port");
   }

@@ -22,15 +22,17 @@ namespace bubblescope {
 
 struct Launch {
   std::string launcher;  ///< "torchrun"; empty: none, this process is alone
-  RankInfo seat;
+  RankInfo rank_info;
   std::optional<std::int32_t> local_rank;  ///< on its host
-  std::optional<Address> meeting;          ///< where rank 0 listens; empty: MPI has to tell
+  std::optional<Address> rendezvous;       ///< where rank 0 listens; empty: MPI has to tell
   std::string interface_name = {};         ///< where rank 0 listens instead; empty: at the meeting
   SecretSource secret = {};                ///< where the secret is, if the launcher says so
   std::string runtime_folder = {};         ///< the user's own on this host; may be empty
 
   /// Whether no other host can reach the meeting.
-  bool is_local() const { return meeting && is_loopback(meeting->host) && interface_name.empty(); }
+  bool is_local() const {
+    return rendezvous && is_loopback(rendezvous->host) && interface_name.empty();
+  }
 };
 
 /// The value of a variable; null where it is not set.

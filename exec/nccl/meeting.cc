@@ -19,7 +19,7 @@ constexpr std::uint64_t kLargestHello = 1024;
 /// others have to wait.
 constexpr Nanos kHelloTime = 5'000'000'000;
 constexpr Nanos kCrowdedHelloTime = 500'000'000;
-constexpr std::size_t kMostGuests = 256;
+constexpr std::size_t kMaxCallers = 256;
 
 struct Challenge {
   std::uint32_t version = kVersion;
@@ -27,30 +27,30 @@ struct Challenge {
 };
 
 struct Hello {
-  RankInfo seat;
+  RankInfo rank_info;
   Nonce nonce{};
-  Digest proof{};
+  Digest signature{};
 };
 
 /// The values that both ends of a connection know and no one else has seen before.
 struct Encounter {
   Challenge challenge;
-  RankInfo seat;
+  RankInfo rank_info;
   Nonce nonce{};
 };
 
 enum class End { kFirst, kCaller };
 
 /// That this end of the connection has the secret: what one end shows does not serve the other.
-Digest prove(const Secret& secret, End end, const Encounter& encounter) {
+Digest sign(const Secret& secret, End end, const Encounter& encounter) {
   BlobWriter writer;
   writer.write(encounter.challenge.version);
   writer.write(encounter.challenge.nonce);
-  writer.write(encounter.seat.rank);
-  writer.write(encounter.seat.count);
+  writer.write(encounter.rank_info.rank);
+  writer.write(encounter.rank_info.count);
   writer.write(encounter.nonce);
-  return secret.prove(end == End::kFirst ? "bubblescope rank 0" : "bubblescope caller",
-                      writer.take());
+  return secret.sign(end == End::kFirst ? "bubblescope rank 0" : "bubblescope caller",
+                     writer.take());
 }
 
 struct Guest {
@@ -59,7 +59,7 @@ struct Guest {
   Nanos since = 0;
 };
 
-struct Seated {
+struct AcceptedRank {
   Connection connection;
   Encounter encounter;
 };
@@ -78,7 +78,7 @@ void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
 }
 
 /// What a guest has said; empty while it has not. Throws Error for anything but a whole frame.
-std::optional<Frame> hear(Connection& connection) {
+std::optional<Frame> receive(Connection& connection) {
   const std::optional<Blob> bytes = connection.socket.read();
   if (!bytes) throw Error(Fault::kMachine, "it left without a word");
   connection.reader.take(*bytes);
@@ -87,16 +87,16 @@ std::optional<Frame> hear(Connection& connection) {
 
 class Reception {
  public:
-  Reception(std::int32_t count, const Door& door)
-      : door_(door), seated_(static_cast<std::size_t>(count)) {}
+  Reception(std::int32_t count, const RendezvousServer& door)
+      : door_(door), accepted_(static_cast<std::size_t>(count)) {}
 
   bool is_full() const {
-    return std::all_of(seated_.begin() + 1, seated_.end(),
-                       [](const auto& seated) { return seated.has_value(); });
+    return std::all_of(accepted_.begin() + 1, accepted_.end(),
+                       [](const auto& accepted) { return accepted.has_value(); });
   }
 
   void look(const TcpSocket& listener) {
-    while (guests_.size() < kMostGuests) {
+    while (guests_.size() < kMaxCallers) {
       TcpSocket socket = accept_from(listener);
       if (!socket.is_open()) break;
       const Challenge challenge{kVersion, make_nonce()};
@@ -112,19 +112,19 @@ class Reception {
 
   SocketTransport welcome() {
     std::vector<Connection> connections;
-    for (std::size_t rank = 1; rank < seated_.size(); ++rank) {
-      Seated& seated = *seated_[rank];
-      say(seated.connection.socket, FrameKind::kWelcome,
-          blob_of(prove(door_.secret, End::kFirst, seated.encounter)));
-      connections.push_back(std::move(seated.connection));
+    for (std::size_t rank = 1; rank < accepted_.size(); ++rank) {
+      AcceptedRank& accepted = *accepted_[rank];
+      say(accepted.connection.socket, FrameKind::kWelcome,
+          blob_of(sign(door_.secret, End::kFirst, accepted.encounter)));
+      connections.push_back(std::move(accepted.connection));
     }
-    return {{0, static_cast<std::int32_t>(seated_.size())}, std::move(connections)};
+    return {{0, static_cast<std::int32_t>(accepted_.size())}, std::move(connections)};
   }
 
   std::string describe_missing() const {
     std::string text;
-    for (std::size_t rank = 1; rank < seated_.size(); ++rank)
-      if (!seated_[rank]) text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
+    for (std::size_t rank = 1; rank < accepted_.size(); ++rank)
+      if (!accepted_[rank]) text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
     if (refused_ > 0)
       text += " (" + std::to_string(refused_) + " caller(s) turned away, the last because " +
               reason_ + ")";
@@ -135,43 +135,43 @@ class Reception {
   /// Whether a guest has a seat, or was turned away.
   bool is_done(Guest& guest) {
     try {
-      const std::optional<Frame> frame = hear(guest.connection);
-      const Nanos most = guests_.size() < kMostGuests ? kHelloTime : kCrowdedHelloTime;
+      const std::optional<Frame> frame = receive(guest.connection);
+      const Nanos most = guests_.size() < kMaxCallers ? kHelloTime : kCrowdedHelloTime;
       if (!frame && read_monotonic_clock() - guest.since > most)
         throw Error(Fault::kMachine, "it did not say who it is");
       if (!frame) return false;
-      seat(guest, *frame);
+      rank_info(guest, *frame);
     } catch (const Error& error) {
       ++refused_;
       reason_ = error.what();
       BlobWriter writer;
-      writer.write_text(reason_.substr(0, kLongestText));
+      writer.write_text(reason_.substr(0, kMaxTextBytes));
       say(guest.connection.socket, FrameKind::kRefusal, writer.take());
     }
     return true;
   }
 
-  void seat(Guest& guest, const Frame& frame) {
+  void rank_info(Guest& guest, const Frame& frame) {
     if (frame.kind != FrameKind::kHello || frame.payload.size() != sizeof(Hello))
       throw Error(Fault::kMachine, "it did not begin with a hello");
     const auto hello = BlobReader(frame.payload).read<Hello>();
-    const Encounter encounter{guest.challenge, hello.seat, hello.nonce};
-    expect_secret(guest, hello.proof, encounter);
-    const auto count = static_cast<std::int32_t>(seated_.size());
-    const std::string rank = "rank " + std::to_string(hello.seat.rank);
-    if (hello.seat.count != count)
-      throw Error(Fault::kMachine, rank + " counts " + std::to_string(hello.seat.count) +
+    const Encounter encounter{guest.challenge, hello.rank_info, hello.nonce};
+    expect_secret(guest, hello.signature, encounter);
+    const auto count = static_cast<std::int32_t>(accepted_.size());
+    const std::string rank = "rank " + std::to_string(hello.rank_info.rank);
+    if (hello.rank_info.count != count)
+      throw Error(Fault::kMachine, rank + " counts " + std::to_string(hello.rank_info.count) +
                                        " processes and rank 0 " + std::to_string(count));
-    if (hello.seat.rank < 1 || hello.seat.rank >= count)
+    if (hello.rank_info.rank < 1 || hello.rank_info.rank >= count)
       throw Error(Fault::kMachine, "there is no seat for " + rank);
-    std::optional<Seated>& place = seated_[static_cast<std::size_t>(hello.seat.rank)];
+    std::optional<AcceptedRank>& place = accepted_[static_cast<std::size_t>(hello.rank_info.rank)];
     if (place) throw Error(Fault::kMachine, rank + " is there already");
-    place.emplace(Seated{std::move(guest.connection), encounter});
+    place.emplace(AcceptedRank{std::move(guest.connection), encounter});
   }
 
   /// Nothing else that a caller says counts before this.
-  void expect_secret(const Guest& guest, const Digest& proof, const Encounter& encounter) {
-    if (are_equal(proof, prove(door_.secret, End::kCaller, encounter))) return;
+  void expect_secret(const Guest& guest, const Digest& signature, const Encounter& encounter) {
+    if (are_equal(signature, sign(door_.secret, End::kCaller, encounter))) return;
     if (door_.warn && !std::exchange(has_warned_, true))
       door_.warn("a caller from " + peer_of(guest.connection.socket) +
                  " does not have this run's secret and is turned away; so are others like it, "
@@ -179,9 +179,9 @@ class Reception {
     throw Error(Fault::kMachine, "its secret is not that of rank 0");
   }
 
-  const Door& door_;
+  const RendezvousServer& door_;
   bool has_warned_ = false;
-  std::vector<std::optional<Seated>> seated_;  ///< by rank
+  std::vector<std::optional<AcceptedRank>> accepted_;  ///< by rank
   std::vector<Guest> guests_;
   std::int32_t refused_ = 0;
   std::string reason_;
@@ -191,7 +191,7 @@ class Reception {
 constexpr int kNextCallMilliseconds = 20;
 constexpr int kNextLookupMilliseconds = 200;
 
-Connection reach(const Address& address, const Caller& caller, Waiting& waiting) {
+Connection reach(const Address& address, const Connect& caller, WaitDeadline& waiting) {
   for (;;) {
     std::string obstacle = "rank 0 does not answer at " + to_string(address) +
                            "; is it started, with the same MASTER_ADDR and MASTER_PORT?";
@@ -203,14 +203,14 @@ Connection reach(const Address& address, const Caller& caller, Waiting& waiting)
       obstacle = error.what();
       nap = kNextLookupMilliseconds;
     }
-    if (waiting.is_over()) throw Error(Fault::kMachine, obstacle);
+    if (waiting.has_passed()) throw Error(Fault::kMachine, obstacle);
     poll(nullptr, 0, nap);
   }
 }
 
-std::optional<Frame> hear_from(const std::string& where, Connection& connection) {
+std::optional<Frame> receive_from(const std::string& where, Connection& connection) {
   try {
-    return hear(connection);
+    return receive(connection);
   } catch (const Error& error) {
     throw Error(Fault::kMachine, where + " does not take this process: " + error.what());
   }
@@ -218,9 +218,9 @@ std::optional<Frame> hear_from(const std::string& where, Connection& connection)
 
 /// Returns what rank 0 says next. Throws Error where it turns this process away, or says nothing in
 /// time.
-Frame await_frame(const std::string& where, Connection& connection, Waiting& waiting) {
-  while (!waiting.is_over()) {
-    std::optional<Frame> frame = hear_from(where, connection);
+Frame await_frame(const std::string& where, Connection& connection, WaitDeadline& waiting) {
+  while (!waiting.has_passed()) {
+    std::optional<Frame> frame = receive_from(where, connection);
     if (frame && frame->kind == FrameKind::kRefusal)
       throw Error(Fault::kMachine,
                   where + " turned this process away: " + BlobReader(frame->payload).read_text());
@@ -243,12 +243,12 @@ Challenge read_challenge(const std::string& where, const Frame& frame) {
 
 }  // namespace
 
-SocketTransport receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
-                               const Door& door) {
+SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                             const RendezvousServer& door) {
   Reception reception(count, door);
-  Waiting waiting(limits);
+  WaitDeadline waiting(limits);
   for (reception.look(listener); !reception.is_full(); reception.look(listener)) {
-    if (waiting.is_over())
+    if (waiting.has_passed())
       throw Error(Fault::kMachine, "of " + std::to_string(count) +
                                        " processes, these have not come to rank 0 within "
                                        "--timeout: " +
@@ -258,24 +258,24 @@ SocketTransport receive_others(const TcpSocket& listener, std::int32_t count, co
   return reception.welcome();
 }
 
-SocketTransport call_first(const Address& address, const RankInfo& seat, const Limits& limits,
-                           const Approach& approach) {
-  Waiting waiting(limits);
+SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_info,
+                                  const Limits& limits, const RendezvousClient& approach) {
+  WaitDeadline waiting(limits);
   Connection connection = reach(address, approach.caller, waiting);
   const std::string where = "rank 0 at " + to_string(address);
   const Challenge challenge = read_challenge(where, await_frame(where, connection, waiting));
   const Secret secret = approach.find_secret();
-  const Encounter encounter{challenge, seat, make_nonce()};
+  const Encounter encounter{challenge, rank_info, make_nonce()};
   say(connection.socket, FrameKind::kHello,
-      blob_of(Hello{seat, encounter.nonce, prove(secret, End::kCaller, encounter)}));
+      blob_of(Hello{rank_info, encounter.nonce, sign(secret, End::kCaller, encounter)}));
   const Frame answer = await_frame(where, connection, waiting);
   if (answer.kind != FrameKind::kWelcome || answer.payload.size() != sizeof(Digest))
     throw Error(Fault::kMachine, where + " answers as no bubblescope would");
-  if (!are_equal(BlobReader(answer.payload).read<Digest>(), prove(secret, End::kFirst, encounter)))
+  if (!are_equal(BlobReader(answer.payload).read<Digest>(), sign(secret, End::kFirst, encounter)))
     throw Error(Fault::kMachine, where + " does not have this run's secret; nothing is told to it");
   std::vector<Connection> connections;
   connections.push_back(std::move(connection));
-  return {seat, std::move(connections)};
+  return {rank_info, std::move(connections)};
 }
 
 }  // namespace bubblescope

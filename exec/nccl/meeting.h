@@ -15,7 +15,7 @@
 namespace bubblescope {
 
 /// Rank 0 needs this to recognize the others.
-struct Door {
+struct RendezvousServer {
   Secret secret;
   /// Told once, of the first caller that does not have the secret.
   std::function<void(const std::string&)> warn = {};
@@ -24,22 +24,22 @@ struct Door {
 /// Rank 0: waits at the listener until all others have come. Whoever is not one of them is turned
 /// away; so many at most are listened to at a time, and nobody for longer than some seconds. Throws
 /// Error that names who did not come within the limits.
-SocketTransport receive_others(const TcpSocket& listener, std::int32_t count, const Limits& limits,
-                               const Door& door);
+SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                             const RendezvousServer& door);
 
 /// How an address is called: not open where nobody answers, Error where its name is not known.
-using Caller = std::function<TcpSocket(const Address&)>;
+using Connect = std::function<TcpSocket(const Address&)>;
 
 /// Another rank needs this to be recognized by rank 0.
-struct Approach {
+struct RendezvousClient {
   /// Called when rank 0 has answered: it may have left the secret in a file shortly before.
   std::function<Secret()> find_secret;
-  Caller caller = call;
+  Connect caller = call;
 };
 
 /// Another rank: calls until rank 0 answers. Throws Error where it does not within the limits,
 /// turns this process away, or does not have the secret.
-SocketTransport call_first(const Address& address, const RankInfo& seat, const Limits& limits,
-                           const Approach& approach);
+SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_info,
+                                  const Limits& limits, const RendezvousClient& approach);
 
 }  // namespace bubblescope

@@ -14,7 +14,7 @@ namespace {
 /// What NCCL notices of another process is explained by it, or by its end, within this time.
 constexpr Nanos kExplanation = 500'000'000;
 
-bool contains(const Members& members, std::int32_t rank) {
+bool contains(const RankGroup& members, std::int32_t rank) {
   return std::binary_search(members.begin(), members.end(), rank);
 }
 
@@ -27,13 +27,13 @@ std::string describe_version(const BubblescopeNccl& calls) {
          std::to_string(version % 100);
 }
 
-NcclRanks::NcclRanks(const BubblescopeNccl& calls, const Membership& own,
-                     const std::vector<Members>& groups, Watch watch)
+NcclRanks::NcclRanks(const BubblescopeNccl& calls, const CommunicatorConfig& own,
+                     const std::vector<RankGroup>& groups, Watch watch)
     : calls_(calls), own_(own), groups_(groups), watch_(std::move(watch)) {
   void* made = nullptr;
   expect(calls_.join(own.device, own.rank, own.count, &own.id, &made));
   all_ = this->own(made);
-  settle(made);
+  await_idle(made);
   for (std::size_t group = 0; group < groups_.size(); ++group) parts_.push_back(this->own(nullptr));
   for (const std::vector<std::size_t>& parts : plan_splits(groups_)) split(parts);
 }
@@ -49,9 +49,9 @@ void NcclRanks::split(const std::vector<std::size_t>& parts) {
                       takes_part ? static_cast<std::int32_t>(*mine) : kBubblescopeNoColor,
                       own_.rank, &made));
   Communicator part = own(made);
-  settle(all_.get());
+  await_idle(all_.get());
   if (!takes_part) return;
-  settle(part.get());
+  await_idle(part.get());
   parts_[*mine] = std::move(part);
 }
 
@@ -60,7 +60,7 @@ void NcclRanks::expect(const char* error) {
   if (error == nullptr) return;
   const std::string text = error;
   const Nanos end = read_monotonic_clock() + kExplanation;
-  for (const Patience patience; read_monotonic_clock() < end; patience.wait()) watch();
+  for (const PollBackoff backoff; read_monotonic_clock() < end; backoff.wait()) watch();
   abort();
   throw Error(Fault::kMachine, text);
 }
@@ -74,10 +74,10 @@ void NcclRanks::watch() {
   }
 }
 
-void NcclRanks::settle(void* communicator) {
-  for (const Patience patience;; patience.wait()) {
+void NcclRanks::await_idle(void* communicator) {
+  for (const PollBackoff backoff;; backoff.wait()) {
     std::int32_t under_way = 0;
-    expect(calls_.ask(communicator, &under_way));
+    expect(calls_.get_async_error(communicator, &under_way));
     if (under_way == 0) return;
     watch();
   }
@@ -89,7 +89,7 @@ void* NcclRanks::communicator(std::optional<std::size_t> group) const {
 
 std::int32_t NcclRanks::rank_in(std::optional<std::size_t> group, std::int32_t rank) const {
   if (!group) return rank;
-  const Members& members = groups_[*group];
+  const RankGroup& members = groups_[*group];
   return static_cast<std::int32_t>(std::lower_bound(members.begin(), members.end(), rank) -
                                    members.begin());
 }
@@ -107,54 +107,54 @@ void NcclRanks::receive(std::optional<std::size_t> group, std::int32_t peer, con
 }
 
 void NcclRanks::sum(std::size_t group, const std::vector<Buffer>& values, void* stream) {
-  together(group, [&] {
+  run_as_group(group, [&] {
     for (const Buffer& buffer : values)
       expect(calls_.sum(communicator(group), buffer.data, buffer.bytes / sizeof(float), stream));
   });
 }
 
 void NcclRanks::sum_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream) {
-  together(group, [&] {
+  run_as_group(group, [&] {
     for (const Piece& piece : pieces)
-      expect(calls_.sum_at(communicator(group), piece.buffer.data,
+      expect(calls_.reduce(communicator(group), piece.buffer.data,
                            piece.buffer.bytes / sizeof(float), rank_in(group, piece.owner),
                            stream));
   });
 }
 
 void NcclRanks::gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream) {
-  together(group, [&] {
+  run_as_group(group, [&] {
     for (const Piece& piece : pieces)
-      expect(calls_.spread(communicator(group), piece.buffer.data, piece.buffer.bytes,
-                           rank_in(group, piece.owner), stream));
+      expect(calls_.broadcast(communicator(group), piece.buffer.data, piece.buffer.bytes,
+                              rank_in(group, piece.owner), stream));
   });
 }
 
-void NcclRanks::together(std::optional<std::size_t> group, const std::function<void()>& calls) {
-  expect(calls_.begin_group());
+void NcclRanks::run_as_group(std::optional<std::size_t> group, const std::function<void()>& calls) {
+  expect(calls_.group_start());
   in_group_ = true;
   try {
     calls();
   } catch (const Error&) {
     in_group_ = false;
-    calls_.end_group();
+    calls_.group_end();
     throw;
   }
   in_group_ = false;
-  expect(calls_.end_group());
+  expect(calls_.group_end());
   await(group);
 }
 
 /// What follows on a stream may be put there only when NCCL has put there its own.
 void NcclRanks::await(std::optional<std::size_t> group) {
-  if (!in_group_) settle(communicator(group));
+  if (!in_group_) await_idle(communicator(group));
 }
 
 void NcclRanks::check() {
   std::int32_t under_way = 0;
-  expect(calls_.ask(all_.get(), &under_way));
+  expect(calls_.get_async_error(all_.get(), &under_way));
   for (const Communicator& part : parts_)
-    if (part) expect(calls_.ask(part.get(), &under_way));
+    if (part) expect(calls_.get_async_error(part.get(), &under_way));
 }
 
 void NcclRanks::abort() {

@@ -29,7 +29,7 @@ std::string describe_version(const BubblescopeNccl& calls);
 using Watch = std::function<void()>;
 
 /// What one process needs to join all others.
-struct Membership {
+struct CommunicatorConfig {
   std::int32_t rank = 0;
   std::int32_t count = 1;
   std::int32_t device = 0;
@@ -43,12 +43,12 @@ class NcclRanks {
  public:
   /// All ranks make it at the same time, with the same groups. `calls` is not copied. Returns when
   /// all are there, or throws what `watch` does.
-  NcclRanks(const BubblescopeNccl& calls, const Membership& own, const std::vector<Members>& groups,
-            Watch watch);
+  NcclRanks(const BubblescopeNccl& calls, const CommunicatorConfig& own,
+            const std::vector<RankGroup>& groups, Watch watch);
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  using Buffer = GpuPiece;
+  using Buffer = GpuBuffer;
 
   // Each returns when it is on the stream, perhaps long before it has run. `group` is an index of
   // the constructor's groups, to which this rank belongs; empty: all ranks.
@@ -67,7 +67,7 @@ class NcclRanks {
   void gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
 
   /// What `calls` of send() and receive() ask for starts as one.
-  void together(std::optional<std::size_t> group, const std::function<void()>& calls);
+  void run_as_group(std::optional<std::size_t> group, const std::function<void()>& calls);
 
   /// Throws what has gone wrong since.
   void check();
@@ -88,13 +88,13 @@ class NcclRanks {
   std::int32_t rank_in(std::optional<std::size_t> group, std::int32_t rank) const;
   void split(const std::vector<std::size_t>& parts);
   void expect(const char* error);
-  void settle(void* communicator);
+  void await_idle(void* communicator);
   void await(std::optional<std::size_t> group);
   void watch();
 
   const BubblescopeNccl& calls_;
-  Membership own_;
-  std::vector<Members> groups_;
+  CommunicatorConfig own_;
+  std::vector<RankGroup> groups_;
   Watch watch_;
   Communicator all_;
   std::vector<Communicator> parts_;  ///< by group; null where this rank is not in it

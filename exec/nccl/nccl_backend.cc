@@ -36,7 +36,7 @@ void warn(const std::string& what) {
 }
 
 /// The loopback interface, where all processes are on one host and no interface is named.
-std::string find_host_of_first(StepProtocol& protocol, const std::string& interface_name) {
+std::string find_host_of_rank_0(StepProtocol& protocol, const std::string& interface_name) {
   BlobWriter writer;
   writer.write_text(read_host_name());
   const std::vector<Blob> names = protocol.gather(writer.take());
@@ -46,52 +46,53 @@ std::string find_host_of_first(StepProtocol& protocol, const std::string& interf
 }
 
 /// Started by mpirun, with no address given: rank 0 tells its own over MPI.
-SocketTransport meet_over_mpi(const Launch& launch, const Limits& limits) {
+SocketTransport rendezvous_over_mpi(const Launch& launch, const Limits& limits) {
   MpiTransport& mpi = open_mpi();
   StepProtocol protocol(mpi, limits);
-  const bool leads = launch.seat.rank == 0;
-  const std::string host = find_host_of_first(protocol, launch.interface_name);
+  const bool is_root = launch.rank_info.rank == 0;
+  const std::string host = find_host_of_rank_0(protocol, launch.interface_name);
   std::optional<TcpSocket> listener;
   BlobWriter writer;
-  if (leads) listener = listen_at({host, 0}, launch.interface_name);
-  writer.write(leads ? port_of(*listener) : std::uint16_t{0});
+  if (is_root) listener = listen_at({host, 0}, launch.interface_name);
+  writer.write(is_root ? port_of(*listener) : std::uint16_t{0});
   writer.write_text(Secret::make().text());
   const std::vector<Blob> told = protocol.gather(writer.take());
   if (!mpi.first_gone()) mpi.close();  // nothing more goes over MPI
   BlobReader reader(told[0]);
   const Address address{host, reader.read<std::uint16_t>()};
   const Secret secret(reader.read_text());
-  if (leads) return receive_others(*listener, launch.seat.count, limits, {secret, warn});
-  return call_first(address, launch.seat, limits, {[&secret] { return secret; }});
+  if (is_root) return accept_ranks(*listener, launch.rank_info.count, limits, {secret, warn});
+  return connect_to_rank_0(address, launch.rank_info, limits, {[&secret] { return secret; }});
 }
 
 /// On one host without a word of the launcher, rank 0 leaves a secret in a file for the others.
-SocketTransport receive_at(const Launch& launch, const Limits& limits) {
+SocketTransport accept_ranks_at(const Launch& launch, const Limits& limits) {
   const bool leaves_file = launch.is_local() && launch.secret.is_empty();
   const Secret secret = leaves_file ? Secret::make() : read_secret(launch.secret);
-  const TcpSocket listener = listen_at(*launch.meeting, launch.interface_name);
+  const TcpSocket listener = listen_at(*launch.rendezvous, launch.interface_name);
   std::optional<SecretFile> file;
   if (leaves_file)
     file.emplace(find_secret_folder(launch.runtime_folder), port_of(listener), secret);
-  return receive_others(listener, launch.seat.count, limits, {secret, warn});
+  return accept_ranks(listener, launch.rank_info.count, limits, {secret, warn});
 }
 
 SocketTransport call_at(const Launch& launch, const Limits& limits) {
   if (!launch.is_local() || !launch.secret.is_empty()) {
     const Secret secret = read_secret(launch.secret);
-    return call_first(*launch.meeting, launch.seat, limits, {[&secret] { return secret; }});
+    return connect_to_rank_0(*launch.rendezvous, launch.rank_info, limits,
+                             {[&secret] { return secret; }});
   }
   const auto read_file = [&launch] {
     const std::string folder = find_secret_folder(launch.runtime_folder);
-    return read_secret({"", secret_path(folder, launch.meeting->port)});
+    return read_secret({"", secret_path(folder, launch.rendezvous->port)});
   };
-  return call_first(*launch.meeting, launch.seat, limits, {read_file});
+  return connect_to_rank_0(*launch.rendezvous, launch.rank_info, limits, {read_file});
 }
 
 SocketTransport meet(const Launch& launch, const Limits& limits) {
-  if (launch.seat.count == 1) return {launch.seat, {}};
-  if (!launch.meeting) return meet_over_mpi(launch, limits);
-  return launch.seat.rank == 0 ? receive_at(launch, limits) : call_at(launch, limits);
+  if (launch.rank_info.count == 1) return {launch.rank_info, {}};
+  if (!launch.rendezvous) return rendezvous_over_mpi(launch, limits);
+  return launch.rank_info.rank == 0 ? accept_ranks_at(launch, limits) : call_at(launch, limits);
 }
 
 std::vector<HostInfo> gather_hosts(StepProtocol& protocol, const HostInfo& own) {
@@ -114,7 +115,7 @@ std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
     const auto devices = static_cast<std::int32_t>(Gpu(open_gpu()).devices().size());
     const std::int32_t device = choose_device(local_rank, devices, !own.host_id.empty());
     char name[32] = {};
-    if (const char* const error = open_nccl().identify(device, name))
+    if (const char* const error = open_nccl().get_pci_bus_id(device, name))
       throw Error(Fault::kMachine, error);
     own.device = name;
     return device;
@@ -137,11 +138,11 @@ std::optional<NcclSession>& session() {
   return own;
 }
 
-void take_place(NcclSession& own, const Launch& launch, const Limits& limits) {
+void start_session(NcclSession& own, const Launch& launch, const Limits& limits) {
   StepProtocol protocol(own.transport, limits);
   const char* const host_id = std::getenv("NCCL_HOSTID");
   HostInfo host{read_host_name(), host_id == nullptr ? "" : host_id, {}, {}};
-  const std::int32_t rank = launch.seat.rank;
+  const std::int32_t rank = launch.rank_info.rank;
   const std::int32_t place = count_lower_on_host(gather_hosts(protocol, host), rank);
   own.device = take_device(host, launch.local_rank.value_or(place));
   if (const auto obstacle = find_obstacle(gather_hosts(protocol, host), rank))
@@ -151,7 +152,7 @@ void take_place(NcclSession& own, const Launch& launch, const Limits& limits) {
 std::unique_ptr<Processes> join(const Limits& limits) {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
   NcclSession& own = session().emplace(launch, limits);
-  take_place(own, launch, limits);
+  start_session(own, launch, limits);
   return std::make_unique<Processes>(own.transport, limits, [] { session().reset(); });
 }
 

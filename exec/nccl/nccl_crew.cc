@@ -61,16 +61,17 @@ const DeviceOptions& expect_possible(const DeviceOptions& device) {
 
 }  // namespace
 
-JobPart find_part(const RankInfo& seat, std::int32_t ranks) {
-  if (seat.count % ranks == 0)
-    return {ranks, seat.count / ranks, seat.rank % ranks, seat.rank / ranks};
+JobPart find_part(const RankInfo& rank_info, std::int32_t ranks) {
+  if (rank_info.count % ranks == 0)
+    return {ranks, rank_info.count / ranks, rank_info.rank % ranks, rank_info.rank / ranks};
   const std::string count = std::to_string(ranks);
   throw Error("the backend nccl runs one process per rank: start " + count +
               " of them, or a multiple, as in 'torchrun --no-python --nproc-per-node " + count +
-              " bubblescope ...' (there are " + std::to_string(seat.count) + ")");
+              " bubblescope ...' (there are " + std::to_string(rank_info.count) + ")");
 }
 
-NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest request)
+NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
+                               BackendRequest request)
     : place_((expect_possible(job.device), place)),
       program_(job.program),
       part_(find_part(place.link.self(), job.program.ranks)),
@@ -81,8 +82,8 @@ NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest
   place.link.allow_gathers(largest_share(job));
   expect_same_program(program_, protocol_);
   if (job.training != nullptr) training_.emplace(machine_, job, part_, protocol_);
-  wires_.emplace(place, machine_, job.schedule, plan_, protocol_);
-  if (training_) training_->connect(*wires_);
+  nccl_links_.emplace(place, machine_, job.schedule, plan_, protocol_);
+  if (training_) training_->connect(*nccl_links_);
   step_.emplace(machine_, plan_.program, request_, make_work(job));
   await_begin();
   BlobWriter writer;
@@ -91,14 +92,14 @@ NcclCrew::NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest
     clock_error_ = std::max(clock_error_, BlobReader(blob).read<Nanos>());
 }
 
-std::string NcclCrew::describe() const {
+std::string NcclRankRunner::describe() const {
   const std::string copies =
       part_.copies > 1 ? "; " + std::to_string(part_.copies) + " copies" : "";
   return machine_.describe() + copies + "; NCCL " + describe_version(place_.nccl) +
          "; clocks within " + std::to_string((clock_error_ + 999) / 1000) + " us";
 }
 
-GpuStepWork NcclCrew::make_work(const JobRequest& job) {
+GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
   GpuWork work;
   FindBuffers find;
   std::function<void()> begin;
@@ -107,11 +108,11 @@ GpuStepWork NcclCrew::make_work(const JobRequest& job) {
     find = [this](const Transfer& transfer) { return training_->find(transfer); };
     begin = [this] { training_->begin_step(); };
   } else {
-    work = play_on_gpu(machine_, program_, job.durations, job.pass);
+    work = play_on_gpu(machine_, program_, job.durations, job.wait_mode);
   }
-  GpuStepOutside outside{[this] { await_begin(); },
-                         [this](std::size_t ended) { return listen(ended); },
-                         [this] { wires_->abort(); }};
+  GpuRemoteHooks outside{[this] { await_begin(); },
+                         [this](std::size_t ended) { return poll_peers(ended); },
+                         [this] { nccl_links_->abort(); }};
   return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
           begin,
           false,
@@ -122,39 +123,40 @@ GpuStepWork NcclCrew::make_work(const JobRequest& job) {
 
 /// Where time is only played, the sender lets the message's pass before it goes, and the rank that
 /// evicts that of its copies.
-void NcclCrew::put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream) {
+void NcclRankRunner::put(InstructionId id, const GpuWork& work, const FindBuffers& find,
+                         void* stream) {
   const std::vector<Transfer>& transfers = plan_.transfers[id];
   if (transfers.empty()) return work(plan_.origin[id], stream);
   const bool sends = std::any_of(transfers.begin(), transfers.end(), [&](const Transfer& transfer) {
     return transfer.sends && is_message(program_.instructions[transfer.id]);
   });
   if (!training_ && (sends || is_own(id))) work(plan_.origin[id], stream);
-  wires_->carry(id, find, stream);
+  nccl_links_->carry(id, find, stream);
 }
 
 /// Returns when the step begins, here as elsewhere.
-void NcclCrew::await_begin() {
+void NcclRankRunner::await_begin() {
   const std::optional<StepBegin>& begin = protocol_.agree_on_begin();
   if (!begin) throw Error(Fault::kMachine, "the step did not begin");
   StepClock clock;
   clock.start(begin->time);
-  clock.pass_until(0);
+  clock.wait_until(0);
 }
 
-StepNews NcclCrew::listen(std::size_t ended) {
+StepNews NcclRankRunner::poll_peers(std::size_t ended) {
   const StepNews news = protocol_.poll(ended);
   const Nanos now = read_monotonic_clock();
-  if (news.stop != Stop::kNone || now - checked_at_ < kCheckEvery) return news;
+  if (news.stop != AbortReason::kNone || now - checked_at_ < kCheckEvery) return news;
   checked_at_ = now;
-  wires_->check();
+  nccl_links_->check();
   return news;
 }
 
-std::vector<RankResult> NcclCrew::run_step() {
+std::vector<RankResult> NcclRankRunner::run_step() {
   protocol_.open_step();
   step_->run();
   RankPart own = translate(step_->result(part_.rank));
-  if (protocol_.stopped() != Stop::kNone) {  // what failed here is a consequence
+  if (protocol_.stopped() != AbortReason::kNone) {  // what failed here is a consequence
     own.result.failure = nullptr;
     own.result.reason = protocol_.stopped();
   }
@@ -169,12 +171,12 @@ std::vector<RankResult> NcclCrew::run_step() {
 }
 
 /// The first copy's, and what failed in another.
-std::vector<RankPart> NcclCrew::fold(std::vector<RankPart> parts) const {
+std::vector<RankPart> NcclRankRunner::fold(std::vector<RankPart> parts) const {
   for (std::size_t process = static_cast<std::size_t>(part_.ranks); process < parts.size();
        ++process) {
     const RankResult& other = parts[process].result;
     RankResult& first = parts[process % static_cast<std::size_t>(part_.ranks)].result;
-    if (first.reason == Stop::kNone) first.reason = other.reason;
+    if (first.reason == AbortReason::kNone) first.reason = other.reason;
     if (first.failure == nullptr) first.failure = other.failure;
   }
   parts.resize(static_cast<std::size_t>(part_.ranks));
@@ -183,14 +185,14 @@ std::vector<RankPart> NcclCrew::fold(std::vector<RankPart> parts) const {
 
 /// Whether it is an instruction of this rank's lanes: no end of a message or token, nor what this
 /// rank keeps for another.
-bool NcclCrew::is_own(InstructionId planned) const {
+bool NcclRankRunner::is_own(InstructionId planned) const {
   const std::vector<Transfer>& transfers = plan_.transfers[planned];
-  return transfers.empty() || (transfers[0].freight != Freight::kMessages &&
+  return transfers.empty() || (transfers[0].link_kind != LinkKind::kMessages &&
                                program_.instructions[plan_.origin[planned]].rank == part_.rank);
 }
 
 /// From this device's zero to the beginning of the step, and from the plan to the whole Program.
-RankPart NcclCrew::translate(RankResult result) const {
+RankPart NcclRankRunner::translate(RankResult result) const {
   const ZeroTime& zero = step_->zero_time();
   const Nanos shift = protocol_.begin() ? zero.earliest + (zero.latest - zero.earliest) / 2 -
                                               protocol_.begin()->time
@@ -198,8 +200,8 @@ RankPart NcclCrew::translate(RankResult result) const {
   RankPart part;
   part.result.reason = result.reason;
   part.result.failure = result.failure;
-  for (const Stand& stand : result.stopped)
-    if (is_own(stand.at)) part.result.stopped.push_back(translate(stand));
+  for (const BlockedAt& blocked : result.stopped)
+    if (is_own(blocked.at)) part.result.stopped.push_back(translate(blocked));
   for (const Span& span : result.spans) {
     const Span own{plan_.origin[span.id], span.start + shift, span.end + shift};
     if (is_own(span.id)) part.result.spans.push_back(own);
@@ -212,10 +214,10 @@ RankPart NcclCrew::translate(RankResult result) const {
   return part;
 }
 
-Stand NcclCrew::translate(Stand stand) const {
-  stand.at = plan_.origin[stand.at];
-  if (stand.awaited) stand.awaited = plan_.origin[*stand.awaited];
-  return stand;
+BlockedAt NcclRankRunner::translate(BlockedAt blocked) const {
+  blocked.at = plan_.origin[blocked.at];
+  if (blocked.awaited) blocked.awaited = plan_.origin[*blocked.awaited];
+  return blocked;
 }
 
 }  // namespace bubblescope

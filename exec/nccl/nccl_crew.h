@@ -11,12 +11,12 @@
 
 namespace bubblescope {
 
-class NcclCrew : public Backend {
+class NcclRankRunner : public Backend {
  public:
   /// Nothing is copied but the request. Throws Error.
-  NcclCrew(const NcclPlace& place, const JobRequest& job, BackendRequest request);
-  NcclCrew(const NcclCrew&) = delete;
-  NcclCrew& operator=(const NcclCrew&) = delete;
+  NcclRankRunner(const NcclPlace& place, const JobRequest& job, BackendRequest request);
+  NcclRankRunner(const NcclRankRunner&) = delete;
+  NcclRankRunner& operator=(const NcclRankRunner&) = delete;
 
   std::string describe() const;
   /// Of this process's own device.
@@ -31,11 +31,11 @@ class NcclCrew : public Backend {
   GpuStepWork make_work(const JobRequest& job);
   void put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
   void await_begin();
-  StepNews listen(std::size_t ended);
+  StepNews poll_peers(std::size_t ended);
   std::vector<RankPart> fold(std::vector<RankPart> parts) const;
   bool is_own(InstructionId planned) const;
   RankPart translate(RankResult result) const;
-  Stand translate(Stand stand) const;
+  BlockedAt translate(BlockedAt blocked) const;
 
   NcclPlace place_;
   const Program& program_;
@@ -45,7 +45,7 @@ class NcclCrew : public Backend {
   GpuMachine machine_;
   StepProtocol protocol_;
   std::optional<NcclTraining> training_;
-  std::optional<NcclWires> wires_;
+  std::optional<NcclLinks> nccl_links_;
   std::optional<GpuStep> step_;
   Nanos clock_error_ = 0;  ///< the worst of all processes, when the job began
   Nanos checked_at_ = 0;

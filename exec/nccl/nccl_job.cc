@@ -9,9 +9,9 @@
 namespace bubblescope {
 
 Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest request) {
-  std::unique_ptr<NcclCrew> backend;
+  std::unique_ptr<NcclRankRunner> backend;
   try {
-    backend = std::make_unique<NcclCrew>(place, job, std::move(request));
+    backend = std::make_unique<NcclRankRunner>(place, job, std::move(request));
   } catch (const Error& error) {
     StepProtocol(place.link, {}).notify_failure(error.what());
     throw;

@@ -22,7 +22,7 @@ struct Communicator {
 };
 
 /// How long members are waited for at the end of a communicator.
-constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::seconds kDestroyTimeout{5};
 
 const char* keep(std::string text) {
   thread_local std::string kept;
@@ -49,12 +49,12 @@ cudaStream_t stream_of(void* handle) { return static_cast<CudaStream*>(handle)->
 
 /// A transfer that waits for its other end keeps its thread blocks busy, which are lost to compute
 /// ops; NCCL_MAX_CTAS says otherwise.
-constexpr int kMostBlocks = 4;
+constexpr int kMaxBlocks = 4;
 
 ncclConfig_t make_config() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  config.maxCTAs = kMostBlocks;
+  config.maxCTAs = kMaxBlocks;
   config.splitShare = 0;  // links that share resources wait for each other
   return config;
 }
@@ -66,11 +66,11 @@ const char* version(std::int32_t* version) {
   return check_nccl(status, "ncclGetVersion");
 }
 
-const char* identify(std::int32_t device, char name[32]) {
+const char* get_pci_bus_id(std::int32_t device, char name[32]) {
   return check_cuda(cudaDeviceGetPCIBusId(name, 32, device), "cudaDeviceGetPCIBusId");
 }
 
-const char* make_id(BubblescopeNcclId* id) {
+const char* get_unique_id(BubblescopeNcclId* id) {
   static_assert(sizeof(ncclUniqueId) == sizeof(BubblescopeNcclId));
   return check_nccl(ncclGetUniqueId(reinterpret_cast<ncclUniqueId*>(id)), "ncclGetUniqueId");
 }
@@ -106,7 +106,7 @@ const char* split(void* from, std::int32_t color, std::int32_t rank, void** made
   return nullptr;
 }
 
-const char* ask(void* communicator, std::int32_t* under_way) {
+const char* get_async_error(void* communicator, std::int32_t* under_way) {
   *under_way = 0;
   if (of(communicator).comm == nullptr) return nullptr;
   ncclResult_t state = ncclSuccess;
@@ -122,8 +122,8 @@ void abort(void* communicator) {
   comm.aborted = true;
 }
 
-void await_farewell(ncclComm_t comm) {
-  const auto end = std::chrono::steady_clock::now() + kFarewell;
+void await_destroy(ncclComm_t comm) {
+  const auto end = std::chrono::steady_clock::now() + kDestroyTimeout;
   ncclResult_t state = ncclInProgress;
   while (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress &&
          std::chrono::steady_clock::now() < end)
@@ -145,11 +145,11 @@ void release(void* communicator) {
   ncclCommGetAsyncError(comm->comm, &state);
   if (state != ncclSuccess) return abort(comm.get());
   ncclCommFinalize(comm->comm);
-  await_farewell(comm->comm);
+  await_destroy(comm->comm);
 }
 
-const char* begin_group() { return check_nccl(ncclGroupStart(), "ncclGroupStart"); }
-const char* end_group() { return check_nccl(ncclGroupEnd(), "ncclGroupEnd"); }
+const char* group_start() { return check_nccl(ncclGroupStart(), "ncclGroupStart"); }
+const char* group_end() { return check_nccl(ncclGroupEnd(), "ncclGroupEnd"); }
 
 const char* send(void* communicator, const void* from, std::size_t bytes, std::int32_t peer,
                  void* stream) {
@@ -170,23 +170,23 @@ const char* sum(void* communicator, void* values, std::size_t count, void* strea
                     "ncclAllReduce");
 }
 
-const char* sum_at(void* communicator, void* values, std::size_t count, std::int32_t member,
+const char* reduce(void* communicator, void* values, std::size_t count, std::int32_t member,
                    void* stream) {
   return check_nccl(ncclReduce(values, values, count, ncclFloat32, ncclSum, member,
                                of(communicator).comm, stream_of(stream)),
                     "ncclReduce");
 }
 
-const char* spread(void* communicator, void* data, std::size_t bytes, std::int32_t member,
+const char* broadcast(void* communicator, void* data, std::size_t bytes, std::int32_t member,
                    void* stream) {
   return check_nccl(ncclBroadcast(data, data, bytes, ncclUint8, member, of(communicator).comm,
                                   stream_of(stream)),
                     "ncclBroadcast");
 }
 
-constexpr BubblescopeNccl kCalls{version, identify,    make_id,   join, split,   ask, abort,
-                                 release, begin_group, end_group, send, receive, sum, sum_at,
-                                 spread};
+constexpr BubblescopeNccl kCalls{version, get_pci_bus_id,    get_unique_id,   join, split,   get_async_error, abort,
+                                 release, group_start, group_end, send, receive, sum, reduce,
+                                 broadcast};
 
 }  // namespace
 

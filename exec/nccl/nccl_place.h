@@ -31,7 +31,7 @@ struct JobPart {
 };
 
 /// Throws Error where the processes do not make whole copies of so many ranks.
-JobPart find_part(const RankInfo& seat, std::int32_t ranks);
+JobPart find_part(const RankInfo& rank_info, std::int32_t ranks);
 
 /// A job of which this process runs the rank that its seat says, and several copies where there are
 /// as many processes: they train together, each on micro-batches of its own. All processes start

@@ -41,43 +41,45 @@ const std::vector<GpuWeight>& NcclTraining::weights_of(std::int32_t stage) const
   const std::int32_t replica =
       part_.rank - schedule_.rank_of_stage[static_cast<std::size_t>(stage)];
   const bool is_here = replica >= 0 && replica < schedule_.replicas(stage);
-  const Home first = training_.weights().homes().first(stage);
-  return training_.weights().stage(first + static_cast<Home>(is_here ? replica : 0)).weights;
+  const StageReplica first = training_.weights().stage_replicas().first(stage);
+  return training_.weights()
+      .stage(first + static_cast<StageReplica>(is_here ? replica : 0))
+      .weights;
 }
 
 void NcclTraining::enqueue(InstructionId id, void* stream) {
   const auto& [op, lane, rank, peer, role] = program_.instructions[id];
   if (role != Role::kWork || !is_collective(op.kind)) return training_.enqueue(id, stream);
-  if (weights_of(op.stage).empty() || !wires_->is_shared(op.stage)) return;
+  if (weights_of(op.stage).empty() || !nccl_links_->is_shared(op.stage)) return;
   if (op.kind == OpKind::kReduceGrad) return sum(op.stage, stream);
-  if (!wires_->gathers(op.stage)) return;
+  if (!nccl_links_->gathers(op.stage)) return;
   if (op.kind == OpKind::kUnshard) gather(op.stage, stream);
   if (op.kind == OpKind::kReshard) drop(op.stage, stream);
 }
 
 std::vector<NcclRanks::Buffer> NcclTraining::find(const Transfer& transfer) {
-  if (transfer.freight != Freight::kMessages) return training_.find_copied(transfer.id);
+  if (transfer.link_kind != LinkKind::kMessages) return training_.find_copy_buffers(transfer.id);
   const Instruction& instruction = program_.instructions[transfer.id];
   if (!is_message(instruction)) return {};
   const GpuMessage message = training_.find_message(instruction.op);
-  return {piece_of(transfer.sends ? message.from : message.to)};
+  return {buffer_of(transfer.sends ? message.from : message.to)};
 }
 
 /// Of a stage whose parameters are shared out, within a step, for each owner its own.
 void NcclTraining::sum(std::int32_t stage, void* stream) const {
   std::vector<GpuMatrix> gradients;
   for (const GpuWeight& weight : weights_of(stage)) gradients.push_back(weight.grad);
-  if (wires_->gathers(stage) && reduced_inside_[static_cast<std::size_t>(stage)])
-    return wires_->sum_shards(stage, gradients, stream);
+  if (nccl_links_->gathers(stage) && reduced_inside_[static_cast<std::size_t>(stage)])
+    return nccl_links_->sum_shards(stage, gradients, stream);
   std::vector<NcclRanks::Buffer> buffers;
-  for (const GpuMatrix& gradient : gradients) buffers.push_back(piece_of(gradient));
-  wires_->sum(stage, buffers, stream);
+  for (const GpuMatrix& gradient : gradients) buffers.push_back(buffer_of(gradient));
+  nccl_links_->sum(stage, buffers, stream);
 }
 
 void NcclTraining::gather(std::int32_t stage, void* stream) const {
   std::vector<GpuMatrix> values;
   for (const GpuWeight& weight : weights_of(stage)) values.push_back(weight.value);
-  wires_->gather_shards(stage, values, stream);
+  nccl_links_->gather_shards(stage, values, stream);
 }
 
 /// What other copies own is overwritten: an op that runs before the next gather reads zeros, and
@@ -87,7 +89,7 @@ void NcclTraining::drop(std::int32_t stage, void* stream) const {
     const std::size_t entries = weight.value.entries();
     const Shard own = shard_of(entries, part_.copy, part_.copies);
     for (const Shard& other : {Shard{0, own.begin}, Shard{own.end(), entries - own.end()}}) {
-      const GpuPiece piece = piece_of(weight.value, other.begin, other.count);
+      const GpuBuffer piece = buffer_of(weight.value, other.begin, other.count);
       if (piece.bytes > 0) machine_.gpu().clear(piece.data, piece.bytes, stream);
     }
   }
@@ -99,10 +101,10 @@ void NcclTraining::sum_replicas() const {
   const std::int32_t originals = schedule_.stages_per_pipeline();
   for (std::int32_t original = 0; original < originals; ++original)
     for (std::int32_t stage = original; stage < schedule_.stages(); stage += originals)
-      if (!weights_of(stage).empty() && wires_->is_shared(stage) &&
+      if (!weights_of(stage).empty() && nccl_links_->is_shared(stage) &&
           !reduced_inside_[static_cast<std::size_t>(stage)])
         sum(stage, stream.get());
-  wires_->await(stream);
+  nccl_links_->await(stream);
 }
 
 double NcclTraining::sum_losses(double part) const {
@@ -127,7 +129,7 @@ TrainingResult NcclTraining::result() const {
     const std::int32_t copy = process++ / part_.ranks;
     BlobReader reader(blob);
     for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
-      const bool gathers = wires_->gathers(static_cast<std::int32_t>(stage));
+      const bool gathers = nccl_links_->gathers(static_cast<std::int32_t>(stage));
       const auto owner = gathers ? std::optional(copy) : std::nullopt;
       merge(result.stages[stage].weights, read_matrices(reader), owner);
       merge(result.gradients[stage], read_matrices(reader),
@@ -138,16 +140,16 @@ TrainingResult NcclTraining::result() const {
 }
 
 /// What a process tells: all of it, or a copy's own shards.
-void NcclTraining::merge(std::vector<Matrix>& known, std::vector<Matrix> told,
+void NcclTraining::merge(std::vector<Matrix>& known, std::vector<Matrix> received,
                          std::optional<std::int32_t> copy) const {
-  if (told.empty()) return;
+  if (received.empty()) return;
   if (known.empty() || !copy) {
-    known = std::move(told);
+    known = std::move(received);
     return;
   }
-  for (std::size_t at = 0; at < told.size(); ++at) {
-    const Shard own = shard_of(told[at].values.size(), *copy, part_.copies);
-    const auto begin = told[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin);
+  for (std::size_t at = 0; at < received.size(); ++at) {
+    const Shard own = shard_of(received[at].values.size(), *copy, part_.copies);
+    const auto begin = received[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin);
     std::copy_n(begin, own.count,
                 known[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin));
   }
@@ -158,9 +160,9 @@ std::vector<Bytes> NcclTraining::peak_bytes() const {
   BlobWriter writer;
   writer.write_all(peaks);
   for (const Blob& blob : protocol_.gather(writer.take())) {
-    const std::vector<Bytes> told = BlobReader(blob).read_all<Bytes>();
+    const std::vector<Bytes> received = BlobReader(blob).read_all<Bytes>();
     for (std::size_t rank = 0; rank < peaks.size(); ++rank)
-      peaks[rank] = std::max(peaks[rank], told.at(rank));
+      peaks[rank] = std::max(peaks[rank], received.at(rank));
   }
   return peaks;
 }

@@ -16,7 +16,7 @@ class NcclTraining {
                StepProtocol& protocol);
 
   /// The wires are made when all processes have come this far.
-  void connect(NcclWires& wires) { wires_ = &wires; }
+  void connect(NcclLinks& nccl_links) { nccl_links_ = &nccl_links; }
 
   void begin_step() { training_.begin_step(); }
   /// Enqueues what nothing is sent for.
@@ -38,7 +38,7 @@ class NcclTraining {
   void sum(std::int32_t stage, void* stream) const;
   void gather(std::int32_t stage, void* stream) const;
   void drop(std::int32_t stage, void* stream) const;
-  void merge(std::vector<Matrix>& known, std::vector<Matrix> told,
+  void merge(std::vector<Matrix>& known, std::vector<Matrix> received,
              std::optional<std::int32_t> copy) const;
   const std::vector<GpuWeight>& weights_of(std::int32_t stage) const;
 
@@ -47,7 +47,7 @@ class NcclTraining {
   const Program& program_;
   StepProtocol& protocol_;
   JobPart part_;
-  NcclWires* wires_ = nullptr;
+  NcclLinks* nccl_links_ = nullptr;
   std::vector<bool> reduced_inside_;  ///< [stage]: the Program says when
   GpuTraining training_;
 };

@@ -19,9 +19,9 @@ std::int32_t rank_of(const Schedule& schedule, std::int32_t stage) {
 }
 
 /// The processes that hold a stage or one of its replicas.
-Members holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
+RankGroup holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
   const std::int32_t stages = schedule.stages_per_pipeline();
-  Members members;
+  RankGroup members;
   for (std::int32_t copy = 0; copy < part.copies; ++copy)
     for (std::int32_t same = stage % stages; same < schedule.stages(); same += stages)
       for (std::int32_t replica = 0; replica < schedule.replicas(same); ++replica)
@@ -31,16 +31,16 @@ Members holders_of(const Schedule& schedule, const JobPart& part, std::int32_t s
   return members;
 }
 
-std::vector<Members> find_groups(const Schedule& schedule, const JobPart& part,
-                                 const RankPlan& plan) {
-  std::vector<Members> groups;
+std::vector<RankGroup> find_groups(const Schedule& schedule, const JobPart& part,
+                                   const RankPlan& plan) {
+  std::vector<RankGroup> groups;
   for (std::int32_t copy = 0; copy < part.copies; ++copy)
     for (const Link& link : plan.links)
       groups.push_back({part.process_of(std::min(link.from, link.to), copy),
                         part.process_of(std::max(link.from, link.to), copy)});
   const auto links = static_cast<std::ptrdiff_t>(groups.size());
   for (std::int32_t stage = 0; stage < schedule.stages_per_pipeline(); ++stage) {
-    const Members members = holders_of(schedule, part, stage);
+    const RankGroup members = holders_of(schedule, part, stage);
     if (members.size() > 1 &&
         std::find(groups.begin() + links, groups.end(), members) == groups.end())
       groups.push_back(members);
@@ -52,7 +52,8 @@ std::vector<Members> find_groups(const Schedule& schedule, const JobPart& part,
 BubblescopeNcclId share_id(const NcclPlace& place, StepProtocol& protocol) {
   BubblescopeNcclId id{};
   if (place.link.self().rank == 0)
-    if (const char* const error = place.nccl.make_id(&id)) throw Error(Fault::kMachine, error);
+    if (const char* const error = place.nccl.get_unique_id(&id))
+      throw Error(Fault::kMachine, error);
   BlobWriter writer;
   writer.write(id);
   return BlobReader(protocol.gather(writer.take())[0]).read<BubblescopeNcclId>();
@@ -60,7 +61,7 @@ BubblescopeNcclId share_id(const NcclPlace& place, StepProtocol& protocol) {
 
 }  // namespace
 
-NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
+NcclLinks::NcclLinks(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
                      const RankPlan& plan, StepProtocol& protocol)
     : machine_(machine),
       schedule_(schedule),
@@ -76,14 +77,15 @@ NcclWires::NcclWires(const NcclPlace& place, const GpuMachine& machine, const Sc
   const std::vector<char> zeros(2 * kTokenBytes, 0);
   machine.gpu().upload(tokens_.get(), zeros.data(), zeros.size());
   const BubblescopeNcclId id = share_id(place, protocol);
-  ranks_.emplace(place.nccl,
-                 Membership{place.link.self().rank, place.link.self().count, place.device, id},
-                 groups_, [&protocol] { protocol.watch(); });
+  ranks_.emplace(
+      place.nccl,
+      CommunicatorConfig{place.link.self().rank, place.link.self().count, place.device, id},
+      groups_, [&protocol] { protocol.watch(); });
   warm_up();
 }
 
 /// Gathers run ahead while sums wait for gradients: one communicator would put them in a row.
-void NcclWires::add_gathering_groups() {
+void NcclLinks::add_gathering_groups() {
   stage_groups_ = groups_.size() - link_groups();
   if (std::find(gathered_.begin(), gathered_.end(), true) == gathered_.end()) return;
   groups_.reserve(groups_.size() + stage_groups_);
@@ -93,12 +95,12 @@ void NcclWires::add_gathering_groups() {
 
 /// The first call on a connection makes it, which takes long and may wait for the device: it must
 /// not come when a gate is closed. All ranks go through the links in the same order.
-void NcclWires::warm_up() {
+void NcclLinks::warm_up() {
   const GpuHandle stream = machine_.gpu().create_stream(0, nullptr);
   for (const Link& link : plan_.links)
     if (link.from == part_.rank || link.to == part_.rank) {
       const bool sends = link.from == part_.rank;
-      const Transfer token{kNoInstruction, sends, sends ? link.to : link.from, link.freight};
+      const Transfer token{kNoInstruction, sends, sends ? link.to : link.from, link.link_kind};
       carry_one(token, group_of(token), {}, stream.get());
     }
   std::vector<Transfer> everyone;
@@ -110,7 +112,7 @@ void NcclWires::warm_up() {
           everyone.push_back(transfer);
       }
   if (!everyone.empty())
-    ranks_->together({}, [&] {
+    ranks_->run_as_group({}, [&] {
       for (const Transfer& transfer : everyone) carry_one(transfer, {}, {}, stream.get());
     });
   const std::int32_t here = part_.process_of(part_.rank, part_.copy);
@@ -120,7 +122,7 @@ void NcclWires::warm_up() {
   await(stream);
 }
 
-void NcclWires::warm_up_group(std::size_t group, void* stream) {
+void NcclLinks::warm_up_group(std::size_t group, void* stream) {
   const NcclRanks::Buffer token{tokens_.get(), sizeof(float)};
   ranks_->sum(group, {token}, stream);
   if (groups_.size() == link_groups() + stage_groups_) return;  // nothing is gathered
@@ -130,20 +132,20 @@ void NcclWires::warm_up_group(std::size_t group, void* stream) {
   }
 }
 
-void NcclWires::carry(InstructionId id, const FindBuffers& find, void* stream) {
+void NcclLinks::carry(InstructionId id, const FindBuffers& find, void* stream) {
   const std::vector<Transfer>& transfers = plan_.transfers[id];
   if (!plan_.is_group[id]) {
     for (const Transfer& transfer : transfers)
       carry_one(transfer, group_of(transfer), find, stream);
     return;
   }
-  ranks_->together({}, [&] {
+  ranks_->run_as_group({}, [&] {
     for (const Transfer& transfer : transfers) carry_one(transfer, {}, find, stream);
   });
 }
 
 /// What consists of several pieces starts as one.
-void NcclWires::carry_one(const Transfer& transfer, std::optional<std::size_t> group,
+void NcclLinks::carry_one(const Transfer& transfer, std::optional<std::size_t> group,
                           const FindBuffers& find, void* stream) {
   std::vector<NcclRanks::Buffer> buffers;
   if (find) buffers = find(transfer);
@@ -159,22 +161,22 @@ void NcclWires::carry_one(const Transfer& transfer, std::optional<std::size_t> g
         ranks_->receive(group, peer, buffer, stream);
   };
   if (buffers.size() == 1) return carry();
-  ranks_->together(group, carry);
+  ranks_->run_as_group(group, carry);
 }
 
-std::optional<std::size_t> NcclWires::group_of(const Transfer& transfer) const {
-  const Link link = transfer.sends ? Link{part_.rank, transfer.peer, transfer.freight}
-                                   : Link{transfer.peer, part_.rank, transfer.freight};
+std::optional<std::size_t> NcclLinks::group_of(const Transfer& transfer) const {
+  const Link link = transfer.sends ? Link{part_.rank, transfer.peer, transfer.link_kind}
+                                   : Link{transfer.peer, part_.rank, transfer.link_kind};
   const auto found = std::find(plan_.links.begin(), plan_.links.end(), link);
   return static_cast<std::size_t>(part_.copy) * plan_.links.size() +
          static_cast<std::size_t>(found - plan_.links.begin());
 }
 
-std::size_t NcclWires::link_groups() const {
+std::size_t NcclLinks::link_groups() const {
   return static_cast<std::size_t>(part_.copies) * plan_.links.size();
 }
 
-std::optional<std::size_t> NcclWires::group_of_stage(std::int32_t stage) const {
+std::optional<std::size_t> NcclLinks::group_of_stage(std::int32_t stage) const {
   const auto begin = groups_.begin() + static_cast<std::ptrdiff_t>(link_groups());
   const auto end = begin + static_cast<std::ptrdiff_t>(stage_groups_);
   const auto found = std::find(begin, end, holders_of(schedule_, part_, stage));
@@ -182,41 +184,41 @@ std::optional<std::size_t> NcclWires::group_of_stage(std::int32_t stage) const {
   return static_cast<std::size_t>(found - groups_.begin());
 }
 
-void NcclWires::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values,
+void NcclLinks::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values,
                     void* stream) {
   ranks_->sum(*group_of_stage(stage), values, stream);
 }
 
 /// What is given up is aborted first: the stream, and what it reads, go next.
-std::vector<NcclRanks::Piece> NcclWires::pieces_of(std::int32_t stage,
+std::vector<NcclRanks::Piece> NcclLinks::pieces_of(std::int32_t stage,
                                                    const std::vector<GpuMatrix>& matrices) const {
   std::vector<NcclRanks::Piece> pieces;
   for (const GpuMatrix& matrix : matrices) {
     for (std::int32_t copy = 0; copy < part_.copies; ++copy) {
       const Shard shard = shard_of(matrix.entries(), copy, part_.copies);
       if (shard.count == 0) continue;
-      pieces.push_back({piece_of(matrix, shard.begin, shard.count),
+      pieces.push_back({buffer_of(matrix, shard.begin, shard.count),
                         part_.process_of(rank_of(schedule_, stage), copy)});
     }
   }
   return pieces;
 }
 
-void NcclWires::sum_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices,
+void NcclLinks::sum_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices,
                            void* stream) {
   ranks_->sum_pieces(*group_of_stage(stage), pieces_of(stage, matrices), stream);
 }
 
-void NcclWires::gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices,
+void NcclLinks::gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices,
                               void* stream) {
   ranks_->gather_pieces(*group_of_stage(stage) + stage_groups_, pieces_of(stage, matrices), stream);
 }
 
-void NcclWires::await(const GpuHandle& stream) {
+void NcclLinks::await(const GpuHandle& stream) {
   const GpuHandle end = machine_.gpu().create_event(0, false);
   machine_.gpu().record(end, stream);
   try {
-    for (const Patience patience; !machine_.gpu().has_ended(end); patience.wait()) {
+    for (const PollBackoff backoff; !machine_.gpu().has_ended(end); backoff.wait()) {
       protocol_.watch();
       check();
     }

@@ -19,12 +19,12 @@ namespace bubblescope {
 /// as at the other end.
 using FindBuffers = std::function<std::vector<NcclRanks::Buffer>(const Transfer& transfer)>;
 
-class NcclWires {
+class NcclLinks {
  public:
   /// All processes make it at the same time: communicators for all ranks, for each directed link
   /// and for the ranks that hold the same stage, on which something has been sent already when this
   /// returns. Nothing is copied. Throws Error.
-  NcclWires(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
+  NcclLinks(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
             const RankPlan& plan, StepProtocol& protocol);
 
   /// Puts an instruction's transfers on a stream.
@@ -69,9 +69,9 @@ class NcclWires {
   const RankPlan& plan_;
   StepProtocol& protocol_;
   JobPart part_;
-  std::vector<bool> gathered_;    ///< [stage]: the schedule says when
-  std::vector<Members> groups_;   ///< of every copy's links, in their order; those of stages;
-  std::size_t stage_groups_ = 0;  ///< so many of these, and for gathers as many again
+  std::vector<bool> gathered_;     ///< [stage]: the schedule says when
+  std::vector<RankGroup> groups_;  ///< of every copy's links, in their order; those of stages;
+  std::size_t stage_groups_ = 0;   ///< so many of these, and for gathers as many again
   GpuHandle tokens_;  ///< memory for what carries nothing; freed when no communicator can use it
   std::optional<NcclRanks> ranks_;
 };

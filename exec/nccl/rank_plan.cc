@@ -93,14 +93,14 @@ bool crosses_ranks(const Instruction& instruction) {
 
 /// From the rank that evicts to its keeper, or back.
 Link link_of(const Instruction& copy) {
-  if (copy.op.kind == OpKind::kEvict) return {copy.rank, copy.peer, Freight::kEvicted};
-  return {copy.peer, copy.rank, Freight::kLoaded};
+  if (copy.op.kind == OpKind::kEvict) return {copy.rank, copy.peer, LinkKind::kEvicted};
+  return {copy.peer, copy.rank, LinkKind::kLoaded};
 }
 
 std::string to_string(const Link& link) {
   constexpr const char* kKinds[] = {"", " evicted", " loaded"};
   return std::to_string(link.from) + ">" + std::to_string(link.to) +
-         kKinds[static_cast<std::size_t>(link.freight)];
+         kKinds[static_cast<std::size_t>(link.link_kind)];
 }
 
 /// Posts and waits at the two ends of messages are NCCL's own affair.
@@ -119,24 +119,24 @@ Wiring wire(const Program& program) {
     wiring.runs.clear();
   wiring.of_post.resize(program.size());
   wiring.told.resize(program.size());
-  std::set<std::tuple<std::int32_t, std::int32_t, Freight>> links;
+  std::set<std::tuple<std::int32_t, std::int32_t, LinkKind>> links;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (is_message(instruction) && wiring.runs.empty())
-      links.insert({instruction.rank, instruction.peer, Freight::kMessages});
+      links.insert({instruction.rank, instruction.peer, LinkKind::kMessages});
     if (crosses_ranks(instruction)) {
       const Link link = link_of(instruction);
-      links.insert({link.from, link.to, link.freight});
+      links.insert({link.from, link.to, link.link_kind});
     }
     for (const InstructionId dependency : program.dependencies_of(id)) {
       if (is_message(instruction) && stands_for_message(program.instructions[dependency]))
         wiring.of_post[dependency].push_back(id);
       if (!asks_for_token(program, dependency, id)) continue;
       wiring.told[dependency].insert(instruction.rank);
-      links.insert({program.instructions[dependency].rank, instruction.rank, Freight::kMessages});
+      links.insert({program.instructions[dependency].rank, instruction.rank, LinkKind::kMessages});
     }
   }
-  for (const auto& [from, to, freight] : links) wiring.links.push_back({from, to, freight});
+  for (const auto& [from, to, link_kind] : links) wiring.links.push_back({from, to, link_kind});
   return wiring;
 }
 
@@ -189,7 +189,7 @@ class RankCut {
     local_[id] = add(own, id, program_.dependencies_of(id));
     if (crosses_ranks(instruction)) {
       const Link link = link_of(instruction);
-      plan_.transfers[local_[id]] = {{id, link.from == rank_, instruction.peer, link.freight}};
+      plan_.transfers[local_[id]] = {{id, link.from == rank_, instruction.peer, link.link_kind}};
     }
     for (const std::int32_t rank : wiring_.told[id]) add_transfer({id, true, rank});
     if (const auto run = wiring_.runs.find(id); run != wiring_.runs.end()) add_group(run->second);
@@ -204,7 +204,7 @@ class RankCut {
     own.rank = rank_;
     own.peer = copy.rank;
     local_[id] = add(own, id, program_.dependencies_of(id));
-    plan_.transfers[local_[id]] = {{id, link.from == rank_, copy.rank, link.freight}};
+    plan_.transfers[local_[id]] = {{id, link.from == rank_, copy.rank, link.link_kind}};
   }
 
   void add_message(InstructionId id) {
@@ -221,10 +221,10 @@ class RankCut {
         lane_of_link(transfer.sends ? Link{rank_, transfer.peer} : Link{transfer.peer, rank_});
     own.rank = rank_;
     own.peer = transfer.peer;
-    const InstructionId maker[] = {transfer.id};
+    const InstructionId producer[] = {transfer.id};
     const InstructionId made = add(own, transfer.id,
                                    !is_token        ? program_.dependencies_of(transfer.id)
-                                   : transfer.sends ? std::span<const InstructionId>(maker)
+                                   : transfer.sends ? std::span<const InstructionId>(producer)
                                                     : std::span<const InstructionId>());
     if (!transfer.sends || !is_token) local_[transfer.id] = made;
     plan_.transfers[made] = {transfer};
@@ -280,7 +280,7 @@ class RankCut {
   RankPlan plan_;
 };
 
-bool overlap(const Members& left, const Members& right) {
+bool overlap(const RankGroup& left, const RankGroup& right) {
   return std::any_of(left.begin(), left.end(), [&](std::int32_t rank) {
     return std::binary_search(right.begin(), right.end(), rank);
   });
@@ -292,7 +292,7 @@ RankPlan plan_rank(const Program& program, std::int32_t rank) {
   return RankCut(program, rank).cut();
 }
 
-std::vector<std::vector<std::size_t>> plan_splits(const std::vector<Members>& groups) {
+std::vector<std::vector<std::size_t>> plan_splits(const std::vector<RankGroup>& groups) {
   std::vector<std::vector<std::size_t>> splits;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     const auto free = std::find_if(splits.begin(), splits.end(), [&](const auto& split) {

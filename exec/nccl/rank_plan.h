@@ -20,7 +20,7 @@
 namespace bubblescope {
 
 /// What goes over a link: nothing waits for what goes over another.
-enum class Freight : std::uint8_t {
+enum class LinkKind : std::uint8_t {
   kMessages,  ///< and tokens
   kEvicted,
   kLoaded,
@@ -31,19 +31,19 @@ struct Transfer {
   InstructionId id = 0;  ///< of the whole Program: the message, the copy, or what has ended
   bool sends = false;
   std::int32_t peer = 0;
-  Freight freight = Freight::kMessages;
+  LinkKind link_kind = LinkKind::kMessages;
 
   bool operator==(const Transfer&) const = default;
 };
 
 /// Ranks that talk to each other apart from all others, in ascending order.
-using Members = std::vector<std::int32_t>;
+using RankGroup = std::vector<std::int32_t>;
 
 /// A directed link.
 struct Link {
   std::int32_t from = 0;
   std::int32_t to = 0;
-  Freight freight = Freight::kMessages;
+  LinkKind link_kind = LinkKind::kMessages;
 
   bool operator==(const Link&) const = default;
 };
@@ -66,6 +66,6 @@ RankPlan plan_rank(const Program& program, std::int32_t rank);
 
 /// Splits of all ranks into disjoint groups, such that every group is in one of them: [split] ->
 /// indices of `groups`. Each is one call that all ranks make together.
-std::vector<std::vector<std::size_t>> plan_splits(const std::vector<Members>& groups);
+std::vector<std::vector<std::size_t>> plan_splits(const std::vector<RankGroup>& groups);
 
 }  // namespace bubblescope

@@ -100,7 +100,7 @@ Secret Secret::make() {
   return Secret(text);
 }
 
-Digest Secret::prove(std::string_view purpose, const Blob& message) const {
+Digest Secret::sign(std::string_view purpose, const Blob& message) const {
   BlobWriter writer;
   writer.write_text(std::string(purpose));
   writer.write_all(message);

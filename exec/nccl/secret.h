@@ -26,7 +26,7 @@ class Secret {
   static Secret make();
 
   /// Shows that someone has it: for one purpose and one message.
-  Digest prove(std::string_view purpose, const Blob& message) const;
+  Digest sign(std::string_view purpose, const Blob& message) const;
 
   const std::string& text() const { return text_; }
 

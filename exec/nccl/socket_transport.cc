@@ -74,43 +74,43 @@ void SocketTransport::allow_gathers(std::uint64_t bytes) {
 void SocketTransport::bound_frames() {
   const auto count = static_cast<std::uint64_t>(self().count);
   const std::uint64_t all = sizeof(std::size_t) + count * (largest_gather_ + kGatherHeader);
-  for (Peer& peer : peers_) peer.connection.reader.set_largest(leads() ? largest_gather_ : all);
+  for (Peer& peer : peers_) peer.connection.reader.set_largest(is_root() ? largest_gather_ : all);
 }
 
-void SocketTransport::send(std::int32_t to, Channel channel, Blob payload) {
+void SocketTransport::send(std::int32_t to, MessageTag tag, Blob payload) {
   const std::lock_guard lock(mutex_);
-  send_frame(to, kind_of(channel), std::move(payload));
+  send_frame(to, kind_of(tag), std::move(payload));
 }
 
-void SocketTransport::send_all(Channel channel, const Blob& payload) {
+void SocketTransport::send_all(MessageTag tag, const Blob& payload) {
   const std::lock_guard lock(mutex_);
-  send_to_all(kind_of(channel), payload);
+  send_to_all(kind_of(tag), payload);
 }
 
 void SocketTransport::send_frame(std::int32_t to, FrameKind kind, Blob payload) {
   if (peers_.empty()) return;
   Frame frame{kind, to, std::move(payload)};
-  if (leads()) frame.rank = 0;
-  put(peers_[leads() ? static_cast<std::size_t>(to - 1) : 0], frame);
+  if (is_root()) frame.rank = 0;
+  put(peers_[is_root() ? static_cast<std::size_t>(to - 1) : 0], frame);
 }
 
 void SocketTransport::send_to_all(FrameKind kind, const Blob& payload) {
-  if (!leads()) return send_frame(kEveryone, kind, payload);
+  if (!is_root()) return send_frame(kAllRanks, kind, payload);
   for (Peer& peer : peers_) put(peer, {kind, 0, payload});
 }
 
-std::vector<Message> SocketTransport::poll(Channel channel) {
+std::vector<Message> SocketTransport::poll(MessageTag tag) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return {};
   pump();
-  std::deque<Message>& arrived = messages_[static_cast<std::size_t>(kind_of(channel))];
+  std::deque<Message>& arrived = messages_[static_cast<std::size_t>(kind_of(tag))];
   std::vector<Message> messages(std::make_move_iterator(arrived.begin()),
                                 std::make_move_iterator(arrived.end()));
   arrived.clear();
   return messages;
 }
 
-void SocketTransport::wait(const Patience&) const {
+void SocketTransport::wait(const PollBackoff&) const {
   std::vector<pollfd> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -122,25 +122,26 @@ void SocketTransport::wait(const Patience&) const {
   ::poll(waiting.data(), waiting.size(), kNapMilliseconds);
 }
 
-Gathered SocketTransport::gather(Blob own, const GivesUp& gives_up) {
+Gathered SocketTransport::gather(Blob own, const ShouldAbort& should_abort) {
   if (own.size() > largest_gather_)
     throw Error(Fault::kMachine, "rank " + std::to_string(self().rank) + " shares " +
                                      std::to_string(own.size()) + " bytes, of at most " +
                                      std::to_string(largest_gather_) +
                                      " that its Program allows; please report it");
   Gathered gathered{std::vector<std::optional<Blob>>(gathers_.size()), gone()};
-  if (leads()) {
-    gathered.payloads = collect(std::move(own), gives_up);
+  if (is_root()) {
+    gathered.payloads = collect(std::move(own), should_abort);
     gathered.gone = gone();
     {
       const std::lock_guard lock(mutex_);
       send_to_all(FrameKind::kGathered, write_gathered(gathered));
     }
-    flush(gives_up);  // what is not sent now waits for the next call, which may be long in coming
+    flush(
+        should_abort);  // what is not sent now waits for the next call, which may be long in coming
   } else {
     gathered.payloads[static_cast<std::size_t>(self().rank)] = own;
-    send(0, Channel::kGather, std::move(own));
-    const std::optional<Blob> all = await(FrameKind::kGathered, gives_up);
+    send(0, MessageTag::kGather, std::move(own));
+    const std::optional<Blob> all = await(FrameKind::kGathered, should_abort);
     if (all) gathered = read_gathered(*all, gathers_.size());
     if (!all) {  // of the others nothing is known
       lose(0);
@@ -157,10 +158,11 @@ Gathered SocketTransport::gather(Blob own, const GivesUp& gives_up) {
 }
 
 /// At rank 0: what everyone gives to the next gather.
-std::vector<std::optional<Blob>> SocketTransport::collect(Blob own, const GivesUp& gives_up) {
+std::vector<std::optional<Blob>> SocketTransport::collect(Blob own,
+                                                          const ShouldAbort& should_abort) {
   std::vector<std::optional<Blob>> all(gathers_.size());
   all[0] = std::move(own);
-  for (const Patience patience; !collect_once(all) && !gives_up();) wait(patience);
+  for (const PollBackoff backoff; !collect_once(all) && !should_abort();) wait(backoff);
   return all;
 }
 
@@ -182,8 +184,8 @@ bool SocketTransport::collect_once(std::vector<std::optional<Blob>>& all) {
   return is_complete;
 }
 
-std::optional<Blob> SocketTransport::await(FrameKind kind, const GivesUp& gives_up) {
-  for (const Patience patience;; wait(patience)) {
+std::optional<Blob> SocketTransport::await(FrameKind kind, const ShouldAbort& should_abort) {
+  for (const PollBackoff backoff;; wait(backoff)) {
     {
       const std::lock_guard lock(mutex_);
       pump();
@@ -194,12 +196,12 @@ std::optional<Blob> SocketTransport::await(FrameKind kind, const GivesUp& gives_
         return payload;
       }
     }
-    if (is_gone(0) || gives_up()) return std::nullopt;
+    if (is_gone(0) || should_abort()) return std::nullopt;
   }
 }
 
-void SocketTransport::flush(const GivesUp& gives_up) {
-  for (const Patience patience; !flush_once() && !gives_up();) wait(patience);
+void SocketTransport::flush(const ShouldAbort& should_abort) {
+  for (const PollBackoff backoff; !flush_once() && !should_abort();) wait(backoff);
 }
 
 /// Whether nothing waits to be sent.
@@ -257,18 +259,18 @@ void SocketTransport::read(Peer& peer) {
 }
 
 void SocketTransport::take(const Peer& from, Frame frame) {
-  const std::int32_t sender = leads() ? from.rank : frame.rank;
+  const std::int32_t sender = is_root() ? from.rank : frame.rank;
   if (frame.rank >= self().count || sender < 0) throw Error(Fault::kMachine, "a frame of no rank");
-  if (!leads() && frame.kind == FrameKind::kGone) {
+  if (!is_root() && frame.kind == FrameKind::kGone) {
     const auto rank = BlobReader(frame.payload).read<std::int32_t>();
     if (rank < 0 || rank >= self().count) throw Error(Fault::kMachine, "there is no such rank");
     note_gone(rank);
     return;
   }
-  const bool for_me = !leads() || frame.rank <= 0;
-  if (leads())
+  const bool for_me = !is_root() || frame.rank <= 0;
+  if (is_root())
     for (Peer& peer : peers_)
-      if (peer.rank != from.rank && (frame.rank == kEveryone || frame.rank == peer.rank))
+      if (peer.rank != from.rank && (frame.rank == kAllRanks || frame.rank == peer.rank))
         put(peer, {frame.kind, from.rank, frame.payload});
   if (for_me)
     messages_[static_cast<std::size_t>(frame.kind)].push_back({sender, std::move(frame.payload)});
@@ -284,12 +286,12 @@ void SocketTransport::put(Peer& peer, const Frame& frame) {
 void SocketTransport::lose(Peer& peer) {
   peer.connection.socket.close();
   peer.outbox.clear();
-  if (note_gone(peer.rank) && leads()) send_to_all(FrameKind::kGone, blob_of(peer.rank));
+  if (note_gone(peer.rank) && is_root()) send_to_all(FrameKind::kGone, blob_of(peer.rank));
 }
 
 void SocketTransport::lose(std::int32_t rank) {
   const std::lock_guard lock(mutex_);
-  if (note_gone(rank) && leads()) send_to_all(FrameKind::kGone, blob_of(rank));
+  if (note_gone(rank) && is_root()) send_to_all(FrameKind::kGone, blob_of(rank));
 }
 
 }  // namespace bubblescope

@@ -35,12 +35,12 @@ class SocketTransport : public Transport {
   /// whoever has that knows that rank 0 expects the larger ones.
   void allow_gathers(std::uint64_t bytes);
 
-  void send(std::int32_t to, Channel channel, Blob payload) override;
-  void send_all(Channel channel, const Blob& payload) override;
-  std::vector<Message> poll(Channel channel) override;
-  Gathered gather(Blob own, const GivesUp& gives_up) override;
-  void wait(const Patience& patience) const override;
-  void flush(const GivesUp& gives_up) override;
+  void send(std::int32_t to, MessageTag tag, Blob payload) override;
+  void send_all(MessageTag tag, const Blob& payload) override;
+  std::vector<Message> poll(MessageTag tag) override;
+  Gathered gather(Blob own, const ShouldAbort& should_abort) override;
+  void wait(const PollBackoff& backoff) const override;
+  void flush(const ShouldAbort& should_abort) override;
 
  private:
   struct Peer {
@@ -50,7 +50,7 @@ class SocketTransport : public Transport {
     std::size_t sent = 0;  ///< of the first
   };
 
-  bool leads() const { return self().rank == 0; }
+  bool is_root() const { return self().rank == 0; }
   void bound_frames();
   void send_frame(std::int32_t to, FrameKind kind, Blob payload);
   void send_to_all(FrameKind kind, const Blob& payload);
@@ -63,9 +63,9 @@ class SocketTransport : public Transport {
   void drop(Peer& peer);
   void lose(Peer& peer);
   void lose(std::int32_t rank);
-  std::vector<std::optional<Blob>> collect(Blob own, const GivesUp& gives_up);
+  std::vector<std::optional<Blob>> collect(Blob own, const ShouldAbort& should_abort);
   bool collect_once(std::vector<std::optional<Blob>>& all);
-  std::optional<Blob> await(FrameKind kind, const GivesUp& gives_up);
+  std::optional<Blob> await(FrameKind kind, const ShouldAbort& should_abort);
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::uint64_t largest_gather_ = kSmallGather;

@@ -27,27 +27,28 @@ struct Span {
 };
 
 /// The state of a lane when the step was stopped.
-struct Stand {
+struct BlockedAt {
   InstructionId at = 0;                  ///< the first instruction that has not ended
   bool started = false;                  ///< its own work had begun
   std::optional<InstructionId> awaited;  ///< what it waited for; empty: it was about to start
 };
 
 /// The reason why a step was stopped.
-enum class Stop : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
+enum class AbortReason : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
 
 /// The result of one rank in one step.
 struct RankResult {
   std::vector<Span> spans;  ///< of instructions that started; an interrupted one ends at the stop
-  std::vector<Stand> stopped;  ///< one per lane that did not finish; empty after a complete step
-  Stop reason = Stop::kNone;   ///< the same on all ranks
-  std::exception_ptr failure;  ///< the exception that this rank's work threw
+  std::vector<BlockedAt>
+      stopped;  ///< one per lane that did not finish; empty after a complete step
+  AbortReason reason = AbortReason::kNone;  ///< the same on all ranks
+  std::exception_ptr failure;               ///< the exception that this rank's work threw
 };
 
 /// What one process hears of the others while a step runs.
 struct StepNews {
-  bool goes_on = false;     ///< something has ended there
-  Stop stop = Stop::kNone;  ///< the step was stopped there
+  bool progressed = false;                ///< something has ended there
+  AbortReason stop = AbortReason::kNone;  ///< the step was stopped there
 };
 
 /// Runs one Program, step after step. Its threads, streams and connections are there as long as it
@@ -65,8 +66,8 @@ class Backend {
 struct BackendRequest {
   Work work;
   Injections injections;
-  Cargo cargo = {};
-  bool punctual = false;           ///< the work only passes time: its lanes may take priority
+  PayloadCodec payload_codec = {};
+  bool high_priority = false;      ///< the work only passes time: its lanes may take priority
   Nanos timeout = 30'000'000'000;  ///< without progress for this long, all ranks stop
   /// All ranks also stop when this becomes true; may be null; not owned.
   const std::atomic<bool>* interrupted = nullptr;

@@ -34,8 +34,8 @@ struct StepBegin {
   ClockOffset clock;
 };
 
-/// All processes call this. Empty where one of them is gone, or had not answered when `gives_up`
-/// became true.
-std::optional<StepBegin> agree_on_begin(Transport& transport, const GivesUp& gives_up);
+/// All processes call this. Empty where one of them is gone, or had not answered when
+/// `should_abort` became true.
+std::optional<StepBegin> agree_on_begin(Transport& transport, const ShouldAbort& should_abort);
 
 }  // namespace bubblescope

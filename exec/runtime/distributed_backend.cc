@@ -46,11 +46,11 @@ DistributedBackend::DistributedBackend(BackendRequest request, const Program& pr
       transport_(transport),
       here_(transport.self().rank),
       receivers_(find_receivers(program, here_)),
-      copies_(request_.cargo, program, transport),
+      copies_(request_.payload_codec, program, transport),
       protocol_(transport, {request_.timeout, request_.interrupted}),
       pool_(request_, program, make_outside()) {}
 
-Outside DistributedBackend::make_outside() {
+RemoteHooks DistributedBackend::make_outside() {
   return {here_, [this](InstructionId id, Nanos end) { notify(id, end); },
           [this](InstructionId copy) { move(copy); }, [this] { return poll(); }};
 }
@@ -83,28 +83,29 @@ RankPart DistributedBackend::run_lanes() {
 void DistributedBackend::notify(InstructionId id, Nanos end) {
   const std::vector<std::int32_t>& receivers = receivers_[id];
   if (receivers.empty()) return;
-  const Blob bytes = to_bytes(StepHeader{protocol_.step(), id, end},
-                              request_.cargo.pack ? request_.cargo.pack(id) : Blob());
-  for (const std::int32_t receiver : receivers) transport_.send(receiver, Channel::kStep, bytes);
+  const Blob bytes =
+      to_bytes(StepHeader{protocol_.step(), id, end},
+               request_.payload_codec.pack ? request_.payload_codec.pack(id) : Blob());
+  for (const std::int32_t receiver : receivers) transport_.send(receiver, MessageTag::kStep, bytes);
 }
 
 /// On the lane of a copy.
 void DistributedBackend::move(InstructionId copy) {
-  const Patience patience;
+  const PollBackoff backoff;
   copies_.move(copy, [&] {
-    if (!poll()) transport_.wait(patience);
+    if (!poll()) transport_.wait(backoff);
     return !pool_.run().stopped();
   });
 }
 
 bool DistributedBackend::poll() {
   try {
-    const std::vector<Message> messages = transport_.poll(Channel::kStep);
+    const std::vector<Message> messages = transport_.poll(MessageTag::kStep);
     for (const Message& message : messages) handle(message);
     const bool copied = copies_.serve();
     const StepNews news = protocol_.poll(pool_.run().progress_here());
-    if (news.goes_on) pool_.run().note_progress_elsewhere();
-    if (news.stop != Stop::kNone) pool_.stop(news.stop);
+    if (news.progressed) pool_.run().note_progress_elsewhere();
+    if (news.stop != AbortReason::kNone) pool_.stop(news.stop);
     return copied || !messages.empty();
   } catch (...) {
     pool_.run().fail(here_);
@@ -127,13 +128,14 @@ void DistributedBackend::handle(const Message& message) {
                                      " sent a wrong size: " + to_string(instruction.op) + " has " +
                                      std::to_string(reader.rest().size()) + " bytes, not " +
                                      std::to_string(size));
-  if (request_.cargo.unpack && size != 0) request_.cargo.unpack(header.id, reader.rest());
+  if (request_.payload_codec.unpack && size != 0)
+    request_.payload_codec.unpack(header.id, reader.rest());
   if (is_message(instruction) && instruction.peer == here_) {
     const Nanos now = pool_.run().now();
     const std::lock_guard lock(mutex_);
     arrivals_.push_back({header.id, now, now});
   }
-  pool_.run().hear(header.id, header.end);
+  pool_.run().record_remote_end(header.id, header.end);
 }
 
 }  // namespace bubblescope

@@ -23,7 +23,7 @@ class DistributedBackend : public Backend {
   std::vector<RankResult> run_step() override;
 
  private:
-  Outside make_outside();
+  RemoteHooks make_outside();
   RankPart run_lanes();
   void notify(InstructionId id, Nanos end);
   void move(InstructionId copy);

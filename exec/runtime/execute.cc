@@ -23,12 +23,12 @@ Timeline gather(const Program& program, const std::vector<RankResult>& results) 
   return timeline;
 }
 
-std::string describe(const Program& program, const Stand& stand) {
-  const Instruction& at = program.instructions[stand.at];
+std::string describe(const Program& program, const BlockedAt& blocked) {
+  const Instruction& at = program.instructions[blocked.at];
   const std::string where = "rank " + std::to_string(at.rank) + " at " + to_string(at.op);
-  if (stand.started) return where + " (in its own work)";
-  if (!stand.awaited) return where + " (about to start)";
-  const Instruction& awaited = program.instructions[*stand.awaited];
+  if (blocked.started) return where + " (in its own work)";
+  if (!blocked.awaited) return where + " (about to start)";
+  const Instruction& awaited = program.instructions[*blocked.awaited];
   return where + " waits for " + to_string(awaited.op) +
          (awaited.rank == at.rank ? "" : " of rank " + std::to_string(awaited.rank));
 }
@@ -39,20 +39,20 @@ std::string describe(const Program& program, const std::vector<RankResult>& resu
   std::vector<std::string> working;
   std::vector<std::string> waiting;
   for (const RankResult& result : results)
-    for (const Stand& stand : result.stopped) {
-      auto& group = result.failure != nullptr ? failed : stand.started ? working : waiting;
-      group.push_back(describe(program, stand));
+    for (const BlockedAt& blocked : result.stopped) {
+      auto& group = result.failure != nullptr ? failed : blocked.started ? working : waiting;
+      group.push_back(describe(program, blocked));
     }
   std::string text;
   for (const auto* group : {&failed, &working, &waiting})
-    for (const std::string& stand : *group) text += (text.empty() ? "" : "; ") + stand;
+    for (const std::string& blocked : *group) text += (text.empty() ? "" : "; ") + blocked;
   return text;
 }
 
 /// If the rank's process is gone, nothing else is known about it.
-Breakdown explain_failure(const RankResult& result, const std::string& stands) {
-  const std::string behind = stands.empty() ? "; all others had done their part of the step"
-                                            : "; every rank was stopped: " + stands;
+Breakdown explain_failure(const RankResult& result, const std::string& blocked_lanes) {
+  const std::string behind = blocked_lanes.empty() ? "; all others had done their part of the step"
+                                                   : "; every rank was stopped: " + blocked_lanes;
   try {
     std::rethrow_exception(result.failure);
   } catch (const Error& error) {
@@ -64,14 +64,14 @@ Breakdown explain_failure(const RankResult& result, const std::string& stands) {
 
 std::optional<Breakdown> find_breakdown(const Program& program,
                                         const std::vector<RankResult>& results) {
-  const std::string stands = describe(program, results);
+  const std::string blocked_lanes = describe(program, results);
   for (const RankResult& result : results)
-    if (result.failure != nullptr) return explain_failure(result, stands);
+    if (result.failure != nullptr) return explain_failure(result, blocked_lanes);
   for (const RankResult& result : results) {
-    if (result.reason == Stop::kTimeout)
-      return Breakdown{Fault::kMachine, "no progress within --timeout: " + stands};
-    if (result.reason == Stop::kInterrupt)
-      return Breakdown{Fault::kMachine, "interrupted: " + stands};
+    if (result.reason == AbortReason::kTimeout)
+      return Breakdown{Fault::kMachine, "no progress within --timeout: " + blocked_lanes};
+    if (result.reason == AbortReason::kInterrupt)
+      return Breakdown{Fault::kMachine, "interrupted: " + blocked_lanes};
   }
   return std::nullopt;
 }

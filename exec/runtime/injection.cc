@@ -61,16 +61,16 @@ bool matches(const Injection& injection, const Instruction& instruction) {
 }
 
 /// Whether the instruction is a message that is produced by the injection's op.
-bool carries(const Injection& injection, const Program& program, InstructionId id) {
+bool is_message_of(const Injection& injection, const Program& program, InstructionId id) {
   if (!is_message(program.instructions[id])) return false;
-  const auto makers = program.dependencies_of(id);
-  return std::any_of(makers.begin(), makers.end(), [&](InstructionId maker) {
-    return matches(injection, program.instructions[maker]);
+  const auto producers = program.dependencies_of(id);
+  return std::any_of(producers.begin(), producers.end(), [&](InstructionId producer) {
+    return matches(injection, program.instructions[producer]);
   });
 }
 
 /// Lists where every rank is blocked if some instructions never end.
-std::string describe_stands(const Program& program, std::vector<bool> never) {
+std::string describe_blocked_ranks(const Program& program, std::vector<bool> never) {
   std::vector<bool> told(program.lanes.size(), false);
   std::string text;
   std::vector<bool> lane_stuck(program.lanes.size(), false);
@@ -137,7 +137,7 @@ std::string to_string(const Injection& injection) {
   if (!injection.op.empty()) text += ",op=" + injection.op;
   switch (injection.kind) {
     case Injection::Kind::kDelay: return text + ",delay=" + std::to_string(injection.delay) + "ns";
-    case Injection::Kind::kSlow: return text + ",slow=" + millionths_text(injection.factor);
+    case Injection::Kind::kSlow: return text + ",slow=" + format_millionths(injection.factor);
     case Injection::Kind::kDie:
     case Injection::Kind::kHang:
     case Injection::Kind::kWrongSize:
@@ -170,7 +170,7 @@ bool InjectionTable::place(std::size_t index, const Program& program) {
   const Injection& injection = injections_[index];
   bool found = false;
   for (InstructionId id = 0; id < program.size(); ++id) {
-    if (damages(injection) ? !carries(injection, program, id)
+    if (damages(injection) ? !is_message_of(injection, program, id)
                            : !matches(injection, program.instructions[id]))
       continue;
     at_[id] = static_cast<std::uint16_t>(index + 1);
@@ -200,8 +200,8 @@ std::vector<Nanos> inject(const Injections& injections, const Program& program,
     if (fatal == nullptr) fatal = injection;
   }
   if (fatal != nullptr)
-    throw Error(Fault::kProblem, "with --inject " + to_string(*fatal) +
-                                     " the step never ends: " + describe_stands(program, never));
+    throw Error(Fault::kProblem, "with --inject " + to_string(*fatal) + " the step never ends: " +
+                                     describe_blocked_ranks(program, never));
   expect_in_range(durations);
   return durations;
 }

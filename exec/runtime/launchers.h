@@ -11,7 +11,7 @@ struct Launcher {
   const char* rank;
   const char* count;
   const char* local_rank;          ///< rank within its host
-  bool leaves_rank_alone = false;  ///< a rank may be set without a count
+  bool may_set_rank_only = false;  ///< a rank may be set without a count
 };
 
 inline constexpr Launcher kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"};

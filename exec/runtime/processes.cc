@@ -46,20 +46,20 @@ void Processes::shutdown() {
 }
 
 std::string await_shutdown(Transport& transport, const Limits& limits) {
-  Waiting waiting(limits);
+  WaitDeadline waiting(limits);
   const std::int32_t here = transport.self().rank;
   if (transport.coordinator() == here) {
-    transport.send_all(Channel::kShutdown, {});
-    transport.flush([&waiting] { return waiting.is_over(); });
+    transport.send_all(MessageTag::kShutdown, {});
+    transport.flush([&waiting] { return waiting.has_passed(); });
     return "";
   }
-  for (const Patience patience; transport.poll(Channel::kShutdown).empty();
-       transport.wait(patience)) {
+  for (const PollBackoff backoff; transport.poll(MessageTag::kShutdown).empty();
+       transport.wait(backoff)) {
     if (transport.is_relayed() && transport.is_gone(0))
       return "rank 0 is gone: its process has died before all was done";
     if (transport.coordinator() == here) return "";
-    if (!transport.poll(Channel::kControl).empty()) waiting.renew();
-    if (!waiting.is_over()) continue;
+    if (!transport.poll(MessageTag::kControl).empty()) waiting.extend();
+    if (!waiting.has_passed()) continue;
     const bool interrupted = limits.interrupted != nullptr && limits.interrupted->load();
     if (interrupted) return "";  // the coordinator says so, and may still be at it
     return "rank " + std::to_string(transport.coordinator()) +

@@ -33,7 +33,7 @@ class Processes {
   bool runs(std::int32_t rank) const { return here().value_or(rank) == rank; }
 
   /// Whether this process is the coordinator, which prints and writes files.
-  bool speaks() const {
+  bool is_coordinator() const {
     return transport_ == nullptr || transport_->coordinator() == transport_->self().rank;
   }
 

@@ -34,11 +34,11 @@ Blob to_bytes(const RankPart& part) {
   writer.write_all(part.arrivals);
   writer.write(result.reason);
   writer.write(result.stopped.size());
-  for (const Stand& stand : result.stopped) {
-    writer.write(stand.at);
-    writer.write(stand.started);
-    writer.write(stand.awaited.has_value());
-    writer.write(stand.awaited.value_or(0));
+  for (const BlockedAt& blocked : result.stopped) {
+    writer.write(blocked.at);
+    writer.write(blocked.started);
+    writer.write(blocked.awaited.has_value());
+    writer.write(blocked.awaited.value_or(0));
   }
   writer.write(result.failure != nullptr);
   if (result.failure == nullptr) return writer.take();
@@ -54,14 +54,14 @@ RankPart read_part(const Blob& bytes) {
   RankResult& result = part.result;
   result.spans = reader.read_all<Span>();
   part.arrivals = reader.read_all<Span>();
-  result.reason = reader.read<Stop>();
+  result.reason = reader.read<AbortReason>();
   for (auto stands = reader.read<std::size_t>(); stands > 0; --stands) {
-    Stand& stand = result.stopped.emplace_back();
-    stand.at = reader.read<InstructionId>();
-    stand.started = reader.read<bool>();
+    BlockedAt& blocked = result.stopped.emplace_back();
+    blocked.at = reader.read<InstructionId>();
+    blocked.started = reader.read<bool>();
     const bool awaits = reader.read<bool>();
     const auto awaited = reader.read<InstructionId>();
-    if (awaits) stand.awaited = awaited;
+    if (awaits) blocked.awaited = awaited;
   }
   if (!reader.read<bool>()) return part;
   const auto fault = reader.read<Fault>();
@@ -69,24 +69,24 @@ RankPart read_part(const Blob& bytes) {
   return part;
 }
 
-RankPart missing_part(std::int32_t rank, Stop reason) {
+RankPart missing_part(std::int32_t rank, AbortReason reason) {
   RankPart part;
-  part.result.reason = reason == Stop::kNone ? Stop::kTimeout : reason;
+  part.result.reason = reason == AbortReason::kNone ? AbortReason::kTimeout : reason;
   part.result.failure = std::make_exception_ptr(
       Error(Fault::kMachine,
             "rank " + std::to_string(rank) + " does not answer: its process has died or hangs"));
   return part;
 }
 
-Stop find_stop(const std::vector<RankPart>& parts) {
+AbortReason find_abort_reason(const std::vector<RankPart>& parts) {
   for (const RankPart& part : parts)
-    if (part.result.reason != Stop::kNone) return part.result.reason;
-  return Stop::kNone;
+    if (part.result.reason != AbortReason::kNone) return part.result.reason;
+  return AbortReason::kNone;
 }
 
-std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts, const std::vector<bool>& gone) {
-  const Stop stop = find_stop(parts);
-  if (stop == Stop::kNone) return parts;
+std::vector<RankPart> fail_gone_ranks(std::vector<RankPart> parts, const std::vector<bool>& gone) {
+  const AbortReason stop = find_abort_reason(parts);
+  if (stop == AbortReason::kNone) return parts;
   for (std::size_t at = 0; at < parts.size(); ++at) {
     RankResult& result = parts[at].result;
     if (result.failure == nullptr && gone[at])

@@ -20,14 +20,14 @@ Blob to_bytes(const RankPart& part);
 RankPart read_part(const Blob& bytes);
 
 /// What is known of a rank that does not answer.
-RankPart missing_part(std::int32_t rank, Stop reason);
+RankPart missing_part(std::int32_t rank, AbortReason reason);
 
 /// Why a step was stopped, as the first rank that was says.
-Stop find_stop(const std::vector<RankPart>& parts);
+AbortReason find_abort_reason(const std::vector<RankPart>& parts);
 
 /// The parts of a stopped step, in which ranks have failed that told theirs and are gone since: who
 /// is told to stop because of a death must know whose. `gone` is by rank.
-std::vector<RankPart> fail_those_gone(std::vector<RankPart> parts, const std::vector<bool>& gone);
+std::vector<RankPart> fail_gone_ranks(std::vector<RankPart> parts, const std::vector<bool>& gone);
 
 /// The results of all parts, by rank.
 std::vector<RankResult> take_results(std::vector<RankPart> parts);

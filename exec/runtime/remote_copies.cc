@@ -30,14 +30,15 @@ bool leaves_its_rank(const Instruction& instruction) {
 
 }  // namespace
 
-RemoteCopies::RemoteCopies(const Cargo& cargo, const Program& program, Transport& transport)
-    : cargo_(cargo), program_(program), transport_(transport) {
-  takes_part_ =
-      cargo.keep && std::any_of(program.instructions.begin(), program.instructions.end(),
-                                [here = transport.self().rank](const Instruction& instruction) {
-                                  return leaves_its_rank(instruction) &&
-                                         (instruction.rank == here || instruction.peer == here);
-                                });
+RemoteCopies::RemoteCopies(const PayloadCodec& payload_codec, const Program& program,
+                           Transport& transport)
+    : payload_codec_(payload_codec), program_(program), transport_(transport) {
+  takes_part_ = payload_codec.keep &&
+                std::any_of(program.instructions.begin(), program.instructions.end(),
+                            [here = transport.self().rank](const Instruction& instruction) {
+                              return leaves_its_rank(instruction) &&
+                                     (instruction.rank == here || instruction.peer == here);
+                            });
 }
 
 void RemoteCopies::begin_step(std::uint32_t step) {
@@ -48,11 +49,12 @@ void RemoteCopies::begin_step(std::uint32_t step) {
 void RemoteCopies::move(InstructionId copy, const std::function<bool()>& wait) {
   const Instruction& instruction = program_.instructions[copy];
   if (!takes_part_ || !leaves_its_rank(instruction)) return;
-  transport_.send(instruction.peer, Channel::kCopy, to_bytes({step_, copy}, cargo_.pack(copy)));
+  transport_.send(instruction.peer, MessageTag::kCopy,
+                  to_bytes({step_, copy}, payload_codec_.pack(copy)));
   std::optional<Blob> answer;
   while (!(answer = find_answer(copy)))
     if (!wait()) return;
-  cargo_.unpack(copy, *answer);
+  payload_codec_.unpack(copy, *answer);
 }
 
 std::optional<Blob> RemoteCopies::find_answer(InstructionId copy) {
@@ -63,7 +65,7 @@ std::optional<Blob> RemoteCopies::find_answer(InstructionId copy) {
 
 bool RemoteCopies::serve() {
   if (!takes_part_) return false;
-  const std::vector<Message> messages = transport_.poll(Channel::kCopy);
+  const std::vector<Message> messages = transport_.poll(MessageTag::kCopy);
   for (const Message& message : messages) take(message);
   return !messages.empty();
 }
@@ -78,8 +80,8 @@ void RemoteCopies::take(const Message& message) {
       header.copy < program_.size() ? &program_.instructions[header.copy] : nullptr;
   if (copy != nullptr && leaves_its_rank(*copy) && copy->rank == message.from &&
       copy->peer == transport_.self().rank)
-    return transport_.send(message.from, Channel::kCopy,
-                           to_bytes(header, cargo_.keep(header.copy, moved)));
+    return transport_.send(message.from, MessageTag::kCopy,
+                           to_bytes(header, payload_codec_.keep(header.copy, moved)));
   if (copy == nullptr || !leaves_its_rank(*copy) || copy->rank != transport_.self().rank ||
       copy->peer != message.from)
     throw Error(Fault::kMachine, "rank " + std::to_string(message.from) +

@@ -18,7 +18,7 @@ namespace bubblescope {
 class RemoteCopies {
  public:
   /// Nothing is copied.
-  RemoteCopies(const Cargo& cargo, const Program& program, Transport& transport);
+  RemoteCopies(const PayloadCodec& payload_codec, const Program& program, Transport& transport);
 
   /// While no lane runs.
   void begin_step(std::uint32_t step);
@@ -35,7 +35,7 @@ class RemoteCopies {
   void take(const Message& message);
   std::optional<Blob> find_answer(InstructionId copy);
 
-  const Cargo& cargo_;
+  const PayloadCodec& payload_codec_;
   const Program& program_;
   Transport& transport_;
   bool takes_part_ = false;  ///< this rank copies to another, or keeps what another copies

@@ -19,12 +19,12 @@ namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
 /// A sleeping thread may wake up about this late, so it spins for the rest.
-constexpr Nanos kWakeUp = 60'000;
+constexpr Nanos kWakeUpLatency = 60'000;
 /// The longest sleep without a check for a stop.
-constexpr Nanos kPiece = 20'000'000;
+constexpr Nanos kMaxSleep = 20'000'000;
 constexpr Nanos kEager = 200'000;
-constexpr Nanos kShortestNap = 20'000;
-constexpr Nanos kLongestNap = 100'000;
+constexpr Nanos kMinNap = 20'000;
+constexpr Nanos kMaxNap = 100'000;
 
 void sleep_until(Nanos absolute) {
   const timespec time{absolute / kSecond, absolute % kSecond};
@@ -46,29 +46,29 @@ void StepClock::start(Nanos begin) {
 
 Nanos StepClock::now() const { return read_monotonic_clock() - begin_; }
 
-void StepClock::pass_until(Nanos time, Pass pass) const {
+void StepClock::wait_until(Nanos time, WaitMode wait_mode) const {
   for (Nanos at = now(); at < time && !stopped(); at = now())
-    if (pass == Pass::kSleep && time - at > kWakeUp)
-      sleep_until(begin_ + std::min(time - kWakeUp, at + kPiece));
+    if (wait_mode == WaitMode::kSleep && time - at > kWakeUpLatency)
+      sleep_until(begin_ + std::min(time - kWakeUpLatency, at + kMaxSleep));
 }
 
 /// A sleep is short compared with the wait so far, and never long.
-void Patience::wait() const {
+void PollBackoff::wait() const {
   const Nanos waited = read_monotonic_clock() - begin_;
   if (waited < kEager)
     std::this_thread::yield();
   else
     std::this_thread::sleep_for(
-        std::chrono::nanoseconds(std::clamp(waited / 64, kShortestNap, kLongestNap)));
+        std::chrono::nanoseconds(std::clamp(waited / 64, kMinNap, kMaxNap)));
 }
 
-void sharpen_sleep() {
+void enable_precise_sleep() {
 #if defined(__linux__)
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 #endif
 }
 
-void go_first() {
+void raise_thread_priority() {
 #if defined(__linux__)
   sched_param priority{};
   priority.sched_priority = 1;

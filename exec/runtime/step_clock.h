@@ -9,7 +9,7 @@
 namespace bubblescope {
 
 /// How a lane passes time.
-enum class Pass : std::uint8_t {
+enum class WaitMode : std::uint8_t {
   kSleep,  ///< frees the core until shortly before the end
   kSpin,   ///< keeps the core busy, as real work does
 };
@@ -23,7 +23,7 @@ class StepClock {
   Nanos now() const;
 
   /// Returns at this time of the step, or soon after stop().
-  void pass_until(Nanos time, Pass pass = Pass::kSleep) const;
+  void wait_until(Nanos time, WaitMode wait_mode = WaitMode::kSleep) const;
 
   void stop() { stopped_.store(true, std::memory_order_release); }
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
@@ -38,9 +38,9 @@ Nanos read_monotonic_clock();
 
 /// Backoff for polling: at first wait() only yields the core, so that early news is seen at once;
 /// later it sleeps for short times.
-class Patience {
+class PollBackoff {
  public:
-  Patience() : begin_(read_monotonic_clock()) {}
+  PollBackoff() : begin_(read_monotonic_clock()) {}
   void wait() const;
 
  private:
@@ -48,10 +48,10 @@ class Patience {
 };
 
 /// Makes sleeps of the calling thread precise to microseconds, if the system can.
-void sharpen_sleep();
+void enable_precise_sleep();
 
 /// Gives the calling thread real-time priority if the system allows it (root or CAP_SYS_NICE). Only
 /// for threads that hardly ever need a core.
-void go_first();
+void raise_thread_priority();
 
 }  // namespace bubblescope

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxFailureText = 8192;
 
 struct ControlHeader {
   std::uint32_t step = 0;
-  Stop stop = Stop::kNone;  ///< kNone: a heartbeat
+  AbortReason stop = AbortReason::kNone;  ///< kNone: a heartbeat
 };
 
 struct Control {
@@ -49,36 +49,38 @@ ControlHeader read(const Message& message) {
   throw Error(Fault::kMachine, name_of(message.from) + " cannot go on: " + failure);
 }
 
-Nanos grace_of(Stop reason) { return reason == Stop::kInterrupt ? kShortAbortGrace : kAbortGrace; }
+Nanos grace_of(AbortReason reason) {
+  return reason == AbortReason::kInterrupt ? kShortAbortGrace : kAbortGrace;
+}
 
 }  // namespace
 
 /// It belongs to no step.
 void send_heartbeat(Transport& transport) {
-  transport.send_all(Channel::kControl, to_bytes(Control{}));
+  transport.send_all(MessageTag::kControl, to_bytes(Control{}));
 }
 
 StepProtocol::StepProtocol(Transport& transport, const Limits& limits)
-    : transport_(transport), limits_(limits), news_at_(read_monotonic_clock()) {}
+    : transport_(transport), limits_(limits), last_news_at_(read_monotonic_clock()) {}
 
 void StepProtocol::open_step() {
   ++step_;
   begin_.reset();
-  stopped_ = Stop::kNone;
+  stopped_ = AbortReason::kNone;
   deadline_.reset();
-  news_at_ = read_monotonic_clock();
+  last_news_at_ = read_monotonic_clock();
 }
 
 /// Whoever hears of an abort gives up at once: the others wait for what it tells.
 const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
   begin_ = bubblescope::agree_on_begin(
-      transport_, [this] { return gives_up(kMinBeginTimeout) || deadline_.has_value(); });
+      transport_, [this] { return should_abort(kMinBeginTimeout) || deadline_.has_value(); });
   if (begin_) return begin_;
   handle_control();
   if (is_interrupted())
-    stopped_ = Stop::kInterrupt;
-  else if (stopped_ == Stop::kNone)
-    stopped_ = Stop::kTimeout;
+    stopped_ = AbortReason::kInterrupt;
+  else if (stopped_ == AbortReason::kNone)
+    stopped_ = AbortReason::kTimeout;
   return begin_;
 }
 
@@ -89,36 +91,37 @@ StepNews StepProtocol::poll(std::uint64_t progress) {
   if (const auto gone = transport_.first_gone())
     throw Error(Fault::kMachine, name_of(*gone) + " is gone: its process has died, or left");
   const Nanos now = read_monotonic_clock();
-  if (progress == shown_ || now - shown_at_ < limits_.timeout / kHeartbeatsPerTimeout) return news;
-  shown_ = progress;
-  shown_at_ = now;
-  transport_.send_all(Channel::kControl, to_bytes({{step_, Stop::kNone}, {}}));
+  if (progress == reported_ || now - reported_at_ < limits_.timeout / kHeartbeatsPerTimeout)
+    return news;
+  reported_ = progress;
+  reported_at_ = now;
+  transport_.send_all(MessageTag::kControl, to_bytes({{step_, AbortReason::kNone}, {}}));
   return news;
 }
 
 /// Aborts of an earlier step are leftovers.
 StepNews StepProtocol::handle_control() {
   StepNews news;
-  for (const Message& message : transport_.poll(Channel::kControl)) {
+  for (const Message& message : transport_.poll(MessageTag::kControl)) {
     const ControlHeader header = read(message);
-    news.goes_on = true;
-    news_at_ = read_monotonic_clock();
-    if (header.stop == Stop::kNone || header.step != step_) continue;
+    news.progressed = true;
+    last_news_at_ = read_monotonic_clock();
+    if (header.stop == AbortReason::kNone || header.step != step_) continue;
     stopped_ = news.stop = header.stop;
-    if (!deadline_) deadline_ = news_at_ + grace(kAbortGrace);
+    if (!deadline_) deadline_ = last_news_at_ + grace(kAbortGrace);
   }
   return news;
 }
 
 void StepProtocol::watch() {
-  if (poll(shown_).stop != Stop::kNone)
+  if (poll(reported_).stop != AbortReason::kNone)
     throw Error(Fault::kMachine, "another rank stopped the step");
   if (is_interrupted()) {
-    stopped_ = Stop::kInterrupt;
+    stopped_ = AbortReason::kInterrupt;
     throw Error(Fault::kMachine, "interrupted");
   }
-  if (read_monotonic_clock() - news_at_ <= limits_.timeout) return;
-  stopped_ = Stop::kTimeout;
+  if (read_monotonic_clock() - last_news_at_ <= limits_.timeout) return;
+  stopped_ = AbortReason::kTimeout;
   throw Error(Fault::kMachine, "the other ranks do not answer within --timeout");
 }
 
@@ -126,31 +129,31 @@ void StepProtocol::watch() {
 /// then ends the others without a word of why.
 std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
                                                  const std::function<void()>& meanwhile) {
-  const Stop reason = own.result.reason;
-  news_at_ = read_monotonic_clock();
-  if (reason != Stop::kNone) {
-    transport_.send_all(Channel::kControl, to_bytes({{step_, reason}, {}}));
-    deadline_ = news_at_ + grace(grace_of(reason));
+  const AbortReason reason = own.result.reason;
+  last_news_at_ = read_monotonic_clock();
+  if (reason != AbortReason::kNone) {
+    transport_.send_all(MessageTag::kControl, to_bytes({{step_, reason}, {}}));
+    deadline_ = last_news_at_ + grace(grace_of(reason));
   }
-  const GivesUp is_over = [&] {
+  const ShouldAbort is_over = [&] {
     if (meanwhile) meanwhile();
-    return gives_up();
+    return should_abort();
   };
   std::vector<RankPart> parts;
   for (const auto& bytes : transport_.gather(bubblescope::to_bytes(own), is_over).payloads)
     parts.push_back(bytes ? read_part(*bytes)
                           : missing_part(static_cast<std::int32_t>(parts.size()), reason));
-  const Stop stop = find_stop(parts);
-  if (stop == Stop::kNone) return parts;
+  const AbortReason stop = find_abort_reason(parts);
+  if (stop == AbortReason::kNone) return parts;
   deadline_ = read_monotonic_clock() + grace(grace_of(stop));
-  return fail_those_gone(std::move(parts), transport_.gather({}, is_over).gone);
+  return fail_gone_ranks(std::move(parts), transport_.gather({}, is_over).gone);
 }
 
 std::vector<Blob> StepProtocol::gather(Blob own) {
-  news_at_ = read_monotonic_clock();
+  last_news_at_ = read_monotonic_clock();
   std::vector<Blob> all;
   for (std::optional<Blob>& bytes :
-       transport_.gather(std::move(own), [this] { return gives_up(); }).payloads) {
+       transport_.gather(std::move(own), [this] { return should_abort(); }).payloads) {
     if (!bytes)
       throw Error(Fault::kMachine, name_of(static_cast<std::int32_t>(all.size())) +
                                        " does not answer: its process has died or hangs");
@@ -160,7 +163,7 @@ std::vector<Blob> StepProtocol::gather(Blob own) {
 }
 
 void StepProtocol::notify_failure(const std::string& what) {
-  transport_.send_all(Channel::kControl, to_bytes({{step_, Stop::kFailure}, what}));
+  transport_.send_all(MessageTag::kControl, to_bytes({{step_, AbortReason::kFailure}, what}));
   const Nanos end = read_monotonic_clock() + kShortAbortGrace;
   transport_.flush([end] { return read_monotonic_clock() > end; });
 }
@@ -171,7 +174,7 @@ Nanos StepProtocol::grace(Nanos of_first) const {
 }
 
 /// While this process has nothing to do but to wait for others.
-bool StepProtocol::gives_up(Nanos min_timeout) {
+bool StepProtocol::should_abort(Nanos min_timeout) {
   handle_control();
   const Nanos now = read_monotonic_clock();
   if (is_interrupted()) {
@@ -179,7 +182,7 @@ bool StepProtocol::gives_up(Nanos min_timeout) {
     deadline_ = std::min(deadline_.value_or(soon), soon);
   }
   if (deadline_) return now > *deadline_;
-  return now - news_at_ > std::max(limits_.timeout, min_timeout) + grace(kAbortGrace);
+  return now - last_news_at_ > std::max(limits_.timeout, min_timeout) + grace(kAbortGrace);
 }
 
 }  // namespace bubblescope

@@ -46,7 +46,7 @@ class StepProtocol {
   void watch();
 
   /// Why the step was stopped, where it was not by a failure here.
-  Stop stopped() const { return stopped_; }
+  AbortReason stopped() const { return stopped_; }
 
   /// What every rank did; a rank that does not answer is said to, and so is one that has died
   /// since. An abort here is told to the others first. `meanwhile` is called while others are
@@ -62,7 +62,7 @@ class StepProtocol {
 
  private:
   StepNews handle_control();
-  bool gives_up(Nanos min_timeout = 0);
+  bool should_abort(Nanos min_timeout = 0);
   Nanos grace(Nanos of_first) const;
   bool is_interrupted() const {
     return limits_.interrupted != nullptr && limits_.interrupted->load();
@@ -73,11 +73,11 @@ class StepProtocol {
   std::mutex polling_;
   std::uint32_t step_ = 0;
   std::optional<StepBegin> begin_;
-  Stop stopped_ = Stop::kNone;
-  Nanos news_at_;                  ///< when something was last heard
+  AbortReason stopped_ = AbortReason::kNone;
+  Nanos last_news_at_;             ///< when something was last heard
   std::optional<Nanos> deadline_;  ///< when answers are waited for no more, once there is an abort
-  std::uint64_t shown_ = 0;        ///< the progress at the last heartbeat
-  Nanos shown_at_ = 0;
+  std::uint64_t reported_ = 0;     ///< the progress at the last heartbeat
+  Nanos reported_at_ = 0;
 };
 
 }  // namespace bubblescope

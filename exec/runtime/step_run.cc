@@ -25,10 +25,10 @@ bool same_lane(const Program& program, InstructionId left, InstructionId right) 
 }  // namespace
 
 StepRun::StepRun(const BackendRequest& request, const Program& program,
-                 std::optional<Outside> outside)
+                 std::optional<RemoteHooks> remote)
     : request_(request),
       program_(program),
-      outside_(std::move(outside)),
+      remote_(std::move(remote)),
       injections_(request.injections, program),
       dependent_begin_(program.size() + 1, 0),
       needed_(program.size(), 0),
@@ -38,7 +38,7 @@ StepRun::StepRun(const BackendRequest& request, const Program& program,
       effective_end_(program.size()),
       state_(program.size()),
       lane_end_(program.lanes.size()),
-      bells_(std::make_unique<Bell[]>(program.lanes.size())) {
+      wake_signals_(std::make_unique<WakeSignal[]>(program.lanes.size())) {
   find_dependents();
 }
 
@@ -73,7 +73,7 @@ void StepRun::start(Nanos begin) {
     if (program_.instructions[id].lane == kNoLane && needed_[id] == 0 && is_here(id)) perform(id);
 }
 
-void StepRun::hear(InstructionId id, Nanos end) {
+void StepRun::record_remote_end(InstructionId id, Nanos end) {
   start_[id] = end;
   end_[id] = clock_.now();
   effective_end_[id] = end;
@@ -82,14 +82,14 @@ void StepRun::hear(InstructionId id, Nanos end) {
   release_dependents(id);
 }
 
-void StepRun::listen() {
-  if (outside_) outside_->listen();
+void StepRun::poll() {
+  if (remote_) remote_->poll();
 }
 
 bool StepRun::run(InstructionId id) {
   if (!await(id)) return false;
   try {
-    clock_.pass_until(find_ready(id));
+    clock_.wait_until(find_ready(id));
     if (stopped()) return false;
     perform(id);
   } catch (...) {
@@ -101,23 +101,23 @@ bool StepRun::run(InstructionId id) {
 }
 
 bool StepRun::await(InstructionId id) {
-  if (outside_) return await_listening(id);
-  const std::atomic<std::uint32_t>& rung = bells_[program_.instructions[id].lane].rung;
+  if (remote_) return await_polling(id);
+  const std::atomic<std::uint32_t>& wakes = wake_signals_[program_.instructions[id].lane].wakes;
   while (missing_[id].load(std::memory_order_acquire) != 0) {
-    const std::uint32_t seen = rung.load(std::memory_order_acquire);
+    const std::uint32_t seen = wakes.load(std::memory_order_acquire);
     if (stopped()) return false;
     if (missing_[id].load(std::memory_order_acquire) == 0) break;
-    rung.wait(seen, std::memory_order_acquire);
+    wakes.wait(seen, std::memory_order_acquire);
   }
   return !stopped();
 }
 
 /// A waiting thread receives messages itself, so no other thread has to wake it.
-bool StepRun::await_listening(InstructionId id) {
-  const Patience patience;
+bool StepRun::await_polling(InstructionId id) {
+  const PollBackoff backoff;
   while (missing_[id].load(std::memory_order_acquire) != 0) {
     if (stopped()) return false;
-    if (!outside_->listen()) patience.wait();
+    if (!remote_->poll()) backoff.wait();
   }
   return !stopped();
 }
@@ -133,22 +133,22 @@ Nanos StepRun::find_ready(InstructionId id) const {
 void StepRun::perform(InstructionId id) {
   const std::uint32_t lane = program_.instructions[id].lane;
   const Injection* injection = injections_.find(id);
-  const Turn turn{id, find_ready(id), clock_, injections_.damage(id)};
+  const WorkItem item{id, find_ready(id), clock_, injections_.damage(id)};
   start_[id] = clock_.now();
   state_[id] = kStarted;
-  if (injection != nullptr) suffer(*injection, id);
-  if (outside_ && is_copy(program_.instructions[id].op.kind)) outside_->move(id);
+  if (injection != nullptr) inject_fault(*injection, id);
+  if (remote_ && is_copy(program_.instructions[id].op.kind)) remote_->move(id);
   if (stopped()) return;
-  effective_end_[id] = request_.work(turn);
+  effective_end_[id] = request_.work(item);
   if (injection != nullptr) {
-    effective_end_[id] += injection->extra(effective_end_[id] - turn.ready);
-    clock_.pass_until(effective_end_[id]);
+    effective_end_[id] += injection->extra(effective_end_[id] - item.ready);
+    clock_.wait_until(effective_end_[id]);
   }
   end_[id] = lane == kNoLane ? std::max(effective_end_[id], start_[id]) : clock_.now();
   if (lane != kNoLane) lane_end_[lane] = effective_end_[id];
   if (stopped()) return;
   state_[id] = kEnded;
-  if (outside_) outside_->tell(id, effective_end_[id]);
+  if (remote_) remote_->notify(id, effective_end_[id]);
   release_dependents(id);
 }
 
@@ -156,14 +156,14 @@ void StepRun::perform(InstructionId id) {
 void StepRun::hang_at(const Op& op) {
   std::array<char, 16> name{};
   pthread_getname_np(pthread_self(), name.data(), name.size());
-  const std::string stands = "hangs at " + to_string(op);
-  pthread_setname_np(pthread_self(), stands.substr(0, name.size() - 1).c_str());
-  while (!stopped()) clock_.pass_until(clock_.now() + 1'000'000'000);
+  const std::string thread_name = "hangs at " + to_string(op);
+  pthread_setname_np(pthread_self(), thread_name.substr(0, name.size() - 1).c_str());
+  while (!stopped()) clock_.wait_until(clock_.now() + 1'000'000'000);
   pthread_setname_np(pthread_self(), name.data());
 }
 
 /// Deaths and hangs come before the work; delays come after it.
-void StepRun::suffer(const Injection& injection, InstructionId id) {
+void StepRun::inject_fault(const Injection& injection, InstructionId id) {
   if (injection.kind == Injection::Kind::kDie)
     throw Error(Fault::kMachine, "rank " + std::to_string(injection.rank) + " died at " +
                                      to_string(program_.instructions[id].op) +
@@ -180,13 +180,13 @@ void StepRun::release_dependents(InstructionId id) {
     if (lane == kNoLane)
       perform(dependent);
     else
-      ring(lane);
+      wake(lane);
   }
 }
 
-void StepRun::ring(std::uint32_t lane) {
-  bells_[lane].rung.fetch_add(1, std::memory_order_release);
-  bells_[lane].rung.notify_all();
+void StepRun::wake(std::uint32_t lane) {
+  wake_signals_[lane].wakes.fetch_add(1, std::memory_order_release);
+  wake_signals_[lane].wakes.notify_all();
 }
 
 /// Keeps only the first failure; later ones are its consequences.
@@ -203,7 +203,7 @@ void StepRun::fail(std::int32_t rank) {
 
 void StepRun::stop() {
   clock_.stop();
-  for (std::uint32_t lane = 0; lane < program_.lanes.size(); ++lane) ring(lane);
+  for (std::uint32_t lane = 0; lane < program_.lanes.size(); ++lane) wake(lane);
 }
 
 std::optional<Span> StepRun::span(InstructionId id) const {
@@ -211,12 +211,12 @@ std::optional<Span> StepRun::span(InstructionId id) const {
   return Span{id, start_[id], state_[id] == kEnded ? end_[id] : clock_.now()};
 }
 
-Stand StepRun::explain(InstructionId id) const {
-  Stand stand{id, state_[id] == kStarted, std::nullopt};
-  if (stand.started) return stand;
-  stand.awaited = find_awaited(
+BlockedAt StepRun::explain(InstructionId id) const {
+  BlockedAt blocked{id, state_[id] == kStarted, std::nullopt};
+  if (blocked.started) return blocked;
+  blocked.awaited = find_awaited(
       program_, id, [&](InstructionId dependency) { return state_[dependency] == kEnded; });
-  return stand;
+  return blocked;
 }
 
 std::exception_ptr StepRun::failure(std::int32_t rank) const {

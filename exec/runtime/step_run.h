@@ -17,25 +17,25 @@
 namespace bubblescope {
 
 /// Callbacks to the other processes, for a process that runs one rank.
-struct Outside {
+struct RemoteHooks {
   std::int32_t here = 0;  ///< the rank that runs in this process
   /// Reports that an instruction of this rank, for which others wait, has ended; they count from
   /// `end`.
-  std::function<void(InstructionId, Nanos end)> tell;
+  std::function<void(InstructionId, Nanos end)> notify;
   /// Copies the payload of a copy to or from the memory of another process, if it goes to one.
   /// Returns when the copy is complete or the step was stopped.
   std::function<void(InstructionId copy)> move;
   /// Receives messages by calling StepRun::hear() and stop(); returns false if there were none.
-  std::function<bool()> listen;
+  std::function<bool()> poll;
 };
 
 /// Runs a step by the Program's rule: an instruction starts when it is first in its lane and all
 /// its dependencies have ended. Without a lane, the thread that ends the last dependency runs it.
 class StepRun {
  public:
-  /// `request` and `program` are not copied. Without `outside`, every rank runs in this process.
+  /// `request` and `program` are not copied. Without `remote`, every rank runs in this process.
   StepRun(const BackendRequest& request, const Program& program,
-          std::optional<Outside> outside = std::nullopt);
+          std::optional<RemoteHooks> remote = std::nullopt);
 
   /// Sets the events back: nothing has started. Only while no lane runs.
   void reset();
@@ -43,12 +43,12 @@ class StepRun {
   void start(Nanos begin);
 
   /// Records the end of an instruction of another process. Rethrows exceptions of its dependents.
-  void hear(InstructionId id, Nanos end);
+  void record_remote_end(InstructionId id, Nanos end);
 
   /// Receives messages of other processes, if there are any.
-  void listen();
+  void poll();
   Nanos now() const { return clock_.now(); }
-  bool listens() const { return outside_.has_value(); }
+  bool has_remote() const { return remote_.has_value(); }
 
   /// Waits for the dependencies, does the work and releases the dependents; an exception of the
   /// work stops the step. Returns false if the step was stopped before the instruction ended.
@@ -71,33 +71,33 @@ class StepRun {
   std::optional<Span> span(InstructionId id) const;
 
   /// Why an instruction in a lane has not ended. Call only while no lane runs.
-  Stand explain(InstructionId id) const;
+  BlockedAt explain(InstructionId id) const;
 
   /// The exception of this rank's work, if it was the first. Call only while no lane runs.
   std::exception_ptr failure(std::int32_t rank) const;
 
  private:
   /// Has a cache line of its own, so that waiting lanes do not disturb each other.
-  struct alignas(64) Bell {
-    std::atomic<std::uint32_t> rung = 0;
+  struct alignas(64) WakeSignal {
+    std::atomic<std::uint32_t> wakes = 0;
   };
 
   bool is_here(InstructionId id) const {
-    return !outside_ || program_.instructions[id].rank == outside_->here;
+    return !remote_ || program_.instructions[id].rank == remote_->here;
   }
   void find_dependents();
   bool await(InstructionId id);
-  bool await_listening(InstructionId id);
+  bool await_polling(InstructionId id);
   Nanos find_ready(InstructionId id) const;
   void perform(InstructionId id);
-  void suffer(const Injection& injection, InstructionId id);
+  void inject_fault(const Injection& injection, InstructionId id);
   void hang_at(const Op& op);
   void release_dependents(InstructionId id);
-  void ring(std::uint32_t lane);
+  void wake(std::uint32_t lane);
 
   const BackendRequest& request_;
   const Program& program_;
-  std::optional<Outside> outside_;
+  std::optional<RemoteHooks> remote_;
   InjectionTable injections_;
   StepClock clock_;
   std::vector<std::uint32_t> dependent_begin_;  ///< reversed dependencies between lanes
@@ -109,7 +109,7 @@ class StepRun {
   std::vector<Nanos> effective_end_;  ///< as the work returned it; dependents count from it
   std::vector<std::uint8_t> state_;
   std::vector<Nanos> lane_end_;
-  std::unique_ptr<Bell[]> bells_;  ///< per lane
+  std::unique_ptr<WakeSignal[]> wake_signals_;  ///< per lane
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<std::uint64_t> elsewhere_ = 0;
   std::mutex failure_mutex_;

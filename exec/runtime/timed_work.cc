@@ -7,17 +7,17 @@
 
 namespace bubblescope {
 
-Work play(const Program& program, std::span<const Nanos> durations, Pass pass) {
-  return [&program, durations, pass](const Turn& turn) {
-    if (turn.damage != Damage::kNone)
+Work play(const Program& program, std::span<const Nanos> durations, WaitMode wait_mode) {
+  return [&program, durations, wait_mode](const WorkItem& item) {
+    if (item.damage != Damage::kNone)
       throw Error(
           "ops that only let time pass send nothing that could be damaged; use --work "
           "transformer");
-    const bool keeps_time = pass == Pass::kSleep;
-    const Nanos begin = keeps_time ? turn.ready : turn.clock.now();
-    const Nanos end = begin + durations[turn.id];
-    if (program.instructions[turn.id].lane != kNoLane) turn.clock.pass_until(end, pass);
-    return keeps_time ? end : turn.clock.now();
+    const bool keeps_time = wait_mode == WaitMode::kSleep;
+    const Nanos begin = keeps_time ? item.ready : item.clock.now();
+    const Nanos end = begin + durations[item.id];
+    if (program.instructions[item.id].lane != kNoLane) item.clock.wait_until(end, wait_mode);
+    return keeps_time ? end : item.clock.now();
   };
 }
 

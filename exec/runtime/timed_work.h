@@ -13,6 +13,6 @@ namespace bubblescope {
 /// have ended, so a thread that wakes up late shows in the Timeline but delays no other op, unless
 /// it is later than the op is long. kSpin keeps a core busy for the whole duration, counted from
 /// the op's real start.
-Work play(const Program& program, std::span<const Nanos> durations, Pass pass);
+Work play(const Program& program, std::span<const Nanos> durations, WaitMode wait_mode);
 
 }  // namespace bubblescope

@@ -20,7 +20,7 @@ struct RankInfo {
 };
 
 /// What a message is about. Those of one channel arrive in the order in which they were sent.
-enum class Channel : std::uint8_t {
+enum class MessageTag : std::uint8_t {
   kStep,      ///< instructions that have ended, with their payloads
   kCopy,      ///< copies of activations to the memory of another process, and back
   kControl,   ///< heartbeats and aborts
@@ -35,7 +35,7 @@ struct Message {
 };
 
 /// Asked again and again while something is awaited.
-using GivesUp = std::function<bool()>;
+using ShouldAbort = std::function<bool()>;
 
 /// Everyone's bytes.
 struct Gathered {
@@ -52,21 +52,21 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   /// Messages to a process that is gone are dropped.
-  virtual void send(std::int32_t to, Channel channel, Blob payload) = 0;
-  virtual void send_all(Channel channel, const Blob& payload) = 0;
+  virtual void send(std::int32_t to, MessageTag tag, Blob payload) = 0;
+  virtual void send_all(MessageTag tag, const Blob& payload) = 0;
 
   /// All messages that have arrived on a channel. None, too, while another thread polls.
-  virtual std::vector<Message> poll(Channel channel) = 0;
+  virtual std::vector<Message> poll(MessageTag tag) = 0;
 
   /// Every process calls it, in the same order, on one thread. A rank that has not answered when
-  /// `gives_up` becomes true is gone from then on.
-  virtual Gathered gather(Blob own, const GivesUp& gives_up) = 0;
+  /// `should_abort` becomes true is gone from then on.
+  virtual Gathered gather(Blob own, const ShouldAbort& should_abort) = 0;
 
   /// Returns when something has arrived, or soon. A patience begins with each wait for news.
-  virtual void wait(const Patience& patience) const = 0;
+  virtual void wait(const PollBackoff& backoff) const = 0;
 
   /// Returns when all that was sent is on its way, for transports that do not see to it themselves.
-  virtual void flush(const GivesUp& gives_up) { static_cast<void>(gives_up); }
+  virtual void flush(const ShouldAbort& should_abort) { static_cast<void>(should_abort); }
 
   const RankInfo& self() const { return self_; }
 

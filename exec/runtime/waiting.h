@@ -9,12 +9,12 @@
 namespace bubblescope {
 
 /// Gives up when nothing has come for so long, or soon after Ctrl-C.
-class Waiting {
+class WaitDeadline {
  public:
-  explicit Waiting(const Limits& limits)
+  explicit WaitDeadline(const Limits& limits)
       : limits_(limits), end_(read_monotonic_clock() + limits.timeout) {}
 
-  bool is_over() {
+  bool has_passed() {
     const Nanos now = read_monotonic_clock();
     if (limits_.interrupted != nullptr && limits_.interrupted->load())
       end_ = std::min(end_, now + kAfterInterrupt);
@@ -22,7 +22,7 @@ class Waiting {
   }
 
   /// There are news: it begins again.
-  void renew() { end_ = std::max(end_, read_monotonic_clock() + limits_.timeout); }
+  void extend() { end_ = std::max(end_, read_monotonic_clock() + limits_.timeout); }
 
  private:
   static constexpr Nanos kAfterInterrupt = 400'000'000;

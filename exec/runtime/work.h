@@ -13,7 +13,7 @@
 namespace bubblescope {
 
 /// An instruction that may run now, on the thread of its lane.
-struct Turn {
+struct WorkItem {
   InstructionId id = 0;
   Nanos ready = 0;  ///< when its last dependency ended, possibly a little ago
   const StepClock& clock;
@@ -23,11 +23,11 @@ struct Turn {
 /// Performs an instruction and returns the time at which it ended. An instruction without a lane
 /// may return a future time: a message that is still in flight. Called by many threads at once; an
 /// exception stops all ranks.
-using Work = std::function<Nanos(const Turn& turn)>;
+using Work = std::function<Nanos(const WorkItem& item)>;
 
 /// Serializes the payloads of messages and copies between processes. Empty functions: there is no
 /// payload.
-struct Cargo {
+struct PayloadCodec {
   /// On the sender: the payload of a message, after its work; or the data that a copy sends to its
   /// offload target.
   std::function<Blob(InstructionId)> pack;

@@ -10,9 +10,9 @@ namespace bubblescope {
 namespace {
 
 /// How often the waiting main thread looks whether it is to stop.
-constexpr std::chrono::microseconds kLook{20'000};
+constexpr std::chrono::microseconds kStopPollInterval{20'000};
 /// The same where it also takes in messages while all lanes are at work.
-constexpr std::chrono::microseconds kListen{500};
+constexpr std::chrono::microseconds kMessagePollInterval{500};
 
 }  // namespace
 
@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds kListen{500};
 class WorkerPool::LaneThread {
  public:
   LaneThread(WorkerPool& pool, std::vector<InstructionId> queue)
-      : pool_(pool), queue_(std::move(queue)), thread_([this] { live(); }) {}
+      : pool_(pool), queue_(std::move(queue)), thread_([this] { run_steps(); }) {}
   ~LaneThread() { thread_.join(); }
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
@@ -34,9 +34,9 @@ class WorkerPool::LaneThread {
   }
 
  private:
-  void live() {
-    sharpen_sleep();
-    if (pool_.request_.punctual) go_first();
+  void run_steps() {
+    enable_precise_sleep();
+    if (pool_.request_.high_priority) raise_thread_priority();
     pool_.arrive();
     for (std::uint32_t step = 0; pool_.await_step(step); ++step) {
       while (ended_ < queue_.size() && pool_.run_.run(queue_[ended_])) ++ended_;
@@ -51,15 +51,15 @@ class WorkerPool::LaneThread {
 };
 
 WorkerPool::WorkerPool(const BackendRequest& request, const Program& program,
-                       std::optional<Outside> outside)
-    : request_(request), program_(program), run_(request, program, outside) {
+                       std::optional<RemoteHooks> remote)
+    : request_(request), program_(program), run_(request, program, remote) {
   std::vector<std::vector<InstructionId>> queues(program.lanes.size());
   for (InstructionId id = 0; id < program.size(); ++id)
     if (const std::uint32_t lane = program.instructions[id].lane; lane != kNoLane)
       queues[lane].push_back(id);
   lanes_.resize(queues.size());
   for (std::size_t lane = 0; lane < queues.size(); ++lane) {
-    if (outside && program.lanes[lane].rank != outside->here) continue;
+    if (remote && program.lanes[lane].rank != remote->here) continue;
     lanes_[lane] = std::make_unique<LaneThread>(*this, std::move(queues[lane]));
     ++lane_count_;
   }
@@ -75,10 +75,10 @@ void WorkerPool::await_threads() const {
   for (int arrived = arrived_; arrived < lane_count_; arrived = arrived_) arrived_.wait(arrived);
 }
 
-Stop WorkerPool::run_step(Nanos begin) {
+AbortReason WorkerPool::run_step(Nanos begin) {
   for (const auto& lane : lanes_)
     if (lane != nullptr) lane->rewind();
-  reason_ = Stop::kNone;
+  reason_ = AbortReason::kNone;
   busy_ = lane_count_;
   run_.start(begin);
   open_step();
@@ -91,28 +91,28 @@ void WorkerPool::skip_step() {
   run_.reset();
 }
 
-Stop WorkerPool::await_idle() {
+AbortReason WorkerPool::await_idle() {
   using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
   std::uint64_t seen = run_.progress();
   Clock::time_point seen_at = Clock::now();
-  const auto look = run_.listens() ? kListen : kLook;
+  const auto look = run_.has_remote() ? kMessagePollInterval : kStopPollInterval;
   while (!idle_.wait_for(lock, look, [&] { return busy_ == 0; })) {
-    if (run_.listens()) {
+    if (run_.has_remote()) {
       lock.unlock();
-      run_.listen();
+      run_.poll();
       lock.lock();
     }
     if (std::exchange(seen, run_.progress()) != seen) seen_at = Clock::now();
     if (run_.stopped()) continue;
     const bool interrupted = request_.interrupted != nullptr && request_.interrupted->load();
     if (interrupted)
-      stop(Stop::kInterrupt);
+      stop(AbortReason::kInterrupt);
     else if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
-      stop(Stop::kTimeout);
+      stop(AbortReason::kTimeout);
   }
-  Stop none = Stop::kNone;
-  if (run_.stopped()) reason_.compare_exchange_strong(none, Stop::kFailure);
+  AbortReason none = AbortReason::kNone;
+  if (run_.stopped()) reason_.compare_exchange_strong(none, AbortReason::kFailure);
   return reason_;
 }
 
@@ -136,8 +136,8 @@ void WorkerPool::open_step() {
   step_.notify_all();
 }
 
-void WorkerPool::stop(Stop reason) {
-  Stop none = Stop::kNone;
+void WorkerPool::stop(AbortReason reason) {
+  AbortReason none = AbortReason::kNone;
   reason_.compare_exchange_strong(none, reason);
   run_.stop();
 }

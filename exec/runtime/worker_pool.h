@@ -17,10 +17,10 @@ namespace bubblescope {
 
 class WorkerPool {
  public:
-  /// Starts a thread for every lane of the ranks that run here: all of them, or with `outside` one.
+  /// Starts a thread for every lane of the ranks that run here: all of them, or with `remote` one.
   /// `request` and `program` are not copied.
   WorkerPool(const BackendRequest& request, const Program& program,
-             std::optional<Outside> outside = std::nullopt);
+             std::optional<RemoteHooks> remote = std::nullopt);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -32,13 +32,13 @@ class WorkerPool {
 
   /// Runs a step whose time 0 is this one of the monotonic clock, and returns why it was stopped. A
   /// step that makes no progress for the request's timeout is.
-  Stop run_step(Nanos begin);
+  AbortReason run_step(Nanos begin);
 
   /// The next results are those of a step that did not begin.
   void skip_step();
 
   /// Stops the step, and lets run_step() return this reason, if it is the first.
-  void stop(Stop reason);
+  void stop(AbortReason reason);
 
   /// What a rank that runs here did in the last step.
   RankResult result(std::int32_t rank) const;
@@ -52,14 +52,14 @@ class WorkerPool {
   /// Waits for the step after the given one. False when there will be none.
   bool await_step(std::uint32_t last);
   void leave_step();
-  Stop await_idle();
+  AbortReason await_idle();
 
   const BackendRequest& request_;
   const Program& program_;
   StepRun run_;
   std::atomic<std::uint32_t> step_ = 0;
   std::atomic<bool> closed_ = false;
-  std::atomic<Stop> reason_ = Stop::kNone;
+  std::atomic<AbortReason> reason_ = AbortReason::kNone;
   std::mutex mutex_;
   std::condition_variable idle_;
   std::atomic<int> arrived_ = 0;  ///< lanes whose threads run

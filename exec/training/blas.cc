@@ -26,7 +26,7 @@ Blas open_blas() {
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
   Blas blas;
-  blas.multiply = find_function<MultiplyFunction>(library, "cblas_sgemm");
+  blas.multiply = find_function<GemmFunction>(library, "cblas_sgemm");
   if (blas.multiply == nullptr) return {};
   if (const auto set = find_function<void (*)(int)>(library, "openblas_set_num_threads")) set(1);
   const auto describe = find_function<const char* (*)()>(library, "openblas_get_config");

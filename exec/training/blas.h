@@ -8,18 +8,18 @@ namespace bubblescope {
 
 // The values of CBLAS's enumerations.
 inline constexpr int kRowMajor = 101;
-inline constexpr int kAsStored = 111;
-inline constexpr int kTurned = 112;
+inline constexpr int kNotTransposed = 111;
+inline constexpr int kTransposed = 112;
 
 /// cblas_sgemm: target = alpha * left * right + beta * target.
-using MultiplyFunction = void (*)(int layout, int left_order, int right_order, int rows,
-                                  int columns, int inner, float alpha, const float* left,
-                                  int left_stride, const float* right, int right_stride, float beta,
-                                  float* target, int target_stride);
+using GemmFunction = void (*)(int layout, int left_order, int right_order, int rows, int columns,
+                              int k, float alpha, const float* left, int left_stride,
+                              const float* right, int right_stride, float beta, float* target,
+                              int target_stride);
 
 struct Blas {
   std::string name = "plain loops";
-  MultiplyFunction multiply = nullptr;  ///< null: plain loops are used
+  GemmFunction multiply = nullptr;  ///< null: plain loops are used
 };
 
 /// Loads it once, with one thread per caller. Safe to call from several threads.

@@ -17,25 +17,26 @@ void Training::sum_replicas() {
   for (const Blob& blob : processes_.gather(writer.take())) {
     BlobReader reader(blob);
     for (std::vector<Matrix>& known : gradients) {
-      std::vector<Matrix> told = read_matrices(reader);
-      if (!told.empty()) known = std::move(told);
+      std::vector<Matrix> received = read_matrices(reader);
+      if (!received.empty()) known = std::move(received);
     }
   }
   std::vector<std::vector<Matrix>> sums(originals);
-  for (Home home = 0; home < stages_.size(); ++home) {
-    std::vector<Matrix>& sum = sums[stage_of(home) % originals];
+  for (StageReplica replica = 0; replica < stages_.size(); ++replica) {
+    std::vector<Matrix>& sum = sums[stage_of(replica) % originals];
     if (sum.empty())
-      sum = std::move(gradients[home]);
+      sum = std::move(gradients[replica]);
     else
-      for (std::size_t at = 0; at < sum.size(); ++at) add(sum[at], gradients[home][at]);
+      for (std::size_t at = 0; at < sum.size(); ++at) add(sum[at], gradients[replica][at]);
   }
-  for (Home home = 0; home < stages_.size(); ++home)
-    if (stages_[home].is_here()) stages_[home].gradients = sums[stage_of(home) % originals];
+  for (StageReplica replica = 0; replica < stages_.size(); ++replica)
+    if (stages_[replica].is_here())
+      stages_[replica].gradients = sums[stage_of(replica) % originals];
 }
 
 void Training::finish_step() {
   const bool asynchronous = !schedule_.weights.empty();
-  if (!updates_inside_ && !asynchronous) sum_replicas();
+  if (!program_updates_ && !asynchronous) sum_replicas();
   double loss = 0;
   const std::size_t forwards = static_cast<std::size_t>(schedule_.shape.microbatches) *
                                static_cast<std::size_t>(schedule_.shape.slices);
@@ -43,10 +44,10 @@ void Training::finish_step() {
     for (StageState& state : stages_)
       if (state.is_here()) loss += std::exchange(state.microbatches[at].loss, 0);
   losses_.push_back(loss / schedule_.shape.microbatches);
-  for (Home home = 0; home < stages_.size(); ++home) {
-    if (!stages_[home].is_here()) continue;
-    if (!schedule_.forward_only && !asynchronous && !updates_inside_) update(home);
-    stages_[home].weights.begin_step();
+  for (StageReplica replica = 0; replica < stages_.size(); ++replica) {
+    if (!stages_[replica].is_here()) continue;
+    if (!schedule_.forward_only && !asynchronous && !program_updates_) update(replica);
+    stages_[replica].weights.begin_step();
   }
 }
 
@@ -68,11 +69,12 @@ TrainingResult Training::result() const {
     BlobReader reader(blob);
     const std::vector<double> losses = reader.read_all<double>();
     for (std::size_t step = 0; step < losses.size(); ++step) result.losses[step] += losses[step];
-    for (Home home = 0; home < stages_.size(); ++home) {
+    for (StageReplica replica = 0; replica < stages_.size(); ++replica) {
       std::vector<Matrix> weights = read_matrices(reader);
       std::vector<Matrix> gradients = read_matrices(reader);
-      const std::size_t stage = stage_of(home);
-      if (weights.empty() || stage >= result.stages.size() || home != homes_.sharing()[stage][0])
+      const std::size_t stage = stage_of(replica);
+      if (weights.empty() || stage >= result.stages.size() ||
+          replica != stage_replicas_.sharing()[stage][0])
         continue;
       result.stages[stage].weights = std::move(weights);
       result.gradients[stage] = std::move(gradients);

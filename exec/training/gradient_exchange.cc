@@ -30,7 +30,7 @@ std::vector<Matrix> GradientExchange::sum(InstructionId reader) {
       total = gradients;
     else
       for (std::size_t at = 0; at < total.size(); ++at) add(total[at], gradients[at]);
-    let_go(post);
+    release(post);
   }
   return total;
 }
@@ -38,7 +38,7 @@ std::vector<Matrix> GradientExchange::sum(InstructionId reader) {
 Blob GradientExchange::pack(InstructionId post) {
   BlobWriter writer;
   write_matrices(writer, find(post, post));
-  if (readers_of(post) == 0) let_go(post);
+  if (readers_of(post) == 0) release(post);
   return writer.take();
 }
 
@@ -58,7 +58,7 @@ const std::vector<Matrix>& GradientExchange::find(InstructionId post, Instructio
                                    std::to_string(lacking.op.stage));
 }
 
-void GradientExchange::let_go(InstructionId post) {
+void GradientExchange::release(InstructionId post) {
   const std::lock_guard lock(mutex_);
   if (--posted_[post].readers <= 0) posted_.erase(post);
 }

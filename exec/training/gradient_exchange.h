@@ -42,7 +42,7 @@ class GradientExchange {
 
   std::int32_t readers_of(InstructionId post) const;
   const std::vector<Matrix>& find(InstructionId post, InstructionId reader);
-  void let_go(InstructionId post);
+  void release(InstructionId post);
 
   const Program& program_;
   std::map<InstructionId, std::int32_t> readers_;  ///< [post]: its number in this process

@@ -11,7 +11,7 @@ Bytes held_bytes(const Activations& saved) {
   return bytes;
 }
 
-Bytes held_bytes(const Kept& kept) { return kept.input.bytes() + held_bytes(kept.saved); }
+Bytes held_bytes(const SavedForward& kept) { return kept.input.bytes() + held_bytes(kept.saved); }
 
 Bytes held_bytes(const WeightWork& work) {
   Bytes bytes = work.embedded_grad.bytes();

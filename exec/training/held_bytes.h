@@ -10,7 +10,7 @@ namespace bubblescope {
 
 /// The activations that a forward saves for its backward. With full recomputation only `input` is
 /// set; with selective recomputation `saved` lacks attention.
-struct Kept {
+struct SavedForward {
   Matrix input;
   Activations saved;
 };
@@ -20,8 +20,8 @@ inline constexpr std::array<Matrix BlockActivations::*, 9> kBlockMatrices{
     &BlockActivations::input,         &BlockActivations::normed,
     &BlockActivations::qkv,           &BlockActivations::attention,
     &BlockActivations::mixed,         &BlockActivations::middle,
-    &BlockActivations::middle_normed, &BlockActivations::before_gelu,
-    &BlockActivations::after_gelu};
+    &BlockActivations::middle_normed, &BlockActivations::gelu_input,
+    &BlockActivations::gelu_output};
 
 /// All matrices that the head of the last stage saves.
 inline constexpr std::array<Matrix Activations::*, 3> kHeadMatrices{
@@ -29,7 +29,7 @@ inline constexpr std::array<Matrix Activations::*, 3> kHeadMatrices{
 
 /// Held between the forward and the input gradient.
 Bytes held_bytes(const Activations& saved);
-Bytes held_bytes(const Kept& kept);
+Bytes held_bytes(const SavedForward& kept);
 
 /// Held between the input gradient and the weight gradient.
 Bytes held_bytes(const WeightWork& work);

@@ -3,7 +3,7 @@
 
 namespace bubblescope {
 
-Homes::Homes(const Schedule& schedule)
+StageReplicas::StageReplicas(const Schedule& schedule)
     : sharing_(static_cast<std::size_t>(schedule.stages_per_pipeline())) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const auto index = static_cast<std::size_t>(stage);

@@ -10,32 +10,32 @@
 namespace bubblescope {
 
 /// The index of one replica of a stage, on one rank.
-using Home = std::size_t;
+using StageReplica = std::size_t;
 
 /// All replicas, sorted by stage and then rank.
-class Homes {
+class StageReplicas {
  public:
-  explicit Homes(const Schedule& schedule);
+  explicit StageReplicas(const Schedule& schedule);
 
   std::size_t size() const { return places_.size(); }
-  std::int32_t stage(Home home) const { return places_[home].stage; }
-  std::int32_t rank(Home home) const { return places_[home].rank; }
+  std::int32_t stage(StageReplica replica) const { return places_[replica].stage; }
+  std::int32_t rank(StageReplica replica) const { return places_[replica].rank; }
 
   /// The replica that runs an op of a micro-batch.
-  Home find(const Op& op) const {
-    return first(op.stage) + static_cast<Home>(op.microbatch % replicas(op.stage));
+  StageReplica find(const Op& op) const {
+    return first(op.stage) + static_cast<StageReplica>(op.microbatch % replicas(op.stage));
   }
   /// The replica of a stage on a rank, for instructions that concern the whole stage.
-  Home find(std::int32_t stage, std::int32_t rank) const {
-    return first(stage) + static_cast<Home>(rank - places_[first(stage)].rank);
+  StageReplica find(std::int32_t stage, std::int32_t rank) const {
+    return first(stage) + static_cast<StageReplica>(rank - places_[first(stage)].rank);
   }
   /// The replica on the stage's first rank; those on its other ranks follow.
-  Home first(std::int32_t stage) const { return first_[static_cast<std::size_t>(stage)]; }
+  StageReplica first(std::int32_t stage) const { return first_[static_cast<std::size_t>(stage)]; }
 
   /// [stage of the model]: all replicas of its weights, over all pipelines.
-  const std::vector<std::vector<Home>>& sharing() const { return sharing_; }
-  const std::vector<Home>& sharing(Home home) const {
-    return sharing_[static_cast<std::size_t>(stage(home)) % sharing_.size()];
+  const std::vector<std::vector<StageReplica>>& sharing() const { return sharing_; }
+  const std::vector<StageReplica>& sharing(StageReplica replica) const {
+    return sharing_[static_cast<std::size_t>(stage(replica)) % sharing_.size()];
   }
 
  private:
@@ -46,13 +46,13 @@ class Homes {
 
   std::int32_t replicas(std::int32_t stage) const {
     const auto next = static_cast<std::size_t>(stage) + 1;
-    const Home end = next < first_.size() ? first_[next] : places_.size();
+    const StageReplica end = next < first_.size() ? first_[next] : places_.size();
     return static_cast<std::int32_t>(end - first(stage));
   }
 
   std::vector<Place> places_;
-  std::vector<Home> first_;  ///< [stage]
-  std::vector<std::vector<Home>> sharing_;
+  std::vector<StageReplica> first_;  ///< [stage]
+  std::vector<std::vector<StageReplica>> sharing_;
 };
 
 }  // namespace bubblescope

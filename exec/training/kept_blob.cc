@@ -7,7 +7,7 @@
 
 namespace bubblescope {
 
-Blob to_bytes(const Kept& kept) {
+Blob to_bytes(const SavedForward& kept) {
   BlobWriter writer;
   const Activations& saved = kept.saved;
   writer.write(held_bytes(kept));
@@ -21,10 +21,10 @@ Blob to_bytes(const Kept& kept) {
   return writer.take();
 }
 
-Kept read_kept(std::span<const std::byte> bytes) {
+SavedForward read_saved_forward(std::span<const std::byte> bytes) {
   BlobReader reader(bytes);
   reader.read<Bytes>();
-  Kept kept;
+  SavedForward kept;
   Activations& saved = kept.saved;
   saved.tokens.inputs = reader.read_all<std::int32_t>();
   saved.tokens.targets = reader.read_all<std::int32_t>();
@@ -38,12 +38,12 @@ Kept read_kept(std::span<const std::byte> bytes) {
 
 Bytes held_bytes_of(const Blob& bytes) { return BlobReader(bytes).read<Bytes>(); }
 
-void KeptForOthers::put(const Op& copy, Blob bytes) {
+void OffloadStore::put(const Op& copy, Blob bytes) {
   const std::lock_guard lock(mutex_);
   kept_[{copy.stage, copy.microbatch, copy.slice}] = std::move(bytes);
 }
 
-Blob KeptForOthers::take(const Op& copy) {
+Blob OffloadStore::take(const Op& copy) {
   const std::lock_guard lock(mutex_);
   auto node = kept_.extract(Place{copy.stage, copy.microbatch, copy.slice});
   return node.empty() ? Blob() : std::move(node.mapped());

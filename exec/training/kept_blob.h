@@ -13,17 +13,17 @@
 
 namespace bubblescope {
 
-Blob to_bytes(const Kept& kept);
+Blob to_bytes(const SavedForward& kept);
 
 /// Throws Error for malformed bytes.
-Kept read_kept(std::span<const std::byte> bytes);
+SavedForward read_saved_forward(std::span<const std::byte> bytes);
 
 /// The memory that the activations take once they are read.
 Bytes held_bytes_of(const Blob& bytes);
 
 /// Activations that ranks of other processes have offloaded to this one. All functions are
 /// thread-safe.
-class KeptForOthers {
+class OffloadStore {
  public:
   void put(const Op& copy, Blob bytes);
 

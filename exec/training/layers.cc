@@ -37,18 +37,18 @@ struct HeadBlocks {
 };
 
 HeadBlocks blocks_of(const AttentionShape& shape, std::int32_t sequence, std::int32_t head) {
-  const Positions asking = shape.asking();
+  const Positions query_positions = shape.query_positions();
   const std::int32_t row = sequence * shape.sequence;
   const auto columns = [&](std::int32_t first_row, std::int32_t rows, std::int32_t third) {
     const std::int32_t column = (third * shape.heads + head) * shape.head_width;
     return Block{first_row, rows, column, shape.head_width};
   };
-  const std::int32_t weights_row = (sequence * shape.heads + head) * asking.count;
-  return {columns(row + asking.begin, asking.count, 0),
-          columns(row, asking.end(), 1),
-          columns(row, asking.end(), 2),
-          columns(sequence * asking.count, asking.count, 0),
-          {weights_row, asking.count, 0, asking.end()}};
+  const std::int32_t weights_row = (sequence * shape.heads + head) * query_positions.count;
+  return {columns(row + query_positions.begin, query_positions.count, 0),
+          columns(row, query_positions.end(), 1),
+          columns(row, query_positions.end(), 2),
+          columns(sequence * query_positions.count, query_positions.count, 0),
+          {weights_row, query_positions.count, 0, query_positions.end()}};
 }
 
 float scale_of(const AttentionShape& shape) {
@@ -117,8 +117,8 @@ Matrix gain_grad(const Matrix& input, const Matrix& grad) {
 }
 
 Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {
-  const Positions asking = shape.asking();
-  Matrix weights(shape.batch * shape.heads * asking.count, asking.end());
+  const Positions query_positions = shape.query_positions();
+  Matrix weights(shape.batch * shape.heads * query_positions.count, query_positions.end());
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence)
     for (std::int32_t head = 0; head < shape.heads; ++head) {
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
@@ -127,12 +127,13 @@ Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {
     }
   weights = stored(std::move(weights), shape.precision);
   for (std::int32_t row = 0; row < weights.rows; ++row)
-    softmax_row(weights.row(row), asking.begin + row % asking.count + 1, weights.columns);
+    softmax_row(weights.row(row), query_positions.begin + row % query_positions.count + 1,
+                weights.columns);
   return stored(std::move(weights), shape.precision);
 }
 
 Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape& shape) {
-  Matrix mixed(shape.batch * shape.asking().count, qkv.columns / 3);
+  Matrix mixed(shape.batch * shape.query_positions().count, qkv.columns / 3);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence)
     for (std::int32_t head = 0; head < shape.heads; ++head) {
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
@@ -147,13 +148,13 @@ Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mi
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence)
     for (std::int32_t head = 0; head < shape.heads; ++head) {
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
-      const Factor out_grad = part(mixed_grad, blocks.mixed);
+      const Operand out_grad = part(mixed_grad, blocks.mixed);
       multiply(transposed(part(weights, blocks.weights)), out_grad, onto(grad, blocks.value));
       Matrix logits_grad =
           stored(product(out_grad, transposed(part(qkv, blocks.value))), shape.precision);
       softmax_grad(logits_grad, weights, blocks.weights.row);
       logits_grad = stored(std::move(logits_grad), shape.precision);
-      const ProductOptions scaled{scale_of(shape)};
+      const GemmOptions scaled{scale_of(shape)};
       multiply(whole(logits_grad), part(qkv, blocks.key), onto(grad, blocks.query), scaled);
       multiply(transposed(whole(logits_grad)), part(qkv, blocks.query), onto(grad, blocks.key),
                scaled);

@@ -33,7 +33,7 @@ struct AttentionShape {
   std::optional<Positions> queries = std::nullopt;  ///< positions with queries; empty: all
   Precision precision = Precision::kFloat32;        ///< of all intermediate results
 
-  Positions asking() const { return queries.value_or(Positions{0, sequence}); }
+  Positions query_positions() const { return queries.value_or(Positions{0, sequence}); }
 };
 
 /// The softmax of queries times keys over the positions up to the query's: one row per batch, head

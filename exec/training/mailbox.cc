@@ -18,12 +18,12 @@ std::size_t Mailbox::index(const Slot& slot) const {
   return static_cast<std::size_t>((row * microbatches_ + slot.microbatch) * slices_ + slot.slice);
 }
 
-void Mailbox::put(const Slot& slot, Parcel parcel) {
+void Mailbox::put(const Slot& slot, Payload payload) {
   const std::lock_guard lock(locks_[static_cast<std::size_t>(slot.stage)]);
-  slots_[index(slot)] = std::move(parcel);
+  slots_[index(slot)] = std::move(payload);
 }
 
-std::optional<Parcel> Mailbox::take(const Slot& slot) {
+std::optional<Payload> Mailbox::take(const Slot& slot) {
   const std::lock_guard lock(locks_[static_cast<std::size_t>(slot.stage)]);
   return std::exchange(slots_[index(slot)], std::nullopt);
 }

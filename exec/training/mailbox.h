@@ -29,11 +29,11 @@ class Mailbox {
  public:
   explicit Mailbox(const Schedule& schedule);
 
-  void put(const Slot& slot, Parcel parcel);
+  void put(const Slot& slot, Payload payload);
 
   /// Removes and returns the content of the slot. Returns nothing if nothing was put there: as on
   /// real hardware, a reader that comes too early gets no error.
-  std::optional<Parcel> take(const Slot& slot);
+  std::optional<Payload> take(const Slot& slot);
 
  private:
   std::size_t index(const Slot& slot) const;
@@ -41,7 +41,7 @@ class Mailbox {
   std::int32_t stages_;
   std::int32_t microbatches_;
   std::int32_t slices_;
-  std::vector<std::optional<Parcel>> slots_;
+  std::vector<std::optional<Payload>> slots_;
   std::unique_ptr<std::mutex[]> locks_;  ///< [stage]
 };
 

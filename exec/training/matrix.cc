@@ -9,14 +9,14 @@ namespace bubblescope {
 
 namespace {
 
-float entry(const Factor& factor, std::int32_t row, std::int32_t column) {
+float entry(const Operand& factor, std::int32_t row, std::int32_t column) {
   return factor.transposed ? factor.data[std::ptrdiff_t{column} * factor.stride + row]
                            : factor.data[std::ptrdiff_t{row} * factor.stride + column];
 }
 
 /// The inner loop runs along stored rows, so that the compiler can vectorize it.
-void multiply_plainly(const Factor& left, const Factor& right, const Target& target,
-                      const ProductOptions& options) {
+void multiply_plainly(const Operand& left, const Operand& right, const GemmTarget& target,
+                      const GemmOptions& options) {
   std::vector<float> turned;
   const float* right_data = right.data;
   std::ptrdiff_t right_stride = right.stride;
@@ -41,39 +41,41 @@ void multiply_plainly(const Factor& left, const Factor& right, const Target& tar
 
 }  // namespace
 
-Factor whole(const Matrix& matrix) {
+Operand whole(const Matrix& matrix) {
   return {matrix.values.data(), matrix.rows, matrix.columns, matrix.columns};
 }
 
-Target onto(Matrix& matrix) {
+GemmTarget onto(Matrix& matrix) {
   return {matrix.values.data(), matrix.rows, matrix.columns, matrix.columns};
 }
 
-Factor transposed(const Factor& factor) {
+Operand transposed(const Operand& factor) {
   return {factor.data, factor.columns, factor.rows, factor.stride, !factor.transposed};
 }
 
-Factor part(const Matrix& matrix, const Block& block) {
+Operand part(const Matrix& matrix, const Block& block) {
   return {matrix.row(block.row) + block.column, block.row_count, block.column_count,
           matrix.columns};
 }
 
-Target onto(Matrix& matrix, const Block& block) {
+GemmTarget onto(Matrix& matrix, const Block& block) {
   return {matrix.row(block.row) + block.column, block.row_count, block.column_count,
           matrix.columns};
 }
 
-void multiply(const Factor& left, const Factor& right, const Target& target,
-              const ProductOptions& options) {
+void multiply(const Operand& left, const Operand& right, const GemmTarget& target,
+              const GemmOptions& options) {
   const Blas& blas = load_blas();
   if (blas.multiply == nullptr) return multiply_plainly(left, right, target, options);
-  const auto order = [](const Factor& factor) { return factor.transposed ? kTurned : kAsStored; };
+  const auto order = [](const Operand& factor) {
+    return factor.transposed ? kTransposed : kNotTransposed;
+  };
   blas.multiply(kRowMajor, order(left), order(right), target.rows, target.columns, left.columns,
                 options.scale, left.data, left.stride, right.data, right.stride,
                 options.add ? 1.0F : 0.0F, target.data, target.stride);
 }
 
-Matrix product(const Factor& left, const Factor& right) {
+Matrix product(const Operand& left, const Operand& right) {
   Matrix result(left.rows, right.columns);
   multiply(left, right, onto(result));
   return result;
@@ -90,6 +92,6 @@ void multiply(std::vector<Matrix>& matrices, float factor) {
     for (float& value : matrix.values) value *= factor;
 }
 
-const std::string& multiplier() { return load_blas().name; }
+const std::string& gemm_library() { return load_blas().name; }
 
 }  // namespace bubblescope

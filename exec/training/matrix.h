@@ -28,7 +28,7 @@ struct Matrix {
 };
 
 /// An operand of a GEMM: a matrix or a block of it, possibly transposed.
-struct Factor {
+struct Operand {
   const float* data;
   std::int32_t rows;  ///< after transposing
   std::int32_t columns;
@@ -37,7 +37,7 @@ struct Factor {
 };
 
 /// The result of a GEMM: a matrix or a block of it.
-struct Target {
+struct GemmTarget {
   float* data;
   std::int32_t rows;
   std::int32_t columns;
@@ -45,14 +45,14 @@ struct Target {
 };
 
 /// Options of a GEMM.
-struct ProductOptions {
+struct GemmOptions {
   float scale = 1;
   bool add = false;  ///< accumulate instead of replacing the target
 };
 
-Factor whole(const Matrix& matrix);
-Target onto(Matrix& matrix);
-Factor transposed(const Factor& factor);
+Operand whole(const Matrix& matrix);
+GemmTarget onto(Matrix& matrix);
+Operand transposed(const Operand& factor);
 
 /// Rows row to row + row_count - 1 of columns column to column + column_count - 1.
 struct Block {
@@ -61,15 +61,15 @@ struct Block {
   std::int32_t column = 0;
   std::int32_t column_count = 0;
 };
-Factor part(const Matrix& matrix, const Block& block);
-Target onto(Matrix& matrix, const Block& block);
+Operand part(const Matrix& matrix, const Block& block);
+GemmTarget onto(Matrix& matrix, const Block& block);
 
 /// target = scale * left * right, or target += with `add`. The shapes must fit.
-void multiply(const Factor& left, const Factor& right, const Target& target,
-              const ProductOptions& options = {});
+void multiply(const Operand& left, const Operand& right, const GemmTarget& target,
+              const GemmOptions& options = {});
 
 /// Returns left * right.
-Matrix product(const Factor& left, const Factor& right);
+Matrix product(const Operand& left, const Operand& right);
 
 /// left += right, entry by entry.
 void add(Matrix& left, const Matrix& right);
@@ -79,6 +79,6 @@ void multiply(std::vector<Matrix>& matrices, float factor);
 
 /// The implementation of multiply(): "OpenBLAS (...)" or "plain loops". Loads the library, as the
 /// first multiply() would.
-const std::string& multiplier();
+const std::string& gemm_library();
 
 }  // namespace bubblescope

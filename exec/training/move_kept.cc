@@ -13,23 +13,23 @@ void Training::move_out(const Instruction& evict) {
   if (!state.kept) refuse_before(evict.op, "its forward was made");
   const bool host = evict.peer == evict.rank;
   if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(held_bytes(*state.kept));
-  if (is_kept_here(evict)) state.elsewhere = *state.kept;
+  if (is_offloaded_here(evict)) state.offloaded = *state.kept;
   state.kept.reset();
-  hold(evict.op, context_bytes(evict.op));
+  set_held(evict.op, context_bytes(evict.op));
 }
 
 void Training::move_back(const Instruction& load) {
   MicrobatchState& state = state_of(load.op);
-  if (!state.elsewhere) refuse_before(load.op, "what it brings back has left");
-  state.kept = *state.elsewhere;
+  if (!state.offloaded) refuse_before(load.op, "what it brings back has left");
+  state.kept = *state.offloaded;
   const Bytes moved = held_bytes(*state.kept);
-  hold(load.op, moved + context_bytes(load.op));
-  state.elsewhere.reset();
+  set_held(load.op, moved + context_bytes(load.op));
+  state.offloaded.reset();
   const bool host = load.peer == load.rank;
   if (!host) memory_[static_cast<std::size_t>(load.peer)].add(-moved);
 }
 
-bool Training::is_kept_here(const Instruction& copy) const {
+bool Training::is_offloaded_here(const Instruction& copy) const {
   return copy.peer == copy.rank || processes_.runs(copy.peer);
 }
 
@@ -48,10 +48,10 @@ Blob Training::keep(const Instruction& copy, std::span<const std::byte> bytes) {
   if (copy.op.kind == OpKind::kEvict) {
     Blob kept(bytes.begin(), bytes.end());
     memory.add(held_bytes_of(kept));
-    kept_for_others_.put(copy.op, std::move(kept));
+    offload_store_.put(copy.op, std::move(kept));
     return {};
   }
-  Blob kept = kept_for_others_.take(copy.op);
+  Blob kept = offload_store_.take(copy.op);
   if (!kept.empty()) memory.add(-held_bytes_of(kept));
   return kept;
 }
@@ -59,7 +59,7 @@ Blob Training::keep(const Instruction& copy, std::span<const std::byte> bytes) {
 /// Stores the received activations for the LOAD itself.
 void Training::unpack_copy(const Instruction& copy, std::span<const std::byte> bytes) {
   if (copy.op.kind == OpKind::kLoad && !bytes.empty())
-    state_of(copy.op).elsewhere = read_kept(bytes);
+    state_of(copy.op).offloaded = read_saved_forward(bytes);
 }
 
 }  // namespace bubblescope

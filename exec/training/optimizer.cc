@@ -12,7 +12,7 @@ namespace {
 constexpr float kMeanDecay = 0.9F;
 constexpr float kSquareDecay = 0.99F;
 /// Large enough that the rounding of a gradient close to zero does not move a weight.
-constexpr float kSmall = 1e-4F;
+constexpr float kEpsilon = 1e-4F;
 
 /// Adam's bias corrections after so many steps.
 struct Bias {
@@ -40,7 +40,7 @@ void update_by_adam(const AdamMatrix& adam, const Matrix& gradient, const Bias& 
     mean = kMeanDecay * mean + (1 - kMeanDecay) * grad;
     square = kSquareDecay * square + (1 - kSquareDecay) * grad * grad;
     adam.weight.values[entry] -=
-        learning_rate * (mean / bias.mean) / (std::sqrt(square / bias.square) + kSmall);
+        learning_rate * (mean / bias.mean) / (std::sqrt(square / bias.square) + kEpsilon);
   }
 }
 

@@ -13,20 +13,20 @@
 namespace bubblescope {
 
 /// A matrix, with a checksum of its entries if it was sent as a message.
-struct Parcel {
+struct Payload {
   Matrix matrix;
   std::optional<std::uint64_t> checksum;
 };
 
 /// Adds the checksum. An injected fault then damages the payload.
-Parcel seal(Matrix matrix, Damage damage);
+Payload seal(Matrix matrix, Damage damage);
 
 /// Checks a payload against the shape that its receiver expects. Returns "a wrong size: ...",
 /// "garbage: ...", or an empty text if it is intact.
-std::string find_damage(const Parcel& parcel, std::int32_t rows, std::int32_t columns);
+std::string find_damage(const Payload& payload, std::int32_t rows, std::int32_t columns);
 
 /// Serialize and deserialize a sealed payload. Malformed bytes give a damaged payload.
-Blob pack(const Parcel& parcel);
-Parcel unpack(std::span<const std::byte> bytes);
+Blob pack(const Payload& payload);
+Payload unpack(std::span<const std::byte> bytes);
 
 }  // namespace bubblescope

@@ -22,7 +22,7 @@ struct Difference {
   double all = 0;      ///< sum of squares of the reference
 
   double of_entries() const { return largest == 0 ? 0 : largest / std::max(entry, 1e-30); }
-  double together() const { return squares == 0 ? 0 : std::sqrt(squares / std::max(all, 1e-60)); }
+  double rms() const { return squares == 0 ? 0 : std::sqrt(squares / std::max(all, 1e-60)); }
 };
 
 /// The difference is infinite if an entry is NaN.
@@ -43,16 +43,16 @@ Difference difference(const Matrix& trained, const Matrix& reference) {
 }
 
 /// Collects differences, and keeps the one that is largest relative to its tolerance.
-class Judge {
+class ToleranceCheck {
  public:
-  explicit Judge(const ProofTolerance& tolerance) : tolerance_(tolerance) {}
+  explicit ToleranceCheck(const VerificationTolerance& tolerance) : tolerance_(tolerance) {}
 
   void note(double apart, double tolerance, const std::string& what) {
     const double share = std::isnan(apart) ? kInfinite : apart / tolerance;
-    if (share <= worst_share_) return;
-    worst_share_ = share;
-    proof_.worst = apart;
-    proof_.where = what;
+    if (share <= worst_ratio_) return;
+    worst_ratio_ = share;
+    result_.worst = apart;
+    result_.where = what;
   }
 
   /// The trained and the reference matrices of one stage, side by side.
@@ -63,7 +63,7 @@ class Judge {
 
   void compare_gradients(const Matrices& gradients, const Stage& stage, const std::string& where) {
     const Difference all = compare_entries(gradients, "gradient", stage, where);
-    note(all.together(), tolerance_.together, "gradients" + where);
+    note(all.rms(), tolerance_.rms, "gradients" + where);
   }
 
   void compare_weights(const Matrices& weights, const Stage& initial, const std::string& where) {
@@ -71,13 +71,13 @@ class Judge {
     all.all = 0;
     for (std::size_t at = 0; at < weights.reference.size(); ++at)
       all.all += difference(weights.reference[at], initial.weights[at]).squares;
-    note(all.together(), tolerance_.change, "what updates changed" + where);
+    note(all.rms(), tolerance_.change, "what updates changed" + where);
   }
 
-  Proof judge() && {
-    proof_.exact = proof_.worst == 0;
-    proof_.matches = worst_share_ <= 1;
-    return std::move(proof_);
+  Verification check() && {
+    result_.exact = result_.worst == 0;
+    result_.matches = worst_ratio_ <= 1;
+    return std::move(result_);
   }
 
  private:
@@ -93,52 +93,53 @@ class Judge {
     return sum;
   }
 
-  ProofTolerance tolerance_;
-  double worst_share_ = 0;  ///< relative to its tolerance
-  Proof proof_;
+  VerificationTolerance tolerance_;
+  double worst_ratio_ = 0;  ///< relative to its tolerance
+  Verification result_;
 };
 
-ProofTolerance tolerance_of(const TrainingResult& reference) {
+VerificationTolerance tolerance_of(const TrainingResult& reference) {
   if (reference.stages.front().shape.precision == Precision::kFloat32) return kFloat32Tolerance;
   return kBfloat16Tolerance.after(reference.losses.size());
 }
 
 }  // namespace
 
-ProofTolerance ProofTolerance::after(std::size_t steps) const {
+VerificationTolerance VerificationTolerance::after(std::size_t steps) const {
   const double growth = std::sqrt(static_cast<double>(std::max<std::size_t>(steps, 1)));
-  return {entry * growth, together * growth, change};
+  return {entry * growth, rms * growth, change};
 }
 
-Proof prove(const TrainingResult& trained, const TrainingResult& reference) {
+Verification verify(const TrainingResult& trained, const TrainingResult& reference) {
   if (trained.losses.size() != reference.losses.size() ||
       trained.stages.size() != reference.stages.size() ||
       reference.initial.size() != reference.stages.size())
     return {false, false, kInfinite, "number of steps or stages"};
-  const ProofTolerance tolerance = tolerance_of(reference);
-  Judge judge(tolerance);
+  const VerificationTolerance tolerance = tolerance_of(reference);
+  ToleranceCheck check(tolerance);
   for (std::size_t step = 0; step < reference.losses.size(); ++step) {
     const double apart = std::abs(trained.losses[step] - reference.losses[step]);
-    judge.note(std::isnan(apart) ? kInfinite : apart / std::abs(reference.losses[step]),
-               tolerance.together, "loss of step " + std::to_string(step));
+    check.note(std::isnan(apart) ? kInfinite : apart / std::abs(reference.losses[step]),
+               tolerance.rms, "loss of step " + std::to_string(step));
   }
   for (std::size_t stage = 0; stage < reference.stages.size(); ++stage) {
     const std::string where = ", stage " + std::to_string(stage);
     const Stage& expected = reference.stages[stage];
-    judge.compare_gradients({trained.gradients[stage], reference.gradients[stage]}, expected,
+    check.compare_gradients({trained.gradients[stage], reference.gradients[stage]}, expected,
                             where);
-    judge.compare_weights({trained.stages[stage].weights, expected.weights},
+    check.compare_weights({trained.stages[stage].weights, expected.weights},
                           reference.initial[stage], where);
   }
-  return std::move(judge).judge();
+  return std::move(check).check();
 }
 
-std::string to_string(const Proof& proof) {
-  if (proof.exact) return "losses, gradients and weights equal the serial reference, bit for bit";
+std::string to_string(const Verification& verification) {
+  if (verification.exact)
+    return "losses, gradients and weights equal the serial reference, bit for bit";
   char worst[32];
-  std::snprintf(worst, sizeof worst, "%.1e", proof.worst);
-  const std::string largest = std::string(worst) + " (" + proof.where + ")";
-  if (proof.matches)
+  std::snprintf(worst, sizeof worst, "%.1e", verification.worst);
+  const std::string largest = std::string(worst) + " (" + verification.where + ")";
+  if (verification.matches)
     return "losses, gradients and weights equal the serial reference; largest relative "
            "difference " +
            largest;

@@ -11,18 +11,18 @@ namespace bubblescope {
 /// about 1e-7 of a matrix's largest entry, while a lost micro-batch makes a difference of 1 /
 /// microbatches. In bfloat16 each rounding is one part in 256 and affects all that follow, so
 /// single entries say little there, and all entries of a stage together are compared.
-struct ProofTolerance {
-  double entry = 0;     ///< largest difference of an entry, relative to the matrix's largest entry
-  double together = 0;  ///< root mean square difference of a stage's gradients, relative
-  double change = 0;    ///< the same of a stage's weights, relative to how far updates moved them
+struct VerificationTolerance {
+  double entry = 0;   ///< largest difference of an entry, relative to the matrix's largest entry
+  double rms = 0;     ///< root mean square difference of a stage's gradients, relative
+  double change = 0;  ///< the same of a stage's weights, relative to how far updates moved them
 
   /// The tolerance after so many steps, in which rounding differences accumulate.
-  ProofTolerance after(std::size_t steps) const;
+  VerificationTolerance after(std::size_t steps) const;
 };
-inline constexpr ProofTolerance kFloat32Tolerance{1e-4, 1e-4, 1e-2};
-inline constexpr ProofTolerance kBfloat16Tolerance{1e-1, 2e-2, 1e-1};
+inline constexpr VerificationTolerance kFloat32Tolerance{1e-4, 1e-4, 1e-2};
+inline constexpr VerificationTolerance kBfloat16Tolerance{1e-1, 2e-2, 1e-1};
 
-struct Proof {
+struct Verification {
   bool matches = false;  ///< all differences are within the tolerance
   bool exact = false;    ///< all values are equal, bit for bit
   double worst = 0;      ///< the relative difference that is closest to its tolerance
@@ -31,9 +31,9 @@ struct Proof {
 
 /// Compares the losses of all steps, the gradients of the last step, the final weights and their
 /// changes, with the tolerance for the reference's precision.
-Proof prove(const TrainingResult& trained, const TrainingResult& reference);
+Verification verify(const TrainingResult& trained, const TrainingResult& reference);
 
 /// "losses, gradients and weights equal the serial reference, bit for bit"
-std::string to_string(const Proof& proof);
+std::string to_string(const Verification& verification);
 
 }  // namespace bubblescope

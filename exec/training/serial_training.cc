@@ -55,17 +55,17 @@ class SerialTraining {
     Matrix between;
     double loss = 0;
     for (std::size_t stage = 0; stage < versions_.size(); ++stage) {
-      StageOutput made = run_forward(read(stage, microbatch), std::move(between), tokens);
-      between = std::move(made.output);
-      loss += made.loss;
-      saved.push_back(std::move(made.saved));
+      StageOutput result = run_forward(read(stage, microbatch), std::move(between), tokens);
+      between = std::move(result.output);
+      loss += result.loss;
+      saved.push_back(std::move(result.saved));
     }
     if (schedule_.forward_only) return loss;
     for (std::size_t stage = saved.size(); stage-- > 0;) {
-      StageGrad made = run_input_grad(read(stage, microbatch), std::move(saved[stage]),
-                                      std::move(between), scale_);
-      between = std::move(made.input_grad);
-      run_weight_grad(made.work, gradients_[stage]);
+      StageGrad result = run_input_grad(read(stage, microbatch), std::move(saved[stage]),
+                                        std::move(between), scale_);
+      between = std::move(result.input_grad);
+      run_weight_grad(result.work, gradients_[stage]);
     }
     for (std::size_t stage = 0; stage < versions_.size(); ++stage)
       if (ends_update(stage, static_cast<std::size_t>(microbatch))) update_stage(stage);

@@ -13,9 +13,9 @@ namespace bubblescope {
 
 /// The state of a micro-batch, or of one of its slices.
 struct MicrobatchState {
-  std::optional<Kept> kept;       ///< saved by the forward, in the rank's memory
-  std::optional<Kept> elsewhere;  ///< offloaded
-  bool complete = false;          ///< nothing needs recomputing
+  std::optional<SavedForward> kept;       ///< saved by the forward, in the rank's memory
+  std::optional<SavedForward> offloaded;  ///< offloaded
+  bool complete = false;                  ///< nothing needs recomputing
   std::optional<WeightWork> work;
   double loss = 0;
   Recompute recompute = Recompute::kNone;

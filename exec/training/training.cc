@@ -42,30 +42,30 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       uses_(weight_uses(schedule)),
       scale_(gradient_scale(schedule)),
       update_scales_(update_scales(schedule)),
-      homes_(schedule),
+      stage_replicas_(schedule),
       memory_(static_cast<std::size_t>(schedule.shape.ranks)),
       inbox_(schedule),
       outbox_(schedule),
       exchange_(program, processes) {
   expect_trainable(schedule, options);
   keep_freed_memory();
-  multiplier();
-  for (Home home = 0; home < homes_.size(); ++home) make_home(home);
+  gemm_library();
+  for (StageReplica replica = 0; replica < stage_replicas_.size(); ++replica) make_replica(replica);
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute && processes.runs(rank_of(op)))
         state_of(op).recompute = schedule.recompute(op.stage);
-  updates_inside_ = find_updates_inside(schedule, program).updates;
+  program_updates_ = find_program_updates(schedule, program).updates;
 }
 
-void Training::make_home(Home home) {
+void Training::make_replica(StageReplica replica) {
   StageState& state = stages_.emplace_back();
-  if (!processes_.runs(homes_.rank(home))) return;
-  const std::int32_t stage = homes_.stage(home);
+  if (!processes_.runs(stage_replicas_.rank(replica))) return;
+  const std::int32_t stage = stage_replicas_.stage(replica);
   const std::int32_t microbatches = schedule_.shape.microbatches;
   std::vector<WeightUse> uses;
-  for (auto at = static_cast<std::int32_t>(home - homes_.first(stage)); at < microbatches;
-       at += schedule_.replicas(stage))
+  for (auto at = static_cast<std::int32_t>(replica - stage_replicas_.first(stage));
+       at < microbatches; at += schedule_.replicas(stage))
     uses.push_back(uses_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(at)]);
   state.weights = WeightVersions(make_stage(plan_of(schedule_, options_, stage)), std::move(uses));
   state.gradients = zeros_like(state.weights.newest().weights);
@@ -80,25 +80,26 @@ void Training::refuse_before(const Op& op, const char* lack) {
 }
 
 Work Training::work() {
-  return [this](const Turn& turn) {
-    run(turn);
-    return turn.clock.now();
+  return [this](const WorkItem& item) {
+    run(item);
+    return item.clock.now();
   };
 }
 
-Cargo Training::cargo() {
+PayloadCodec Training::payload_codec() {
   return {[this](InstructionId message) {
             const Instruction& instruction = program_.instructions[message];
-            if (updates_inside_ && hands_gradients_on(instruction)) return exchange_.pack(message);
+            if (program_updates_ && publishes_gradients(instruction))
+              return exchange_.pack(message);
             if (is_copy(instruction.op.kind)) return pack_copy(instruction);
             if (!is_message(instruction)) return Blob();
-            const auto parcel = outbox_.take(outbox_slot(instruction.op));
-            return parcel ? pack(*parcel) : Blob();
+            const auto payload = outbox_.take(outbox_slot(instruction.op));
+            return payload ? pack(*payload) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
             const Instruction& instruction = program_.instructions[message];
             BlobReader reader(bytes);
-            if (hands_gradients_on(instruction))
+            if (publishes_gradients(instruction))
               exchange_.put(message, read_matrices(reader));
             else if (is_copy(instruction.op.kind))
               unpack_copy(instruction, bytes);
@@ -110,12 +111,12 @@ Cargo Training::cargo() {
           }};
 }
 
-void Training::run(const Turn& turn) {
-  const Instruction& instruction = program_.instructions[turn.id];
-  if (is_message(instruction)) return carry(instruction, turn.damage);
+void Training::run(const WorkItem& item) {
+  const Instruction& instruction = program_.instructions[item.id];
+  if (is_message(instruction)) return carry(instruction, item.damage);
   switch (instruction.op.kind) {
     case OpKind::kForward: return compute_forward(instruction.op);
-    case OpKind::kRecompute: return compute_again(instruction.op);
+    case OpKind::kRecompute: return recompute_forward(instruction.op);
     case OpKind::kInputGrad: return compute_input_grad(instruction.op);
     case OpKind::kWeightGrad: return compute_weight_grad(instruction.op);
     case OpKind::kBackward:
@@ -135,19 +136,19 @@ void Training::run(const Turn& turn) {
     case OpKind::kWaitReduceGrad:
     case OpKind::kIdle: return;
     case OpKind::kReduceGrad:
-      if (updates_inside_) reduce(turn.id);
+      if (program_updates_) reduce(item.id);
       return;
     case OpKind::kOptimizer:
-      if (updates_inside_) update(home_of(instruction));
+      if (program_updates_) update(replica_of(instruction));
       return;
   }
 }
 
 /// Moves a matrix from its producer to its reader; if it is not produced yet, nothing is moved.
 void Training::carry(const Instruction& message, Damage damage) {
-  std::optional<Parcel> parcel = outbox_.take(outbox_slot(message.op));
-  if (!parcel) return;
-  Parcel sealed = seal(std::move(parcel->matrix), damage);
+  std::optional<Payload> payload = outbox_.take(outbox_slot(message.op));
+  if (!payload) return;
+  Payload sealed = seal(std::move(payload->matrix), damage);
   if (processes_.runs(message.peer))
     inbox_.put(inbox_slot(message.op), std::move(sealed));
   else
@@ -158,16 +159,16 @@ Matrix Training::read(Direction direction, const Op& op) {
   const Positions positions =
       positions_of(options_.model.sequence, schedule_.shape.slices, op.slice);
   const std::int32_t rows = options_.model.batch * positions.count;
-  std::optional<Parcel> parcel = inbox_.take({direction, op.stage, op.microbatch, op.slice});
-  if (!parcel) return Matrix(rows, options_.model.width);  // as if nothing had arrived
-  const std::string damage = find_damage(*parcel, rows, options_.model.width);
-  if (damage.empty()) return std::move(parcel->matrix);
-  const std::int32_t maker = op.stage + (direction == Direction::kForward ? -1 : 1);
+  std::optional<Payload> payload = inbox_.take({direction, op.stage, op.microbatch, op.slice});
+  if (!payload) return Matrix(rows, options_.model.width);  // as if nothing had arrived
+  const std::string damage = find_damage(*payload, rows, options_.model.width);
+  if (damage.empty()) return std::move(payload->matrix);
+  const std::int32_t producer = op.stage + (direction == Direction::kForward ? -1 : 1);
   const auto rank_of = [&](std::int32_t stage) {
     return std::to_string(schedule_.rank_of(stage, op.microbatch));
   };
-  throw Error(Fault::kMachine, "rank " + rank_of(maker) + " sent " + damage +
-                                   "; it is what stage " + std::to_string(maker) + " made for " +
+  throw Error(Fault::kMachine, "rank " + rank_of(producer) + " sent " + damage +
+                                   "; it is what stage " + std::to_string(producer) + " made for " +
                                    to_string(op) + " of rank " + rank_of(op.stage));
 }
 
@@ -183,21 +184,22 @@ void Training::compute_forward(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
   Matrix input = stage.first ? Matrix() : read(Direction::kForward, op);
-  Kept kept;
+  SavedForward kept;
   if (state.recompute == Recompute::kFull) kept.input = input;
   const std::optional<Slice> slice = slice_of(op);
-  StageOutput made = run_forward(stage, std::move(input), tokens_of(op), slice ? &*slice : nullptr);
-  state.loss = made.loss;
-  if (!stage.last) write(Direction::kForward, op, std::move(made.output));
-  if (schedule_.forward_only) return forget_context(op, schedule_.shape.slices - 1);
-  if (state.recompute == Recompute::kSelective) drop_attention(made.saved);
-  if (state.recompute != Recompute::kFull) kept.saved = std::move(made.saved);
+  StageOutput result =
+      run_forward(stage, std::move(input), tokens_of(op), slice ? &*slice : nullptr);
+  state.loss = result.loss;
+  if (!stage.last) write(Direction::kForward, op, std::move(result.output));
+  if (schedule_.forward_only) return free_context(op, schedule_.shape.slices - 1);
+  if (state.recompute == Recompute::kSelective) drop_attention(result.saved);
+  if (state.recompute != Recompute::kFull) kept.saved = std::move(result.saved);
   state.complete = state.recompute == Recompute::kNone;
   state.kept = std::move(kept);
-  hold(op, held_bytes(*state.kept) + context_bytes(op));
+  set_held(op, held_bytes(*state.kept) + context_bytes(op));
 }
 
-void Training::compute_again(const Op& op) {
+void Training::recompute_forward(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.kept) refuse_before(op, "what it starts from is here");
   const Stage& stage = weights_of(op);
@@ -209,7 +211,7 @@ void Training::compute_again(const Op& op) {
     state.kept->saved = run_forward(stage, std::move(state.kept->input), tokens_of(op), cut).saved;
   state.kept->input = Matrix();
   state.complete = true;
-  hold(op, held_bytes(*state.kept) + context_bytes(op));
+  set_held(op, held_bytes(*state.kept) + context_bytes(op));
 }
 
 void Training::compute_input_grad(const Op& op) {
@@ -218,34 +220,34 @@ void Training::compute_input_grad(const Op& op) {
   if (!state.kept || !state.complete) refuse_before(op, "what its forward keeps is here, whole");
   Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
   const std::optional<Slice> slice = slice_of(op);
-  StageGrad made = run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad),
-                                  scale_, slice ? &*slice : nullptr);
+  StageGrad result = run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad),
+                                    scale_, slice ? &*slice : nullptr);
   state.kept.reset();
-  forget_context(op, 0);
-  state.work = std::move(made.work);
-  if (!stage.first) write(Direction::kBackward, op, std::move(made.input_grad));
-  hold(op, held_bytes(*state.work));
+  free_context(op, 0);
+  state.work = std::move(result.work);
+  if (!stage.first) write(Direction::kBackward, op, std::move(result.input_grad));
+  set_held(op, held_bytes(*state.work));
 }
 
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
   if (!state.work) refuse_before(op, "its input gradient was made");
-  const Home home = homes_.find(op);
-  run_weight_grad(*state.work, stages_[home].gradients);
+  const StageReplica replica = stage_replicas_.find(op);
+  run_weight_grad(*state.work, stages_[replica].gradients);
   state.work.reset();
-  hold(op, 0);
+  set_held(op, 0);
   if (op.slice != 0) return;
   const WeightUse& use =
       uses_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.microbatch)];
-  stages_[home].weights.let_go(use.read);
-  if (use.written && !updates_inside_) update(home);
+  stages_[replica].weights.release(use.read);
+  if (use.written && !program_updates_) update(replica);
 }
 
 /// A post publishes this rank's gradients, a join their sum, and the work takes the sum.
 void Training::reduce(InstructionId id) {
   const Instruction& reduction = program_.instructions[id];
-  std::vector<Matrix>& gradients = stages_[home_of(reduction)].gradients;
-  if (!hands_gradients_on(reduction)) {
+  std::vector<Matrix>& gradients = stages_[replica_of(reduction)].gradients;
+  if (!publishes_gradients(reduction)) {
     if (exchange_.sums(id)) gradients = exchange_.sum(id);
     return;
   }
@@ -255,29 +257,29 @@ void Training::reduce(InstructionId id) {
 }
 
 /// Updates the current weights and resets the gradients.
-void Training::update(Home home) {
-  StageState& state = stages_[home];
-  multiply(state.gradients, update_scales_[stage_of(home)]);
+void Training::update(StageReplica replica) {
+  StageState& state = stages_[replica];
+  multiply(state.gradients, update_scales_[stage_of(replica)]);
   state.weights.update(state.gradients, options_.optimizer);
   std::vector<Matrix> zeros = zeros_like(state.gradients);
   state.last_gradients = std::exchange(state.gradients, std::move(zeros));
 }
 
 /// Sets the bytes that the micro-batch holds on its rank.
-void Training::hold(const Op& op, Bytes bytes) {
+void Training::set_held(const Op& op, Bytes bytes) {
   memory_[static_cast<std::size_t>(rank_of(op))].add(bytes -
                                                      std::exchange(state_of(op).held, bytes));
 }
 
 MicrobatchState& Training::state_of(const Op& op) {
-  return stages_[homes_.find(op)]
+  return stages_[stage_replicas_.find(op)]
       .microbatches[static_cast<std::size_t>(schedule_.forward_index(op))];
 }
 
 const Stage& Training::weights_of(const Op& op) const {
   const WeightUse& use =
       uses_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.microbatch)];
-  return stages_[homes_.find(op)].weights.read(use.read, op);
+  return stages_[stage_replicas_.find(op)].weights.read(use.read, op);
 }
 
 Tokens Training::tokens_of(const Op& op) const {
@@ -291,7 +293,7 @@ Tokens Training::tokens_of(const Op& op) const {
 std::optional<Slice> Training::slice_of(const Op& op) {
   if (schedule_.shape.slices == 1) return std::nullopt;
   SliceContext& context =
-      stages_[homes_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)];
+      stages_[stage_replicas_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)];
   if (context.qkv.empty()) context = make_context(options_.model);
   return Slice{positions_of(options_.model.sequence, schedule_.shape.slices, op.slice), context};
 }
@@ -302,9 +304,9 @@ Bytes Training::context_bytes(const Op& op) const {
 }
 
 /// Frees the context after the op of the last slice that needs it.
-void Training::forget_context(const Op& op, std::int32_t last_slice) {
+void Training::free_context(const Op& op, std::int32_t last_slice) {
   if (op.slice == last_slice)
-    stages_[homes_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};
+    stages_[stage_replicas_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};
 }
 
 }  // namespace bubblescope

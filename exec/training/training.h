@@ -37,7 +37,7 @@ class Training {
   Work work();
 
   /// The payloads of messages between processes. The Training must outlive it.
-  Cargo cargo();
+  PayloadCodec payload_codec();
 
   /// Ends a step while nothing runs: sums the gradients of replicas and updates the weights, unless
   /// the program's own optimizer steps did so.
@@ -50,36 +50,38 @@ class Training {
   std::vector<Bytes> peak_bytes() const;
 
  private:
-  void run(const Turn& turn);
-  void make_home(Home home);
+  void run(const WorkItem& item);
+  void make_replica(StageReplica replica);
   void carry(const Instruction& message, Damage damage);
   void compute_forward(const Op& op);
-  void compute_again(const Op& op);
+  void recompute_forward(const Op& op);
   void compute_input_grad(const Op& op);
   void compute_weight_grad(const Op& op);
   Matrix read(Direction direction, const Op& op);
   void write(Direction direction, const Op& op, Matrix matrix);
   void move_out(const Instruction& evict);
   void move_back(const Instruction& load);
-  bool is_kept_here(const Instruction& copy) const;
+  bool is_offloaded_here(const Instruction& copy) const;
   Blob pack_copy(const Instruction& copy);
   Blob keep(const Instruction& copy, std::span<const std::byte> bytes);
   void unpack_copy(const Instruction& copy, std::span<const std::byte> bytes);
   [[noreturn]] static void refuse_before(const Op& op, const char* lack);
-  void hold(const Op& op, Bytes bytes);
+  void set_held(const Op& op, Bytes bytes);
   MicrobatchState& state_of(const Op& op);
   const Stage& weights_of(const Op& op) const;
-  void update(Home home);
+  void update(StageReplica replica);
   Tokens tokens_of(const Op& op) const;
   std::optional<Slice> slice_of(const Op& op);
   std::int32_t rank_of(const Op& op) const { return schedule_.rank_of(op.stage, op.microbatch); }
-  Home home_of(const Instruction& instruction) const {
-    return homes_.find(instruction.op.stage, instruction.rank);
+  StageReplica replica_of(const Instruction& instruction) const {
+    return stage_replicas_.find(instruction.op.stage, instruction.rank);
   }
-  std::size_t stage_of(Home home) const { return static_cast<std::size_t>(homes_.stage(home)); }
+  std::size_t stage_of(StageReplica replica) const {
+    return static_cast<std::size_t>(stage_replicas_.stage(replica));
+  }
   void reduce(InstructionId id);
   Bytes context_bytes(const Op& op) const;
-  void forget_context(const Op& op, std::int32_t last_slice);
+  void free_context(const Op& op, std::int32_t last_slice);
   void sum_replicas();
 
   const Schedule& schedule_;
@@ -89,14 +91,14 @@ class Training {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<float> update_scales_;  ///< [stage]
-  Homes homes_;
+  StageReplicas stage_replicas_;
   std::vector<StageState> stages_;  ///< [replica]
   std::vector<RankMemory> memory_;  ///< [rank]
   Mailbox inbox_;                   ///< at the reader
   Mailbox outbox_;                  ///< at the producer
   GradientExchange exchange_;
-  KeptForOthers kept_for_others_;
-  bool updates_inside_ = false;  ///< the program has its own optimizer steps
+  OffloadStore offload_store_;
+  bool program_updates_ = false;  ///< the program has its own optimizer steps
   std::vector<double> losses_;
 };
 

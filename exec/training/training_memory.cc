@@ -17,9 +17,9 @@ struct HeldBytes {
 };
 
 /// Runs all slices forward from first to last, and then backward.
-class StageTrial {
+class StageDryRun {
  public:
-  StageTrial(const Stage& stage, std::int32_t slices, const Tokens& tokens)
+  StageDryRun(const Stage& stage, std::int32_t slices, const Tokens& tokens)
       : stage_(stage), slices_(slices), tokens_(tokens) {
     if (slices > 1) context_ = make_context(stage.shape);
   }
@@ -82,7 +82,7 @@ MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& opt
   MemoryModel memory;
   for (std::int32_t at = 0; at < schedule.stages(); ++at) {
     const Stage stage = make_stage({options.model, at % stages, stages, options.seed});
-    const HeldBytes held = StageTrial(stage, slices, tokens).run(schedule.recompute(at));
+    const HeldBytes held = StageDryRun(stage, slices, tokens).run(schedule.recompute(at));
     const Bytes kept = held.kept / slices;
     const Bytes left = held.left / slices;
     memory.checkpoint_bytes.push_back(held.checkpoint / slices);

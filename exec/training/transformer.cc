@@ -80,7 +80,9 @@ void run_attention(const Stage& stage, std::size_t block, BlockActivations& save
 
 BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input, const Slice* slice) {
   const Matrix* const weights = &stage.weights[block_begin(stage, block)];
-  const auto keep = [&](Matrix made) { return stored(std::move(made), stage.shape.precision); };
+  const auto keep = [&](Matrix computed) {
+    return stored(std::move(computed), stage.shape.precision);
+  };
   BlockActivations saved;
   saved.normed = keep(apply_gain(normalize(input), weights[kGain]));
   saved.qkv = keep(product(whole(saved.normed), whole(weights[kQkv])));
@@ -92,30 +94,30 @@ BlockOutput run_block(const Stage& stage, std::size_t block, Matrix input, const
   multiply(whole(saved.mixed), whole(weights[kOut]), onto(saved.middle), {1, true});
   saved.middle = keep(std::move(saved.middle));
   saved.middle_normed = keep(apply_gain(normalize(saved.middle), weights[kMiddleGain]));
-  saved.before_gelu = keep(product(whole(saved.middle_normed), whole(weights[kUp])));
-  saved.after_gelu = keep(gelu(saved.before_gelu));
+  saved.gelu_input = keep(product(whole(saved.middle_normed), whole(weights[kUp])));
+  saved.gelu_output = keep(gelu(saved.gelu_input));
   Matrix output = saved.middle;
-  multiply(whole(saved.after_gelu), whole(weights[kDown]), onto(output), {1, true});
+  multiply(whole(saved.gelu_output), whole(weights[kDown]), onto(output), {1, true});
   saved.input = std::move(input);
   return {keep(std::move(output)), std::move(saved)};
 }
 
 /// Runs the backward of a stage and collects the operands of its weight gradients.
-class StageBack {
+class StageBackward {
  public:
-  StageBack(const Stage& stage, const Slice* slice, WeightWork& work)
+  StageBackward(const Stage& stage, const Slice* slice, WeightWork& work)
       : stage_(stage), slice_(slice), work_(work) {}
 
   /// Returns the gradient of the block's input, given that of its output.
   Matrix run_block(std::size_t block, BlockActivations saved, Matrix grad) {
     const std::size_t begin = block_begin(stage_, block);
     const Matrix* const weights = &stage_.weights[begin];
-    Matrix up_grad = keep(gelu_grad(saved.before_gelu, pull_back(grad, weights[kDown])));
+    Matrix up_grad = keep(gelu_grad(saved.gelu_input, pull_back(grad, weights[kDown])));
     Matrix middle_grad =
         pull_back_norm(begin + kMiddleGain, saved.middle, pull_back(up_grad, weights[kUp]));
     add(middle_grad, grad);
     middle_grad = keep(std::move(middle_grad));
-    work_.products.push_back({begin + kDown, std::move(saved.after_gelu), std::move(grad)});
+    work_.products.push_back({begin + kDown, std::move(saved.gelu_output), std::move(grad)});
     work_.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
     Matrix qkv_grad = pull_back_attention(block, saved, pull_back(middle_grad, weights[kOut]));
     Matrix result = pull_back_norm(begin + kGain, saved.input, pull_back(qkv_grad, weights[kQkv]));
@@ -139,7 +141,7 @@ class StageBack {
   }
 
  private:
-  Matrix keep(Matrix made) const { return stored(std::move(made), stage_.shape.precision); }
+  Matrix keep(Matrix computed) const { return stored(std::move(computed), stage_.shape.precision); }
 
   /// grad * weight^T: the gradient of the matrix that the weight multiplied.
   Matrix pull_back(const Matrix& grad, const Matrix& weight) const {
@@ -192,9 +194,10 @@ StageOutput run_forward(const Stage& masters, Matrix input, const Tokens& tokens
   result.saved.tokens = tokens;
   if (stage.first) input = embed(stage, tokens, positions_of(stage, slice));
   for (std::int32_t block = 0; block < stage.shape.blocks_per_stage; ++block) {
-    BlockOutput made = run_block(stage, static_cast<std::size_t>(block), std::move(input), slice);
-    input = std::move(made.output);
-    result.saved.blocks.push_back(std::move(made.saved));
+    BlockOutput computed =
+        run_block(stage, static_cast<std::size_t>(block), std::move(input), slice);
+    input = std::move(computed.output);
+    result.saved.blocks.push_back(std::move(computed.saved));
   }
   if (!stage.last) {
     result.output = std::move(input);
@@ -202,7 +205,9 @@ StageOutput run_forward(const Stage& masters, Matrix input, const Tokens& tokens
   }
   const std::size_t begin = head_begin(stage);
   Activations& saved = result.saved;
-  const auto keep = [&](Matrix made) { return stored(std::move(made), stage.shape.precision); };
+  const auto keep = [&](Matrix computed) {
+    return stored(std::move(computed), stage.shape.precision);
+  };
   saved.head_normed = keep(apply_gain(normalize(input), stage.weights[begin + kHeadGain]));
   saved.head_input = std::move(input);
   saved.probabilities =
@@ -229,7 +234,7 @@ StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_
   const ReadStage read(masters);
   const Stage& stage = *read;
   StageGrad result;
-  StageBack back(stage, slice, result.work);
+  StageBackward back(stage, slice, result.work);
   Matrix grad = stage.last ? back.run_head(saved, scale) : std::move(output_grad);
   for (std::size_t block = saved.blocks.size(); block-- > 0;)
     grad = back.run_block(block, std::move(saved.blocks[block]), std::move(grad));

@@ -34,8 +34,8 @@ struct BlockActivations {
   Matrix mixed;          ///< attention output, the operand of W_o
   Matrix middle;         ///< input + attention
   Matrix middle_normed;  ///< the operand of W_up
-  Matrix before_gelu;
-  Matrix after_gelu;
+  Matrix gelu_input;
+  Matrix gelu_output;
 };
 
 /// The activations that a forward saves for its backward.

@@ -8,14 +8,14 @@
 
 namespace bubblescope {
 
-bool hands_gradients_on(const Instruction& instruction) {
+bool publishes_gradients(const Instruction& instruction) {
   return instruction.op.kind == OpKind::kReduceGrad && instruction.role == Role::kPost;
 }
 
 std::vector<InstructionId> posts_of(const Program& program, InstructionId reader) {
   std::vector<InstructionId> posts;
   for (const InstructionId dependency : program.dependencies_of(reader))
-    if (hands_gradients_on(program.instructions[dependency])) posts.push_back(dependency);
+    if (publishes_gradients(program.instructions[dependency])) posts.push_back(dependency);
   const auto place = [&](InstructionId post) {
     const Instruction& instruction = program.instructions[post];
     return std::tuple(instruction.op.stage, instruction.rank, post);
@@ -25,23 +25,24 @@ std::vector<InstructionId> posts_of(const Program& program, InstructionId reader
   return posts;
 }
 
-UpdatesInside find_updates_inside(const Schedule& schedule, const Program& program) {
-  const Homes homes(schedule);
-  std::vector<bool> summed(homes.size(), false);
+ProgramUpdates find_program_updates(const Schedule& schedule, const Program& program) {
+  const StageReplicas stage_replicas(schedule);
+  std::vector<bool> summed(stage_replicas.size(), false);
   bool steps = false;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const auto& [op, lane, rank, peer, role] = program.instructions[id];
     steps = steps || op.kind == OpKind::kOptimizer;
     if (op.kind == OpKind::kReduceGrad && role == Role::kWork && !posts_of(program, id).empty())
-      summed[homes.find(op.stage, rank)] = true;
+      summed[stage_replicas.find(op.stage, rank)] = true;
   }
-  UpdatesInside inside{true, steps};
-  for (Home home = 0; home < homes.size(); ++home)
-    inside.reduces = inside.reduces && (summed[home] || homes.sharing(home).size() == 1);
-  inside.updates = steps && inside.reduces;
-  if (schedule.weights.empty()) return inside;
-  if (schedule.replicas_of_stage.empty()) return {inside.reduces, false};
-  if (inside.updates) return inside;
+  ProgramUpdates in_program{true, steps};
+  for (StageReplica replica = 0; replica < stage_replicas.size(); ++replica)
+    in_program.reduces =
+        in_program.reduces && (summed[replica] || stage_replicas.sharing(replica).size() == 1);
+  in_program.updates = steps && in_program.reduces;
+  if (schedule.weights.empty()) return in_program;
+  if (schedule.replicas_of_stage.empty()) return {in_program.reduces, false};
+  if (in_program.updates) return in_program;
   throw Error(schedule.name +
               ": replicas of a stage add up their gradients in every update; ask for these with "
               "--optimizer local");

@@ -64,15 +64,15 @@ const Stage& WeightVersions::read(std::int32_t version, const Op& reader) const 
   return found->second;
 }
 
-void WeightVersions::let_go(std::int32_t version) {
+void WeightVersions::release(std::int32_t version) {
   --readers_[static_cast<std::size_t>(version)];
   drop_unread();
 }
 
 void WeightVersions::update(const std::vector<Matrix>& gradients, const OptimizerOptions& options) {
   const std::int32_t next = versions_.rbegin()->first + 1;
-  Stage& made = versions_.emplace(next, newest()).first->second;
-  bubblescope::update(made.weights, gradients, optimizer_, options);
+  Stage& created = versions_.emplace(next, newest()).first->second;
+  bubblescope::update(created.weights, gradients, optimizer_, options);
   drop_unread();
 }
 

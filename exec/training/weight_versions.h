@@ -37,7 +37,7 @@ class WeightVersions {
   const Stage& read(std::int32_t version, const Op& reader) const;
 
   /// Tells that a micro-batch that read this version does not need it any more.
-  void let_go(std::int32_t version);
+  void release(std::int32_t version);
 
   /// Makes the next version from the newest one.
   void update(const std::vector<Matrix>& gradients, const OptimizerOptions& options);

@@ -13,7 +13,7 @@ namespace bubblescope {
 namespace {
 
 constexpr Nanos kNone = std::numeric_limits<Nanos>::max();
-constexpr std::size_t kMostPrefixes = 4000;
+constexpr std::size_t kMaxPrefixes = 4000;
 
 class Bottleneck {
  public:
@@ -21,7 +21,7 @@ class Bottleneck {
       : graph_(graph),
         stages_(stages),
         memory_(memory),
-        prefixes_(find_prefixes(graph, kMostPrefixes)) {}
+        prefixes_(find_prefixes(graph, kMaxPrefixes)) {}
 
   std::optional<Partition> find() {
     const std::size_t size = prefixes_.all.size();
@@ -29,15 +29,15 @@ class Bottleneck {
     before[0] = 0;
     for (std::int32_t stage = 0; stage < stages_; ++stage) {
       std::vector<Nanos> after(size, kNone);
-      cut_.emplace_back(size, 0);
+      previous_prefix_.emplace_back(size, 0);
       for (std::size_t to = 1; to < size; ++to)
-        for (const std::int32_t from : prefixes_.inside[to]) {
+        for (const std::int32_t from : prefixes_.contained[to]) {
           if (before[static_cast<std::size_t>(from)] >= after[to]) continue;
           const Nanos time = std::max(before[static_cast<std::size_t>(from)],
                                       stage_time(stage, static_cast<std::size_t>(from), to));
           if (time >= after[to]) continue;
           after[to] = time;
-          cut_.back()[to] = from;
+          previous_prefix_.back()[to] = from;
         }
       before = std::move(after);
     }
@@ -62,9 +62,9 @@ class Bottleneck {
     Partition partition;
     partition.period = period;
     auto to = static_cast<std::int32_t>(prefixes_.all.size()) - 1;
-    for (std::size_t stage = cut_.size(); stage-- > 0;) {
-      const std::int32_t from = cut_[stage][static_cast<std::size_t>(to)];
-      partition.stages.push_back(stage_of(graph_, layers_between(prefixes_, from, to)));
+    for (std::size_t stage = previous_prefix_.size(); stage-- > 0;) {
+      const std::int32_t from = previous_prefix_[stage][static_cast<std::size_t>(to)];
+      partition.stages.push_back(stage_of(graph_, find_layers_between(prefixes_, from, to)));
       to = from;
     }
     std::reverse(partition.stages.begin(), partition.stages.end());
@@ -75,22 +75,24 @@ class Bottleneck {
   std::int32_t stages_;
   const std::optional<StageMemory>& memory_;
   Prefixes prefixes_;
-  std::vector<std::vector<std::int32_t>> cut_;  ///< [stage][prefix after it]: the prefix before it
+  std::vector<std::vector<std::int32_t>>
+      previous_prefix_;  ///< [stage][prefix after it]: the prefix before it
 };
 
 /// The state of torchgpipe's solver: the ends of the blocks, and the prefix sums of layer times.
 class Blocks {
  public:
   Blocks(const LayerGraph& graph, std::int32_t blocks) {
-    Nanos least = kNone;
-    Nanos most = 0;
+    Nanos lightest_layer = kNone;
+    Nanos heaviest_layer = 0;
     for (const Layer& layer : graph.layers) {
-      least = std::min(least, layer.time());
-      most = std::max(most, layer.time());
+      lightest_layer = std::min(lightest_layer, layer.time());
+      heaviest_layer = std::max(heaviest_layer, layer.time());
     }
-    most_ = std::max<Nanos>(most - least, 1);
+    spread_ = std::max<Nanos>(heaviest_layer - lightest_layer, 1);
     sum_.push_back(0);
-    for (const Layer& layer : graph.layers) sum_.push_back(sum_.back() + layer.time() - least);
+    for (const Layer& layer : graph.layers)
+      sum_.push_back(sum_.back() + layer.time() - lightest_layer);
     for (std::int32_t block = 1; block < blocks; ++block)
       end_.push_back(graph.size() / blocks * block);
     end_.push_back(graph.size());
@@ -99,7 +101,7 @@ class Blocks {
   /// Moves layers towards the lightest block until the heaviest is at most one layer heavier.
   std::vector<std::int32_t> solve() {
     std::size_t heavy = heaviest();
-    for (std::size_t light = lightest(); weight(heavy) > weight(light) + most_;
+    for (std::size_t light = lightest(); weight(heavy) > weight(light) + spread_;
          light = lightest()) {
       const std::size_t neighbour = heavy < light ? light - 1 : light + 1;
       if (heavy < light)
@@ -134,7 +136,7 @@ class Blocks {
     return found;
   }
 
-  Nanos most_ = 1;          ///< weight of the heaviest layer minus that of the lightest
+  Nanos spread_ = 1;        ///< weight of the heaviest layer minus that of the lightest
   std::vector<Nanos> sum_;  ///< [layer]: weight of all layers before it
   std::vector<std::int32_t> end_;
 };
@@ -161,17 +163,17 @@ Bytes held(const PartitionStage& stage, std::size_t number, const StageMemory& m
          memory.in_flight[number] * stage.activations;
 }
 
-std::optional<Partition> least_bottleneck(const LayerGraph& graph, std::int32_t stages,
-                                          const std::optional<StageMemory>& memory) {
+std::optional<Partition> min_bottleneck(const LayerGraph& graph, std::int32_t stages,
+                                        const std::optional<StageMemory>& memory) {
   return Bottleneck(graph, stages, memory).find();
 }
 
-Partition torchgpipe_blocks(const LayerGraph& graph, std::int32_t stages) {
-  return cut_after(graph, Blocks(graph, stages).solve());
+Partition make_torchgpipe_partition(const LayerGraph& graph, std::int32_t stages) {
+  return partition_by_counts(graph, Blocks(graph, stages).solve());
 }
 
-std::vector<std::int32_t> megatron_counts(std::int32_t layers, std::int32_t stages,
-                                          const UnevenEnds& ends) {
+std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
+                                                  const UnevenEnds& ends) {
   if (ends.first || ends.last) return counts_with_ends(layers, stages, ends);
   const std::int32_t counted =
       layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);

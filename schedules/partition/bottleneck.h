@@ -24,12 +24,12 @@ Bytes held(const PartitionStage& stage, std::size_t number, const StageMemory& m
 /// Minimizes the time of the slowest stage over all partitions into `stages` stages that hold at
 /// least one layer each and fit in memory. Does not minimize memory. Empty if nothing fits.
 /// O(stages * prefixes^2).
-std::optional<Partition> least_bottleneck(const LayerGraph& graph, std::int32_t stages,
-                                          const std::optional<StageMemory>& memory = {});
+std::optional<Partition> min_bottleneck(const LayerGraph& graph, std::int32_t stages,
+                                        const std::optional<StageMemory>& memory = {});
 
 /// torchgpipe's block partition of the layers in a row (Barany and Grinberg, "Block partitions of
 /// sequences", 2015): fast, but not always optimal. Needs at least as many layers as stages.
-Partition torchgpipe_blocks(const LayerGraph& graph, std::int32_t stages);
+Partition make_torchgpipe_partition(const LayerGraph& graph, std::int32_t stages);
 
 /// Megatron-LM's layer counts.
 struct UnevenEnds {
@@ -40,7 +40,7 @@ struct UnevenEnds {
 };
 
 /// Layers per stage. Throws Error, with counts that would work, if they do not divide evenly.
-std::vector<std::int32_t> megatron_counts(std::int32_t layers, std::int32_t stages,
-                                          const UnevenEnds& ends);
+std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
+                                                  const UnevenEnds& ends);
 
 }  // namespace bubblescope

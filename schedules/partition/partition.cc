@@ -21,7 +21,7 @@ PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layer
   return stage;
 }
 
-Bytes output_of(const LayerGraph& graph, const std::vector<bool>& layers) {
+Bytes sum_outputs(const LayerGraph& graph, const std::vector<bool>& layers) {
   std::vector<bool> taken(layers.size(), false);
   for (std::size_t at = 0; at < layers.size(); ++at)
     if (layers[at])
@@ -32,7 +32,7 @@ Bytes output_of(const LayerGraph& graph, const std::vector<bool>& layers) {
   return output;
 }
 
-Nanos transfer_time(Bytes output, Bytes bytes_per_second, std::int32_t replicas) {
+Nanos compute_transfer_time(Bytes output, Bytes bytes_per_second, std::int32_t replicas) {
   return std::llround(2e9 * static_cast<double>(output) /
                       (static_cast<double>(bytes_per_second) * replicas));
 }
@@ -41,12 +41,12 @@ Partition with_outputs(Partition partition, const LayerGraph& graph) {
   std::vector<bool> layers(graph.layers.size(), false);
   for (PartitionStage& stage : partition.stages) {
     for (const std::int32_t layer : stage.layers) layers[static_cast<std::size_t>(layer)] = true;
-    stage.output = output_of(graph, layers);
+    stage.output = sum_outputs(graph, layers);
   }
   return partition;
 }
 
-Partition cut_after(const LayerGraph& graph, const std::vector<std::int32_t>& counts) {
+Partition partition_by_counts(const LayerGraph& graph, const std::vector<std::int32_t>& counts) {
   Partition partition;
   std::int32_t next = 0;
   for (const std::int32_t count : counts) {

@@ -29,16 +29,16 @@ PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layer
 
 /// The bytes sent on from a set of layers, one flag each: the outputs that no other layer of the
 /// set takes.
-Bytes output_of(const LayerGraph& graph, const std::vector<bool>& layers);
+Bytes sum_outputs(const LayerGraph& graph, const std::vector<bool>& layers);
 
 /// The message time behind a stage per micro-batch, as PipeDream counts it: the activations and
 /// then their gradients over the same link. Each replica of the receiving stage has its own link.
-Nanos transfer_time(Bytes output, Bytes bytes_per_second, std::int32_t replicas);
+Nanos compute_transfer_time(Bytes output, Bytes bytes_per_second, std::int32_t replicas);
 
 /// Fills in the outputs of the stages.
 Partition with_outputs(Partition partition, const LayerGraph& graph);
 
 /// A partition into stages of consecutive layers. The counts must add up to the number of layers.
-Partition cut_after(const LayerGraph& graph, const std::vector<std::int32_t>& counts);
+Partition partition_by_counts(const LayerGraph& graph, const std::vector<std::int32_t>& counts);
 
 }  // namespace bubblescope

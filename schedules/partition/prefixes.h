@@ -11,7 +11,7 @@ namespace bubblescope {
 
 /// A set of layers that can be the first part of a pipeline, with its sums.
 struct Prefix {
-  std::vector<std::uint64_t> holds;  ///< a bit per layer
+  std::vector<std::uint64_t> layer_bits;  ///< a bit per layer
   std::int32_t layers = 0;
   Nanos time = 0;
   Bytes activations = 0;
@@ -23,15 +23,15 @@ struct Prefix {
 /// smaller ones that it contains. The difference of the two is a stage.
 struct Prefixes {
   std::vector<Prefix> all;
-  std::vector<std::vector<std::int32_t>> inside;  ///< [prefix]: others, ascending
+  std::vector<std::vector<std::int32_t>> contained;  ///< [prefix]: others, ascending
 };
 
-/// All prefixes of a graph; if there are more than `most`, only those of the layers in the graph's
-/// order.
-Prefixes find_prefixes(const LayerGraph& graph, std::size_t most);
+/// All prefixes of a graph; if there are more than `max_count`, only those of the layers in the
+/// graph's order.
+Prefixes find_prefixes(const LayerGraph& graph, std::size_t max_count);
 
 /// The layers of prefix `to` that are not in prefix `from`, ascending.
-std::vector<std::int32_t> layers_between(const Prefixes& prefixes, std::int32_t from,
-                                         std::int32_t to);
+std::vector<std::int32_t> find_layers_between(const Prefixes& prefixes, std::int32_t from,
+                                              std::int32_t to);
 
 }  // namespace bubblescope

@@ -22,7 +22,7 @@ class StageTimes {
   explicit StageTimes(const Prefixes& prefixes)
       : size_(prefixes.all.size()), times_(size_ * size_, kNone) {
     for (std::size_t to = 0; to < size_; ++to)
-      for (const std::int32_t from : prefixes.inside[to])
+      for (const std::int32_t from : prefixes.contained[to])
         set(from, static_cast<std::int32_t>(to),
             prefixes.all[to].time - prefixes.all[static_cast<std::size_t>(from)].time);
   }
@@ -116,12 +116,13 @@ class LevelPlan {
     const Bytes parameters = after.parameters - before.parameters;
     if (request_.memory) {
       const Bytes each = after.activations - before.activations + parameters;
-      const std::int32_t micro = rounded_up(level_.workers - used + replicas, replicas);
-      if (each > *request_.memory / micro) return kNone;
+      const std::int32_t microbatches_held = rounded_up(level_.workers - used + replicas, replicas);
+      if (each > *request_.memory / microbatches_held) return kNone;
     }
     Nanos time = (times(stage.from, stage.to) + reduce_time(stage)) / replicas;
     if (request_.counts_transfers && stage.from > 0)
-      time = std::max(time, transfer_time(before.output, level_.bytes_per_second, replicas));
+      time =
+          std::max(time, compute_transfer_time(before.output, level_.bytes_per_second, replicas));
     return time;
   }
 
@@ -129,11 +130,11 @@ class LevelPlan {
     Choice best;
     if (!request_.straight || part.workers == 1)
       best = {stage_time(times, part, part.workers), part.from, part.workers};
-    const std::int32_t most = request_.straight ? 1 : part.workers - 1;
+    const std::int32_t max_replicas = request_.straight ? 1 : part.workers - 1;
     if (part.workers == 1) return best;
-    for (const std::int32_t split : prefixes_.inside[static_cast<std::size_t>(part.to)]) {
+    for (const std::int32_t split : prefixes_.contained[static_cast<std::size_t>(part.to)]) {
       if (split <= part.from || times(part.from, split) == kNone) continue;
-      for (std::int32_t replicas = 1; replicas <= most; ++replicas) {
+      for (std::int32_t replicas = 1; replicas <= max_replicas; ++replicas) {
         const Nanos first = (*this)({part.from, split, part.workers - replicas}).period;
         if (first >= best.period) continue;
         const Nanos last = stage_time(times, {split, part.to, replicas}, part.workers);
@@ -155,7 +156,7 @@ class LevelPlan {
 class Planner {
  public:
   Planner(const LayerGraph& graph, const ReplicationRequest& request)
-      : graph_(graph), request_(request), prefixes_(find_prefixes(graph, most_prefixes())) {}
+      : graph_(graph), request_(request), prefixes_(find_prefixes(graph, max_prefixes())) {}
 
   std::optional<Partition> plan() {
     StageTimes times(prefixes_);
@@ -164,7 +165,7 @@ class Planner {
       plans_.emplace_back(prefixes_, request_, level).solve(times);
       if (level + 1 == request_.levels.size()) break;
       for (std::int32_t to = 0; to < size; ++to)
-        for (const std::int32_t from : prefixes_.inside[static_cast<std::size_t>(to)])
+        for (const std::int32_t from : prefixes_.contained[static_cast<std::size_t>(to)])
           times.set(from, to, plans_.back()({from, to, request_.levels[level].workers}).period);
     }
     const Part whole{0, size - 1, request_.levels.back().workers};
@@ -177,7 +178,7 @@ class Planner {
 
  private:
   /// The number of prefixes that can be planned quickly.
-  std::size_t most_prefixes() const { return request_.levels.size() == 1 ? 2000 : 400; }
+  std::size_t max_prefixes() const { return request_.levels.size() == 1 ? 2000 : 400; }
 
   /// Replicas of an inner part, and their time to reduce.
   struct Sharing {
@@ -193,13 +194,13 @@ class Planner {
       std::vector<Sharing> sharing = outer;
       sharing.push_back({stage.workers, plans_[level].reduce_time(stage)});
       if (level > 0) {
-        const Part inside{stage.from, stage.to, request_.levels[level - 1].workers};
-        const std::vector<PartitionStage> parts = stages_of(inside, level - 1, sharing);
+        const Part contained{stage.from, stage.to, request_.levels[level - 1].workers};
+        const std::vector<PartitionStage> parts = stages_of(contained, level - 1, sharing);
         all.insert(all.end(), parts.begin(), parts.end());
         continue;
       }
       PartitionStage& added =
-          all.emplace_back(stage_of(graph_, layers_between(prefixes_, stage.from, stage.to)));
+          all.emplace_back(stage_of(graph_, find_layers_between(prefixes_, stage.from, stage.to)));
       for (auto next = sharing.rbegin(); next != sharing.rend(); ++next) {
         added.replicas *= next->replicas;
         added.time = (added.time + next->reduce) / next->replicas;
@@ -222,13 +223,13 @@ std::optional<Partition> plan_replicated(const LayerGraph& graph,
 }
 
 std::vector<std::int32_t> in_flight(const Partition& partition) {
-  std::vector<std::int32_t> micro(partition.stages.size(), 0);
+  std::vector<std::int32_t> microbatches_held(partition.stages.size(), 0);
   std::int32_t workers = 0;
   for (std::size_t stage = partition.stages.size(); stage-- > 0;) {
     workers += partition.stages[stage].replicas;
-    micro[stage] = rounded_up(workers, partition.stages[stage].replicas);
+    microbatches_held[stage] = rounded_up(workers, partition.stages[stage].replicas);
   }
-  return micro;
+  return microbatches_held;
 }
 
 }  // namespace bubblescope

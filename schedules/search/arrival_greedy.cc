@@ -17,7 +17,7 @@ class ArrivalGreedy {
   ArrivalGreedy(const SearchProblem& problem, const GreedyRule& rule, Nanos too_long)
       : problem_(problem), rule_(rule), prefix_(problem) {
     for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
-      too_idle_.push_back(too_long - work_of(problem, rank));
+      too_idle_.push_back(too_long - sum_work(problem, rank));
   }
 
   GreedyOrder run() && {
@@ -29,7 +29,7 @@ class ArrivalGreedy {
   /// False if the order breaks a cap or is too long.
   bool run_all() {
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
-      if (!prefix_.make_room(rank, kForward) || !prefix_.put(rank, kForward)) return false;
+      if (!prefix_.free_memory(rank, kForward) || !prefix_.put(rank, kForward)) return false;
     warm_up();
     for (std::int32_t round = 0; round < problem_.microbatches; ++round) {
       if (round > 0 && !run_forwards()) return false;
@@ -46,7 +46,7 @@ class ArrivalGreedy {
 
   /// How long a rank may wait without becoming the one with the most idle time.
   Nanos bearable_wait(std::int32_t rank) const {
-    return prefix_.most_idle() - prefix_.at(rank).idle;
+    return prefix_.max_idle() - prefix_.at(rank).idle;
   }
 
   bool is_too_long() const {
@@ -66,7 +66,7 @@ class ArrivalGreedy {
 
   /// Counts the F's that a rank can run before its first I can start at `gradient`. Returns when
   /// the rank is free.
-  Nanos plan_warm_up(std::int32_t rank, Nanos gradient, std::int32_t& forwards) {
+  Nanos count_warm_up(std::int32_t rank, Nanos gradient, std::int32_t& forwards) {
     Nanos free = prefix_.at(rank).free;
     std::int64_t held = prefix_.at(rank).held + memory(rank, kForward);
     const Nanos each = duration(rank, kForward);
@@ -86,7 +86,7 @@ class ArrivalGreedy {
     Nanos gradient_end = free(last) + duration(last, kGradient);
     for (std::int32_t rank = last - 1; rank >= 0; --rank) {
       const Nanos gradient = gradient_end + problem_.backward_latency[rank];
-      const Nanos free = plan_warm_up(rank, gradient, forwards[static_cast<std::size_t>(rank)]);
+      const Nanos free = count_warm_up(rank, gradient, forwards[static_cast<std::size_t>(rank)]);
       gradient_end = std::max(free, gradient) + duration(rank, kGradient);
     }
     for (std::size_t rank = 1; rank < forwards.size(); ++rank)
@@ -98,8 +98,8 @@ class ArrivalGreedy {
   }
 
   /// True if an F now would delay the next rank's I by more than idling costs.
-  bool puts_off_forward(std::int32_t rank) {
-    if (!rule_.forwards_wait || rank + 1 == problem_.ranks) return false;
+  bool delays_forward(std::int32_t rank) {
+    if (!rule_.delays_forwards || rank + 1 == problem_.ranks) return false;
     if (count(rank, kForward) < count(rank + 1, kForward) + 2) return false;
     const Nanos gradient = free(rank + 1) + duration(rank + 1, kForward) +
                            duration(rank + 1, kGradient) + problem_.backward_latency[rank];
@@ -119,11 +119,11 @@ class ArrivalGreedy {
     std::vector<char> runs(static_cast<std::size_t>(problem_.ranks));
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       runs[static_cast<std::size_t>(rank)] =
-          prefix_.has_left(rank, kForward) && !puts_off_forward(rank);
+          prefix_.has_left(rank, kForward) && !delays_forward(rank);
     for (std::size_t rank = runs.size() - 1; rank-- > 0;) runs[rank] &= runs[rank + 1];
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) {
       if (!runs[static_cast<std::size_t>(rank)]) continue;
-      if (!prefix_.arrival(rank, kForward) || !prefix_.make_room(rank, kForward)) return false;
+      if (!prefix_.arrival(rank, kForward) || !prefix_.free_memory(rank, kForward)) return false;
       fill_wait(rank, kForward);
       if (!prefix_.put(rank, kForward)) return false;
     }
@@ -134,7 +134,7 @@ class ArrivalGreedy {
   bool run_gradients() {
     for (std::int32_t rank = problem_.ranks - 1; rank >= 0; --rank) {
       if (count(rank, kGradient) == count(rank, kForward)) return false;
-      if (!prefix_.make_room(rank, kGradient)) return false;
+      if (!prefix_.free_memory(rank, kGradient)) return false;
       fill_wait(rank, kGradient);
       if (rank == 0 && !prefix_.has_left(rank, kForward)) prefix_.run_all_weights(rank);
       if (!prefix_.put(rank, kGradient)) return false;

@@ -11,11 +11,11 @@ namespace bubblescope {
 /// The heuristic's three choices; the paper tries all eight combinations.
 struct GreedyRule {
   bool overrun_first_gradient = true;  ///< the last warm-up F may end after the first I could start
-  bool forwards_wait = true;           ///< delays an F that would delay the next rank's I
+  bool delays_forwards = true;         ///< delays an F that would delay the next rank's I
   bool weights_first = true;           ///< fills a short wait with a W that makes it longer
 };
 
-constexpr std::array<GreedyRule, 8> every_greedy_rule() {
+constexpr std::array<GreedyRule, 8> all_greedy_rules() {
   std::array<GreedyRule, 8> rules;
   for (std::size_t at = 0; at < rules.size(); ++at)
     rules[at] = {(at & 4) == 0, (at & 2) == 0, (at & 1) == 0};

@@ -9,12 +9,12 @@ AsapClock::AsapClock(const SearchProblem& problem)
     : problem_(problem), ops_per_rank_(static_cast<std::size_t>(problem.ops_per_rank())) {
   const auto ranks = static_cast<std::size_t>(problem.ranks);
   const std::size_t steps = static_cast<std::size_t>(problem.stages()) * kSteps;
-  const std::size_t made = steps * static_cast<std::size_t>(problem.microbatches);
+  const std::size_t entry = steps * static_cast<std::size_t>(problem.microbatches);
   position_.resize(ranks);
   free_.resize(ranks);
   count_.resize(steps);
-  end_.resize(made);
-  place_.resize(made);
+  end_.resize(entry);
+  place_.resize(entry);
   start_.resize(ranks * ops_per_rank_);
   microbatch_.resize(ranks * ops_per_rank_);
 }
@@ -48,9 +48,9 @@ bool AsapClock::advance(const TokenOrder& order, std::int32_t rank) {
     if (!ready) break;
     const Nanos start = std::max(free, *ready);
     free = start + problem_.duration[stage][token % kSteps];
-    const std::size_t made = static_cast<std::size_t>(row) * microbatches + microbatch;
-    end_[made] = free;
-    place_[made] = static_cast<std::uint32_t>(at);
+    const std::size_t entry = static_cast<std::size_t>(row) * microbatches + microbatch;
+    end_[entry] = free;
+    place_[entry] = static_cast<std::uint32_t>(at);
     start_[at] = start;
     microbatch_[at] = microbatch;
     ++count_[row];

@@ -28,23 +28,23 @@ constexpr std::int64_t kBlockOps = 600'000;
 constexpr std::int64_t kFollowOps = 250'000;
 constexpr std::int64_t kReorderedOps = 1'500'000;
 constexpr std::size_t kRules = 36;  ///< ways to follow a building block
-constexpr std::size_t kMostFollowed = 16;
-constexpr std::int64_t kMostClimbedOps = 1'000;  ///< longer steps are not improved by local search
-constexpr std::int64_t kClimbPerLevel = 2'000'000;
+constexpr std::size_t kMaxFollowed = 16;
+constexpr std::int64_t kMaxImprovedOps = 1'000;  ///< longer steps are not improved by local search
+constexpr std::int64_t kSearchPerLevel = 2'000'000;
 constexpr int kAllRules = std::numeric_limits<int>::max();
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
 
 /// Offers the paper's own V-shaped blocks, packed as its authors do it: the same under all caps.
 void offer_published_orders(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
-  if (!lies_in_v(problem)) return;
+  if (!is_v_placement(problem)) return;
   if (problem.fused) {
-    const Skeleton packed = packed_fused_order(problem, fused_v_block(problem.ranks));
+    const Skeleton packed = pack_fused_block(problem, make_fused_v_block(problem.ranks));
     pool.offer(fill_weights(problem, packed, 0));
     return;
   }
-  for (const BlockShape& shape : published_block_shapes(problem.ranks))
-    pool.offer(twice_packed_order(problem, v_block(shape)));
+  for (const BlockShape& shape : list_published_block_shapes(problem.ranks))
+    pool.offer(pack_block_twice(problem, make_v_block(shape)));
 }
 
 /// Enough micro-batches to reach a V's steady state and to leave it.
@@ -65,9 +65,10 @@ std::int64_t peak_of(const SearchProblem& problem, const TokenOrder& order) {
 
 /// False if a rank holds more than its cap while the block repeats.
 bool steady_state_fits(const SearchProblem& problem, const BlockRows& block) {
-  const std::vector<std::int32_t> peaks = peaks_of(repeated_cells(block, problem.ranks + 2));
+  const std::vector<std::int32_t> peaks = peaks_of(repeat_block(block, problem.ranks + 2));
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
-    if (peaks[static_cast<std::size_t>(rank)] * room_for_rest(problem, rank, 1) > problem.cap[rank])
+    if (peaks[static_cast<std::size_t>(rank)] * memory_for_rest(problem, rank, 1) >
+        problem.cap[rank])
       return false;
   return true;
 }
@@ -82,7 +83,7 @@ std::vector<const BlockRows*> shortest_blocks(const SearchProblem& problem,
   AsapClock clock(brief);
   std::map<std::int64_t, std::vector<std::pair<Score, const BlockRows*>>> by_peak;
   for (const BlockRows* block : blocks)
-    for (const TokenOrder& order : reordered_orders(*block, brief.microbatches))
+    for (const TokenOrder& order : reorder_block(*block, brief.microbatches))
       if (const std::optional<Score> score = clock.time(order))
         by_peak[peak_of(brief, order)].push_back({*score, block});
   std::vector<const BlockRows*> shortest;
@@ -99,8 +100,8 @@ std::vector<const BlockRows*> shortest_blocks(const SearchProblem& problem,
 /// more than can be afforded, a selection; of a long step, those that are best in a brief one.
 void offer_reordered_blocks(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
-  if (!lies_in_v(problem) || problem.fused || problem.ranks == 1) return;
-  const std::vector<BlockRows> blocks = paced_block_rows(problem.ranks);
+  if (!is_v_placement(problem) || problem.fused || problem.ranks == 1) return;
+  const std::vector<BlockRows> blocks = strided_block_rows(problem.ranks);
   const std::int32_t brief = brief_microbatches(problem);
   const std::int64_t ops = problem.ops() / problem.microbatches * brief;
   const auto affordable = static_cast<std::size_t>(1 + kReorderedOps / ops);
@@ -113,13 +114,13 @@ void offer_reordered_blocks(OrderPool& pool) {
   }
   if (is_long) chosen = shortest_blocks(problem, chosen);
   for (const BlockRows* block : chosen)
-    for (const TokenOrder& order : reordered_orders(*block, problem.microbatches))
-      pool.offer(order);
+    for (const TokenOrder& order : reorder_block(*block, problem.microbatches)) pool.offer(order);
 }
 
 SearchPlan quick_plan(const SearchProblem& problem, std::int64_t levels_per_forward) {
   SearchPlan plan;
-  plan.effort.climb_ops = problem.ops() > kMostClimbedOps ? 0 : kClimbPerLevel / levels_per_forward;
+  plan.effort.climb_ops =
+      problem.ops() > kMaxImprovedOps ? 0 : kSearchPerLevel / levels_per_forward;
   return plan;
 }
 
@@ -129,31 +130,31 @@ class OrderSearch {
       : problem_(problem),
         plan_(plan),
         pool_(problem),
-        bound_(least_span(problem)),
+        bound_(span_lower_bound(problem)),
         goal_(std::max(bound_, plan.bound)),
-        is_long_(lies_in_v(problem) && problem.microbatches > brief_microbatches(problem)) {
-    least_work_ = work_of(problem, 0);
+        is_long_(is_v_placement(problem) && problem.microbatches > brief_microbatches(problem)) {
+    min_work_ = sum_work(problem, 0);
     for (std::int32_t rank = 1; rank < problem.ranks; ++rank)
-      least_work_ = std::min(least_work_, work_of(problem, rank));
+      min_work_ = std::min(min_work_, sum_work(problem, rank));
   }
 
   /// Long V's repeat what short ones do, for which everything can be tried.
   OrderPool run() && {
-    const bool v = lies_in_v(problem_);
-    dispatch_freely(is_light() ? 1 : kAllRules);
+    const bool v = is_v_placement(problem_);
+    offer_dispatched(is_light() ? 1 : kAllRules);
     const Nanos dispatched = pool_.best().score.span;
     for (const TokenOrder& order : plan_.known) pool_.offer(order);
     if (!done()) offer_greedy_orders(pool_);
     if (!plan_.is_level) offer_published_orders(pool_);
-    if (problem_.chunks == 1) fill(linear_skeletons(problem_));
-    if (v && !problem_.fused) pack_published_blocks();
+    if (problem_.chunks == 1) fill(make_linear_skeletons(problem_));
+    if (v && !problem_.fused) offer_packed_published();
     if (is_long_) stretch_brief_orders();
     // Where one rule comes close to what blocks give, others may be better.
     if (is_light() && dispatched - best_idle() / 4 <= pool_.best().score.span)
-      dispatch_freely(kAllRules);
+      offer_dispatched(kAllRules);
     if (v && !is_long_) {
-      if (!problem_.fused) fill(v_skeletons(problem_));
-      follow_building_blocks();
+      if (!problem_.fused) fill(make_v_skeletons(problem_));
+      dispatch_by_blocks();
     }
     const auto climbs = static_cast<std::int64_t>(orders_for(plan_.effort.climb_ops));
     pool_.improve_all(
@@ -218,7 +219,7 @@ class OrderSearch {
     if (pool_.empty()) return false;
     return pool_.best().score.span <= goal_ || stopped(plan_.effort.stop);
   }
-  Nanos best_idle() const { return pool_.best().score.span - least_work_; }
+  Nanos best_idle() const { return pool_.best().score.span - min_work_; }
 
   /// Every gradient before every forward or vice versa; chunks nearer to the end of the model
   /// first.
@@ -231,15 +232,15 @@ class OrderSearch {
   }
 
   /// By so many rules at most.
-  void dispatch_freely(int most) {
+  void offer_dispatched(int max_held) {
     DispatchRule rule;
-    rule.most_in_flight = problem_.microbatches;
+    rule.max_in_flight = problem_.microbatches;
     for (const bool forward_first : {false, true})
-      for (const bool patient : {false, true})
-        for (const Nanos budget : {Nanos{0}, bound_ - least_work_, kAnyIdle}) {
-          if (most-- == 0 || done()) return;
+      for (const bool waits : {false, true})
+        for (const Nanos budget : {Nanos{0}, bound_ - min_work_, kAnyIdle}) {
+          if (max_held-- == 0 || done()) return;
           rule.preference = preference(forward_first);
-          rule.wait_for_wanted = patient;
+          rule.wait_for_wanted = waits;
           rule.idle_budget = budget;
           pool_.offer(dispatch(problem_, rule));
         }
@@ -248,7 +249,7 @@ class OrderSearch {
   /// Idle budgets from zero, over the bound's, to the best order's, and without limit.
   std::vector<Nanos> idle_budgets() const {
     const int parts = is_light() ? 3 : 8;
-    std::vector<Nanos> budgets{0, bound_ - least_work_, kAnyIdle};
+    std::vector<Nanos> budgets{0, bound_ - min_work_, kAnyIdle};
     for (int part = 1; part < parts; ++part) budgets.push_back(best_idle() / parts * part);
     return budgets;
   }
@@ -266,11 +267,11 @@ class OrderSearch {
     return static_cast<std::size_t>(1 + ops / problem_.ops());
   }
 
-  void follow_building_blocks() {
+  void dispatch_by_blocks() {
     if (done()) return;
     const std::size_t followed =
-        std::clamp<std::size_t>(orders_for(kFollowOps) / kRules, 1, kMostFollowed);
-    for (const BuildingBlock& block : best_blocks(problem_, followed, kBlockOps)) {
+        std::clamp<std::size_t>(orders_for(kFollowOps) / kRules, 1, kMaxFollowed);
+    for (const BuildingBlock& block : find_best_blocks(problem_, followed, kBlockOps)) {
       if (done()) return;
       offer_block(pool_, block);
       if (!problem_.fused) offer_packed(block);
@@ -278,16 +279,16 @@ class OrderSearch {
     }
   }
 
-  void pack_published_blocks() {
-    for (const BlockShape& shape : published_block_shapes(problem_.ranks))
-      if (!done()) offer_packed(v_block(shape));
+  void offer_packed_published() {
+    for (const BlockShape& shape : list_published_block_shapes(problem_.ranks))
+      if (!done()) offer_packed(make_v_block(shape));
   }
 
   /// Offers the packed block as it is, and with the W where they delay nothing.
   void offer_packed(const BuildingBlock& block) {
-    const TokenOrder packed = packed_order(problem_, block);
+    const TokenOrder packed = pack_block(problem_, block);
     pool_.offer(packed);
-    const Skeleton skeleton = without_weights(packed);
+    const Skeleton skeleton = remove_weights(packed);
     for (const Nanos budget : idle_budgets()) pool_.offer(fill_weights(problem_, skeleton, budget));
   }
 
@@ -296,14 +297,14 @@ class OrderSearch {
   void follow(std::vector<std::int32_t> turns) {
     DispatchRule rule;
     rule.preference = preference(false);
-    rule.most_in_flight = problem_.microbatches;
+    rule.max_in_flight = problem_.microbatches;
     rule.turn = std::move(turns);
     for (const std::int32_t window : {1, 2, 3, 6, 12, 4 * problem_.microbatches})
-      for (const bool patient : {false, true})
+      for (const bool waits : {false, true})
         for (const Nanos budget : {Nanos{0}, best_idle() / 2, kAnyIdle}) {
           if (done()) return;
           rule.window = window;
-          rule.wait_for_wanted = patient;
+          rule.wait_for_wanted = waits;
           rule.idle_budget = budget;
           pool_.offer(dispatch(problem_, rule));
         }
@@ -315,23 +316,24 @@ class OrderSearch {
   Nanos bound_;
   Nanos goal_;
   bool is_long_;  ///< a V that is searched by way of a brief step
-  Nanos least_work_ = 0;
+  Nanos min_work_ = 0;
 };
 
 }  // namespace
 
-Nanos least_span(const SearchProblem& problem) {
+Nanos span_lower_bound(const SearchProblem& problem) {
   Nanos bound = 0;
-  Nanos beyond = 0;  // time from the end of the rank's first F to its first gradient
+  Nanos response_time = 0;  // time from the end of the rank's first F to its first gradient
   for (std::int32_t rank = problem.ranks - 1; rank >= 0; --rank) {
-    Nanos span = work_of(problem, rank);
+    Nanos span = sum_work(problem, rank);
     if (problem.chunks == 1) {
-      std::int64_t most = problem.microbatches;
+      std::int64_t max_held = problem.microbatches;
       if (problem.memory[rank][0] > 0)
-        most = std::min(most, problem.cap[rank] / problem.memory[rank][0]);
-      span += std::max(Nanos{0}, beyond - (most - 1) * problem.duration[rank][0]);
-      beyond += problem.duration[rank][0] + problem.duration[rank][1] +
-                problem.forward_latency[rank] + (rank > 0 ? problem.backward_latency[rank - 1] : 0);
+        max_held = std::min(max_held, problem.cap[rank] / problem.memory[rank][0]);
+      span += std::max(Nanos{0}, response_time - (max_held - 1) * problem.duration[rank][0]);
+      response_time += problem.duration[rank][0] + problem.duration[rank][1] +
+                       problem.forward_latency[rank] +
+                       (rank > 0 ? problem.backward_latency[rank - 1] : 0);
     }
     bound = std::max(bound, span);
   }
@@ -342,12 +344,12 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
   return OrderSearch(problem, plan).run();
 }
 
-TokenOrder best_order(const SearchProblem& problem) {
+TokenOrder find_best_order(const SearchProblem& problem) {
   OrderPool pool(problem);
   CapLadder ladder(problem);
   SearchPlan plan = quick_plan(problem, ladder.levels_per_forward());
   plan.is_level = true;
-  const Nanos bound = least_span(problem);
+  const Nanos bound = span_lower_bound(problem);
   while (const std::optional<SearchProblem> level = ladder.next()) {
     if (!pool.empty() &&
         (pool.best().score.span <= bound || !may_be_shorter(*level, pool.best().score.span)))
@@ -361,7 +363,7 @@ TokenOrder best_order(const SearchProblem& problem) {
   return pool.best().order;
 }
 
-TokenOrder best_order_under_its_caps(const SearchProblem& problem) {
+TokenOrder find_best_order_under_caps(const SearchProblem& problem) {
   return search_orders(problem, quick_plan(problem, 1)).best().order;
 }
 

@@ -7,7 +7,7 @@ namespace bubblescope {
 
 /// A lower bound on the span of any order within the caps: a rank's work and, on linear placements,
 /// the wait for its first gradient that its forwards cannot fill.
-Nanos least_span(const SearchProblem& problem);
+Nanos span_lower_bound(const SearchProblem& problem);
 
 /// The start and the end of a search.
 struct SearchPlan {
@@ -24,9 +24,9 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan);
 
 /// The best order found under the caps or under smaller ones (CapLadder): a larger cap never gives
 /// a longer order.
-TokenOrder best_order(const SearchProblem& problem);
+TokenOrder find_best_order(const SearchProblem& problem);
 
 /// The best order found under exactly these caps, for schedules whose caps are part of their name.
-TokenOrder best_order_under_its_caps(const SearchProblem& problem);
+TokenOrder find_best_order_under_caps(const SearchProblem& problem);
 
 }  // namespace bubblescope

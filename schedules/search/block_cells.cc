@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::int32_t kPeriod = 6;
 constexpr std::int32_t kTokens = 2 * kSteps;
-constexpr std::int32_t kPaces = 5;
+constexpr std::int32_t kStrides = 5;
 
 /// The order of a micro-batch's passes, then W1 and W0.
 constexpr std::array<Token, 6> kTokenOfPass{0, 3, 4, 1, 5, 2};
 
-bool goes_away(Token token) { return token == 0 || token == 4 || token == 5; }
+bool moves_away(Token token) { return token == 0 || token == 4 || token == 5; }
 
 /// Sets the W; false if two passes are in the same slot.
 bool add_weights(std::array<std::int32_t, 6>& row) {
@@ -35,11 +35,12 @@ bool add_weights(std::array<std::int32_t, 6>& row) {
   return true;
 }
 
-/// Appends the rank after the last one, with F0 and I1 `pace` slots later; false if slots collide.
-bool add_rank(BlockRows& rows, std::int32_t pace) {
+/// Appends the rank after the last one, with F0 and I1 `stride` slots later; false if slots
+/// collide.
+bool add_rank(BlockRows& rows, std::int32_t stride) {
   std::array<std::int32_t, 6> row = rows.back();
   for (int pass = 0; pass < 4; ++pass)
-    row[pass] = (row[pass] + (pass % 2 == 0 ? pace : kPeriod - 1)) % kPeriod;
+    row[pass] = (row[pass] + (pass % 2 == 0 ? stride : kPeriod - 1)) % kPeriod;
   if (!add_weights(row)) return false;
   rows.push_back(row);
   return true;
@@ -68,13 +69,17 @@ struct FirstSlots {
 
 }  // namespace
 
-std::vector<BlockRows> paced_block_rows(std::int32_t ranks) {
+std::vector<BlockRows> strided_block_rows(std::int32_t ranks) {
   std::set<BlockRows> found;
-  for (int first = 0; first < kPaces * kPaces * kPaces; ++first) {
-    std::array<std::int32_t, 6> row{
-        0, 1 + first % kPaces, 1 + first / kPaces % kPaces, 1 + first / (kPaces * kPaces), 0, 0};
+  for (int first = 0; first < kStrides * kStrides * kStrides; ++first) {
+    std::array<std::int32_t, 6> row{0,
+                                    1 + first % kStrides,
+                                    1 + first / kStrides % kStrides,
+                                    1 + first / (kStrides * kStrides),
+                                    0,
+                                    0};
     if (!add_weights(row)) continue;
-    for (std::int32_t near = 1; near <= kPaces; ++near)
+    for (std::int32_t near = 1; near <= kStrides; ++near)
       for (std::int32_t far = 1; far <= near; ++far)
         for (std::int32_t change = 1; change < ranks; ++change) {
           BlockRows rows{row};
@@ -87,7 +92,7 @@ std::vector<BlockRows> paced_block_rows(std::int32_t ranks) {
   return {found.begin(), found.end()};
 }
 
-BlockCells repeated_cells(const BlockRows& rows, std::int32_t microbatches) {
+BlockCells repeat_block(const BlockRows& rows, std::int32_t microbatches) {
   const FirstSlots first(rows);
   std::int32_t last = 0;
   for (const auto& slots : first.of_pass)
@@ -107,13 +112,13 @@ std::vector<std::int32_t> peaks_of(const BlockCells& cells) {
   std::vector<std::int32_t> peaks;
   for (const std::vector<Token>& rank : cells) {
     std::int32_t held = 0;
-    std::int32_t most = 0;
+    std::int32_t peak_so_far = 0;
     for (const Token token : rank) {
       if (token == kEmptyCell) continue;
-      if (step_of(token) == Step::kForward) most = std::max(most, ++held);
+      if (step_of(token) == Step::kForward) peak_so_far = std::max(peak_so_far, ++held);
       if (step_of(token) == Step::kWeightGrad) --held;
     }
-    peaks.push_back(most);
+    peaks.push_back(peak_so_far);
   }
   return peaks;
 }
@@ -157,7 +162,7 @@ class Placed {
 
 }  // namespace
 
-std::optional<BlockCells> squeezed(const BlockCells& cells) {
+std::optional<BlockCells> compacted(const BlockCells& cells) {
   Placed placed(cells.size());
   std::size_t width = 0;
   for (const std::vector<Token>& rank : cells) width = std::max(width, rank.size());
@@ -166,7 +171,7 @@ std::optional<BlockCells> squeezed(const BlockCells& cells) {
       for (std::size_t step = 0; step < cells.size(); ++step) {
         const std::size_t rank = away ? step : cells.size() - 1 - step;
         const Token token = slot < cells[rank].size() ? cells[rank][slot] : kEmptyCell;
-        if (token == kEmptyCell || goes_away(token) != away) continue;
+        if (token == kEmptyCell || moves_away(token) != away) continue;
         const std::optional<std::int32_t> to = placed.next_slot(rank, token);
         if (!to) return std::nullopt;
         placed.place(rank, token, *to);
@@ -184,7 +189,7 @@ bool is_complete(const BlockCells& cells, std::int32_t microbatches) {
   for (const std::vector<Token>& rank : cells)
     for (Token token = 0; token < kTokens; ++token)
       if (std::count(rank.begin(), rank.end(), token) != microbatches) return false;
-  return squeezed(cells).has_value();
+  return compacted(cells).has_value();
 }
 
 TokenOrder order_of(const BlockCells& cells) {

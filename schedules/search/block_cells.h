@@ -19,10 +19,10 @@ using BlockRows = std::vector<std::array<std::int32_t, 6>>;
 
 /// The V-shaped blocks whose F0 and I1 move one to five slots per rank, and may change this offset
 /// once, while F1 and I0 move by one; each W takes the first free slot after its I.
-std::vector<BlockRows> paced_block_rows(std::int32_t ranks);
+std::vector<BlockRows> strided_block_rows(std::int32_t ranks);
 
 /// Copies of the block, six slots apart, for so many micro-batches.
-BlockCells repeated_cells(const BlockRows& rows, std::int32_t microbatches);
+BlockCells repeat_block(const BlockRows& rows, std::int32_t microbatches);
 
 /// The maximum number of chunks that any rank holds.
 std::int32_t peak_of(const BlockCells& cells);
@@ -32,7 +32,7 @@ std::vector<std::int32_t> peaks_of(const BlockCells& cells);
 
 /// Moves every op to the first slot that its inputs and the ops before it on its rank allow. Empty
 /// if an op comes before its input.
-std::optional<BlockCells> squeezed(const BlockCells& cells);
+std::optional<BlockCells> compacted(const BlockCells& cells);
 
 /// True if every rank runs each token for every micro-batch, after its inputs.
 bool is_complete(const BlockCells& cells, std::int32_t microbatches);

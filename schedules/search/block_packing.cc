@@ -18,7 +18,7 @@ constexpr Token kAnyWeight = static_cast<Token>(Step::kWeightGrad);
 struct RankSlots {
   std::vector<std::optional<Token>> ops;
   std::vector<std::int64_t> held;       ///< chunks, after each slot
-  std::int64_t most = 0;                ///< chunks that the cap allows
+  std::int64_t max_chunks = 0;          ///< chunks that the cap allows
   std::vector<std::int32_t> gradients;  ///< slots of the I placed so far, ascending
   std::int32_t weights = 0;             ///< W placed so far
 };
@@ -68,8 +68,9 @@ class BlockPacking {
       }
       slots.held.push_back(held);
     }
-    const std::int64_t chunk = room_for_rest(problem_, rank, problem_.chunks - 1);
-    slots.most = chunk > 0 ? problem_.cap[rank] / chunk : std::numeric_limits<std::int64_t>::max();
+    const std::int64_t chunk = memory_for_rest(problem_, rank, problem_.chunks - 1);
+    slots.max_chunks =
+        chunk > 0 ? problem_.cap[rank] / chunk : std::numeric_limits<std::int64_t>::max();
     return slots;
   }
 
@@ -97,7 +98,8 @@ class BlockPacking {
     std::int32_t first = first_slot(rank, token);
     if (step_of(token) == Step::kForward) {
       std::int32_t roomy = slot;
-      while (roomy > first && own.held[static_cast<std::size_t>(roomy - 1)] < own.most) --roomy;
+      while (roomy > first && own.held[static_cast<std::size_t>(roomy - 1)] < own.max_chunks)
+        --roomy;
       first = roomy;
     }
     while (first < slot && own.ops[static_cast<std::size_t>(first)]) ++first;
@@ -151,11 +153,11 @@ class BlockPacking {
 
 }  // namespace
 
-TokenOrder packed_order(const SearchProblem& problem, const BuildingBlock& block) {
+TokenOrder pack_block(const SearchProblem& problem, const BuildingBlock& block) {
   return BlockPacking(problem, block).pack();
 }
 
-Skeleton without_weights(const TokenOrder& order) {
+Skeleton remove_weights(const TokenOrder& order) {
   Skeleton skeleton;
   std::copy_if(order.begin(), order.end(), std::back_inserter(skeleton),
                [](Token token) { return step_of(token) != Step::kWeightGrad; });

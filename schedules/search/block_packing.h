@@ -11,9 +11,9 @@ namespace bubblescope {
 /// far that all slots in between have memory for one more chunk under the rank's cap. Between rank
 /// 0's first I of chunk 0 and its last F of chunk 0, where blocks interlock, nothing moves. Split
 /// backwards only.
-TokenOrder packed_order(const SearchProblem& problem, const BuildingBlock& block);
+TokenOrder pack_block(const SearchProblem& problem, const BuildingBlock& block);
 
 /// Removes the W.
-Skeleton without_weights(const TokenOrder& order);
+Skeleton remove_weights(const TokenOrder& order);
 
 }  // namespace bubblescope

@@ -14,14 +14,14 @@ std::int64_t longest_lifespan(const SearchProblem& problem) {
   constexpr std::int64_t kPeriod = 6;
   std::int64_t longest = std::numeric_limits<std::int32_t>::max();
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
-    const std::int64_t chunk = room_for_rest(problem, rank, problem.chunks - 1);
+    const std::int64_t chunk = memory_for_rest(problem, rank, problem.chunks - 1);
     if (chunk > 0) longest = std::min(longest, problem.cap[rank] / chunk * kPeriod);
   }
   return longest;
 }
 
-SearchProblem with_microbatches(SearchProblem problem, std::int32_t most) {
-  problem.microbatches = std::min(problem.microbatches, most);
+SearchProblem with_microbatches(SearchProblem problem, std::int32_t limit) {
+  problem.microbatches = std::min(problem.microbatches, limit);
   return problem;
 }
 
@@ -47,9 +47,9 @@ class Extrapolation {
     if (more_.microbatches == microbatches_) return longer;
     const std::optional<Score> first = offer_block(few_pool_, block);
     if (!first) return std::nullopt;
-    const double pace =
+    const double period =
         (longer - static_cast<double>(first->span)) / (more_.microbatches - few_.microbatches);
-    return longer + pace * (microbatches_ - more_.microbatches);
+    return longer + period * (microbatches_ - more_.microbatches);
   }
 
  private:
@@ -72,17 +72,17 @@ std::optional<Score> offer_block(OrderPool& pool, const BuildingBlock& block) {
     if (score && (!best || *score < *best)) best = score;
   };
   offer(fill_weights(problem, skeleton, std::numeric_limits<Nanos>::max()));
-  offer(unroll_with_weights(problem, block));
+  offer(unroll_and_add_weights(problem, block));
   return best;
 }
 
-std::vector<BuildingBlock> best_blocks(const SearchProblem& problem, std::size_t wanted,
-                                       std::int64_t ops) {
+std::vector<BuildingBlock> find_best_blocks(const SearchProblem& problem, std::size_t wanted,
+                                            std::int64_t ops) {
   Extrapolation extrapolation(problem);
   const auto tried = static_cast<std::size_t>(1 + ops / extrapolation.ops_per_block());
   std::vector<std::pair<double, BuildingBlock>> rated;
   for (BuildingBlock& block :
-       v_blocks(problem.ranks, problem.fused, longest_lifespan(problem), tried))
+       select_v_blocks(problem.ranks, problem.fused, longest_lifespan(problem), tried))
     if (const std::optional<double> span = extrapolation.span(block))
       rated.push_back({*span, std::move(block)});
   std::stable_sort(rated.begin(), rated.end(),

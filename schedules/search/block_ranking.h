@@ -16,7 +16,7 @@ std::optional<Score> offer_block(OrderPool& pool, const BuildingBlock& block);
 /// The best blocks for a problem, the best first: at most `wanted`, from as many as can be tried
 /// with `ops` timed ops. They are compared by their spans with few micro-batches, extrapolated with
 /// the period that those show.
-std::vector<BuildingBlock> best_blocks(const SearchProblem& problem, std::size_t wanted,
-                                       std::int64_t ops);
+std::vector<BuildingBlock> find_best_blocks(const SearchProblem& problem, std::size_t wanted,
+                                            std::int64_t ops);
 
 }  // namespace bubblescope

@@ -12,15 +12,15 @@ constexpr std::int32_t kPeriod = 6;
 constexpr std::int32_t kFarChoices = 7;  ///< ranks at which the pace may change
 
 /// Slots per rank away from rank 0 (F0 and I1) and back to it (F1 and I0).
-struct Pace {
+struct Stride {
   std::int32_t away;
   std::int32_t back;
 };
-constexpr std::array<Pace, 9> kPaces{
+constexpr std::array<Stride, 9> kStrides{
     {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 1}, {4, 2}, {3, 3}, {2, 4}, {5, 1}}};
 
 void add_turns(std::vector<BlockShape>& found, BlockShape shape) {
-  const BuildingBlock closest = v_block(shape);
+  const BuildingBlock closest = make_v_block(shape);
   for (std::int32_t turns = 0; turns < kPeriod * kPeriod * kPeriod; ++turns) {
     const std::array<std::int32_t, 3> rests{turns % kPeriod, turns / kPeriod % kPeriod,
                                             turns / (kPeriod * kPeriod)};
@@ -30,11 +30,12 @@ void add_turns(std::vector<BlockShape>& found, BlockShape shape) {
   }
 }
 
-BlockShape paced(std::int32_t ranks, const Pace& near, const Pace& far, std::int32_t far_from) {
+BlockShape make_shape(std::int32_t ranks, const Stride& near, const Stride& far,
+                      std::int32_t far_from) {
   BlockShape shape;
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    const Pace& pace = rank < far_from ? near : far;
-    shape.hops.push_back({pace.away, pace.back, pace.away, pace.back});
+    const Stride& rank_stride = rank < far_from ? near : far;
+    shape.hops.push_back({rank_stride.away, rank_stride.back, rank_stride.away, rank_stride.back});
   }
   return shape;
 }
@@ -48,28 +49,28 @@ struct FusedRow {
 constexpr std::array<FusedRow, 6> kFusedRows{
     {{1, {4, 2}}, {1, {2, 4}}, {3, {4, 1}}, {3, {1, 4}}, {5, {3, 1}}, {5, {1, 3}}}};
 
-/// The smallest number that is `residue` modulo the period and at least `least`.
-std::int32_t least_congruent(std::int32_t residue, std::int32_t least) {
-  return least + ((residue - least) % kPeriod + kPeriod) % kPeriod;
+/// The smallest number that is `residue` modulo the period and at least `minimum`.
+std::int32_t min_congruent(std::int32_t residue, std::int32_t minimum) {
+  return minimum + ((residue - minimum) % kPeriod + kPeriod) % kPeriod;
 }
 
 /// The shortest hops from one rank's row to the next one's, if F0 moves by `away`.
 BlockShape::Hops hops_between(const FusedRow& from, const FusedRow& to, std::int32_t away) {
-  return {away, least_congruent(from.forward - to.forward - away, 1),
-          least_congruent(to.gradient[1] + away - from.gradient[1], 2),
-          least_congruent(from.gradient[0] - to.gradient[0] - away, 2)};
+  return {away, min_congruent(from.forward - to.forward - away, 1),
+          min_congruent(to.gradient[1] + away - from.gradient[1], 2),
+          min_congruent(from.gradient[0] - to.gradient[0] - away, 2)};
 }
 
 /// The same for the best `away`. `inner` favors chunk 1's lifespan, which is longest on the last
 /// rank, over chunk 0's.
 BlockShape::Hops shortest_hops(const FusedRow& from, const FusedRow& to, bool inner) {
   BlockShape::Hops best{};
-  std::int32_t least = 1 << 28;
+  std::int32_t minimum = 1 << 28;
   for (std::int32_t away = 1; away <= kPeriod; ++away) {
     const BlockShape::Hops hops = hops_between(from, to, away);
     const std::int32_t length = hops[0] + hops[3] + (inner ? 2 : 1) * (hops[1] + hops[2]);
-    if (length >= least) continue;
-    least = length;
+    if (length >= minimum) continue;
+    minimum = length;
     best = hops;
   }
   return best;
@@ -84,34 +85,34 @@ BlockShape fused_shape(std::int32_t ranks, std::span<const FusedRow> cycle, bool
     shape.hops[rank] = shortest_hops(row(rank - 1), row(rank), inner);
   const FusedRow& outer = row(0);
   const FusedRow& turning = row(shape.hops.size() - 1);
-  shape.turn = {turning.forward, least_congruent(outer.gradient[1] - outer.forward, 1),
-                least_congruent(turning.gradient[0] - turning.gradient[1], 2)};
+  shape.turn = {turning.forward, min_congruent(outer.gradient[1] - outer.forward, 1),
+                min_congruent(turning.gradient[0] - turning.gradient[1], 2)};
   return shape;
 }
 
 }  // namespace
 
-std::vector<BlockShape> published_block_shapes(std::int32_t ranks) {
-  BlockShape v_min = paced(ranks, {1, 1}, {1, 1}, ranks);
+std::vector<BlockShape> list_published_block_shapes(std::int32_t ranks) {
+  BlockShape v_min = make_shape(ranks, {1, 1}, {1, 1}, ranks);
   v_min.turn = {1, ranks % 3 == 0 ? 3 : 1, 1};
-  BlockShape v_half = paced(ranks, {2, 1}, {2, 1}, ranks);
+  BlockShape v_half = make_shape(ranks, {2, 1}, {2, 1}, ranks);
   v_half.turn = {1, ranks % 2 == 0 ? 4 : 1, 2};
   return {v_half, v_min};
 }
 
-std::vector<BlockShape> split_block_shapes(std::int32_t ranks) {
+std::vector<BlockShape> list_split_block_shapes(std::int32_t ranks) {
   std::vector<BlockShape> found;
   const std::int32_t stride = 1 + (ranks - 2) / kFarChoices;
-  for (const Pace& near : kPaces) {
-    add_turns(found, paced(ranks, near, near, ranks));
-    for (const Pace& far : kPaces)
+  for (const Stride& near : kStrides) {
+    add_turns(found, make_shape(ranks, near, near, ranks));
+    for (const Stride& far : kStrides)
       for (std::int32_t far_from = 1; far_from < ranks; far_from += stride)
-        if (&near != &far) add_turns(found, paced(ranks, near, far, far_from));
+        if (&near != &far) add_turns(found, make_shape(ranks, near, far, far_from));
   }
   return found;
 }
 
-std::vector<BlockShape> fused_block_shapes(std::int32_t ranks) {
+std::vector<BlockShape> list_fused_block_shapes(std::int32_t ranks) {
   std::vector<BlockShape> found;
   for (const FusedRow& first : kFusedRows)
     for (const FusedRow& second : kFusedRows)

@@ -20,13 +20,14 @@ unsigned residues(std::int32_t slot, std::int32_t width) {
 }  // namespace
 
 std::int32_t BuildingBlock::lifespan() const {
-  std::int32_t most = 0;
+  std::int32_t peak_so_far = 0;
   for (const Passes& at : ranks)
-    most = std::max(most, at.gradient[0] - at.forward[0] + at.gradient[1] - at.forward[1]);
-  return most;
+    peak_so_far =
+        std::max(peak_so_far, at.gradient[0] - at.forward[0] + at.gradient[1] - at.forward[1]);
+  return peak_so_far;
 }
 
-BuildingBlock v_block(const BlockShape& shape) {
+BuildingBlock make_v_block(const BlockShape& shape) {
   BuildingBlock block;
   block.ranks.resize(shape.hops.size());
   const std::size_t last = shape.hops.size() - 1;
@@ -80,7 +81,7 @@ Skeleton unroll(const SearchProblem& problem, const BuildingBlock& block) {
   return skeleton;
 }
 
-TokenOrder unroll_with_weights(const SearchProblem& problem, const BuildingBlock& block) {
+TokenOrder unroll_and_add_weights(const SearchProblem& problem, const BuildingBlock& block) {
   TokenOrder order;
   std::vector<std::optional<Token>> slots;
   for (const BuildingBlock::Passes& at : block.ranks) {
@@ -106,23 +107,24 @@ TokenOrder unroll_with_weights(const SearchProblem& problem, const BuildingBlock
   return order;
 }
 
-std::vector<BuildingBlock> v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
-                                    std::size_t count) {
-  std::vector<BlockShape> shapes = fused ? fused_block_shapes(ranks) : split_block_shapes(ranks);
+std::vector<BuildingBlock> select_v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
+                                           std::size_t count) {
+  std::vector<BlockShape> shapes =
+      fused ? list_fused_block_shapes(ranks) : list_split_block_shapes(ranks);
   std::vector<std::pair<std::int32_t, std::size_t>> found;  // minus the lifespan, the shape's index
   for (std::size_t shape = 0; shape < shapes.size(); ++shape) {
-    const std::int32_t lifespan = v_block(shapes[shape]).lifespan();
+    const std::int32_t lifespan = make_v_block(shapes[shape]).lifespan();
     if (lifespan <= longest) found.push_back({-lifespan, shape});
   }
   std::sort(found.begin(), found.end());
   const std::size_t taken = std::min(count, found.size());
   std::vector<BuildingBlock> blocks;
   if (!fused)
-    for (const BlockShape& shape : published_block_shapes(ranks))
-      if (BuildingBlock block = v_block(shape); block.lifespan() <= longest)
+    for (const BlockShape& shape : list_published_block_shapes(ranks))
+      if (BuildingBlock block = make_v_block(shape); block.lifespan() <= longest)
         blocks.push_back(std::move(block));
   for (std::size_t at = 0; at < taken; ++at)
-    blocks.push_back(v_block(shapes[found[at * found.size() / taken].second]));
+    blocks.push_back(make_v_block(shapes[found[at * found.size() / taken].second]));
   return blocks;
 }
 

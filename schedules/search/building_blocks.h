@@ -29,7 +29,7 @@ struct BlockShape {
   std::array<std::int32_t, 3> turn{1, 1, 1};  ///< from F0 to F1, F1 to I1, I1 to I0
 };
 
-BuildingBlock v_block(const BlockShape& shape);
+BuildingBlock make_v_block(const BlockShape& shape);
 
 /// True if copies of the block every six slots leave each rank at most one op per slot, with the
 /// passes after each turn delayed by `rests`. A fused backward takes two slots.
@@ -39,18 +39,18 @@ bool repeats(const BuildingBlock& block, bool fused, const std::array<std::int32
 Skeleton unroll(const SearchProblem& problem, const BuildingBlock& block);
 
 /// The same with the W, each in the first free slot after its I.
-TokenOrder unroll_with_weights(const SearchProblem& problem, const BuildingBlock& block);
+TokenOrder unroll_and_add_weights(const SearchProblem& problem, const BuildingBlock& block);
 
 /// The shapes of V-Half and V-Min.
-std::vector<BlockShape> published_block_shapes(std::int32_t ranks);
+std::vector<BlockShape> list_published_block_shapes(std::int32_t ranks);
 
 /// All repeatable shapes of the family.
-std::vector<BlockShape> split_block_shapes(std::int32_t ranks);
-std::vector<BlockShape> fused_block_shapes(std::int32_t ranks);
+std::vector<BlockShape> list_split_block_shapes(std::int32_t ranks);
+std::vector<BlockShape> list_fused_block_shapes(std::int32_t ranks);
 
 /// Blocks with a lifespan of at most `longest`: the published ones, then those of all shapes, the
 /// longest first. If there are more than `count`, a selection over all lifespans.
-std::vector<BuildingBlock> v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
-                                    std::size_t count);
+std::vector<BuildingBlock> select_v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
+                                           std::size_t count);
 
 }  // namespace bubblescope

@@ -11,17 +11,17 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMostSteps = 4;  ///< levels per forward
+constexpr std::int64_t kMaxLevelsPerForward = 4;  ///< levels per forward
 // A level of a V is expensive and its bound is loose, so long steps get fewer levels.
 constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
-constexpr std::int64_t kFewestLevels = 12;
+constexpr std::int64_t kMinLevels = 12;
 constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
 
 /// The smallest amount of memory that a forward saves; 0 if caps have no effect.
 std::int64_t forward_memory(const SearchProblem& problem) {
-  std::int64_t least = kNoCap;
-  for (const auto& memory : problem.memory) least = std::min(least, memory[0]);
-  return std::max<std::int64_t>(least, 0);
+  std::int64_t smallest = kNoCap;
+  for (const auto& memory : problem.memory) smallest = std::min(smallest, memory[0]);
+  return std::max<std::int64_t>(smallest, 0);
 }
 
 /// The greatest common divisor of all changes of memory.
@@ -43,14 +43,14 @@ CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
     return;
   }
   const std::int64_t common = common_memory(problem);
-  skips_levels_ = common * kMostSteps < forward;
-  step_ = skips_levels_ ? std::max<std::int64_t>(forward / kMostSteps, 1) : common;
-  const std::int64_t most = 3 * std::int64_t{problem.ranks} * problem.chunks * forward;
+  skips_levels_ = common * kMaxLevelsPerForward < forward;
+  step_ = skips_levels_ ? std::max<std::int64_t>(forward / kMaxLevelsPerForward, 1) : common;
+  const std::int64_t max_level = 3 * std::int64_t{problem.ranks} * problem.chunks * forward;
   const std::int64_t affordable =
-      std::max<std::int64_t>(kFewestLevels, kOpsOfAllLevels / problem.ops());
-  if (problem.chunks > 1) step_ *= (most / step_ - 1) / affordable + 1;
-  without_caps_ = largest >= most;
-  level_ = std::min(largest, most) / step_ * step_;
+      std::max<std::int64_t>(kMinLevels, kOpsOfAllLevels / problem.ops());
+  if (problem.chunks > 1) step_ *= (max_level / step_ - 1) / affordable + 1;
+  without_caps_ = largest >= max_level;
+  level_ = std::min(largest, max_level) / step_ * step_;
 }
 
 std::int64_t CapLadder::levels_per_forward() const {
@@ -65,23 +65,23 @@ std::optional<SearchProblem> CapLadder::next() {
     return problem;
   }
   if (is_done_) return std::nullopt;
-  SearchProblem problem = at_level(level_);
-  is_done_ = level_ == kNoCap || at_level(0).cap == problem.cap;
+  SearchProblem problem = cap_at_level(level_);
+  is_done_ = level_ == kNoCap || cap_at_level(0).cap == problem.cap;
   level_ -= step_;
   return problem;
 }
 
-SearchProblem CapLadder::at_level(std::int64_t level) const {
+SearchProblem CapLadder::cap_at_level(std::int64_t level) const {
   SearchProblem problem = problem_;
   if (level == kNoCap) return problem;
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
     const std::int64_t own = problem.cap[rank] / step_ * step_;
-    problem.cap[rank] = std::max(least_cap(problem, rank), std::min(own, level));
+    problem.cap[rank] = std::max(min_cap(problem, rank), std::min(own, level));
   }
   return problem;
 }
 
-SearchProblem capped_problem(const SearchProblem& problem, std::int64_t cap) {
+SearchProblem cap_problem(const SearchProblem& problem, std::int64_t cap) {
   SearchProblem capped = problem;
   for (std::int64_t& own : capped.cap) own = std::min(own, cap);
   return capped;

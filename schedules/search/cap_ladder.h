@@ -27,7 +27,7 @@ class CapLadder {
   bool skips_levels() const { return skips_levels_; }
 
  private:
-  SearchProblem at_level(std::int64_t level) const;
+  SearchProblem cap_at_level(std::int64_t level) const;
 
   const SearchProblem& problem_;
   std::int64_t step_ = 1;      ///< between levels
@@ -38,7 +38,7 @@ class CapLadder {
 };
 
 /// The problem with no rank allowed to hold more than `cap`.
-SearchProblem capped_problem(const SearchProblem& problem, std::int64_t cap);
+SearchProblem cap_problem(const SearchProblem& problem, std::int64_t cap);
 
 /// False if the DeadlineTest shows that no order within the caps is shorter than `value`.
 bool may_be_shorter(const SearchProblem& problem, Nanos value);

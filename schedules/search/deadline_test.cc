@@ -21,7 +21,7 @@ Progress::Progress(const SearchProblem& problem)
       end(count.size() * static_cast<std::size_t>(problem.microbatches), 0),
       free(static_cast<std::size_t>(problem.ranks), 0) {}
 
-std::optional<std::vector<Nanos>> first_starts(const SearchProblem& problem) {
+std::optional<std::vector<Nanos>> compute_first_starts(const SearchProblem& problem) {
   std::vector<std::optional<Nanos>> start(static_cast<std::size_t>(problem.ranks));
   Nanos arrival = 0;
   for (std::int32_t stage = 0, found = 0; found < problem.ranks; ++stage) {
@@ -50,7 +50,7 @@ DeadlineTest::DeadlineTest(const SearchProblem& problem)
   }
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) add_memory_edges(rank);
   if (problem.from_step_start) return;
-  if (const auto starts = first_starts(problem))
+  if (const auto starts = compute_first_starts(problem))
     deadline_base_ = *starts;
   else
     deadline_base_.assign(deadline_base_.size(), kNever);
@@ -69,10 +69,10 @@ void DeadlineTest::add_memory_edges(std::int32_t rank) {
     const auto& [forward, input_grad, weight_grad] = problem_.memory[stage];
     if (forward <= 0 || input_grad > 0 || weight_grad > 0 || cap > kNever) return;
     kept += forward;
-    const std::int64_t most = cap / kept;
-    if (most < problem_.microbatches)
+    const std::int64_t max_forwards_held = cap / kept;
+    if (max_forwards_held < problem_.microbatches)
       room_after_[stage].push_back(
-          {row_of(stage, Step::kInputGrad), static_cast<std::int32_t>(most)});
+          {row_of(stage, Step::kInputGrad), static_cast<std::int32_t>(max_forwards_held)});
     if (chunk > 0 || problem_.fused || weight_grad == 0) continue;
     // (n+1) F + n I + j W <= cap, and F + I = -W: j >= n - (cap - F) / -W.
     const std::int64_t lead = (cap - forward) / -weight_grad + 1;
@@ -87,8 +87,8 @@ void DeadlineTest::set_value(Nanos value) {
   set_due();
 }
 
-Nanos DeadlineTest::earliest_start(const Progress& progress, std::size_t row,
-                                   std::int32_t microbatch) const {
+Nanos DeadlineTest::compute_earliest_start(const Progress& progress, std::size_t row,
+                                           std::int32_t microbatch) const {
   const std::size_t stage = row / kSteps;
   Nanos start = progress.free[problem_.rank_of_stage[stage]];
   const auto after = [&](std::size_t before, std::int32_t which, Nanos latency) {
@@ -109,9 +109,10 @@ Nanos DeadlineTest::earliest_start(const Progress& progress, std::size_t row,
 void DeadlineTest::set_earliest(const Progress& progress) {
   for (std::int32_t microbatch = 0; microbatch < problem_.microbatches; ++microbatch)
     for (const std::size_t row : rows_forward_)
-      end_[at(row, microbatch)] = microbatch < progress.count[row]
-                                      ? progress.end[at(row, microbatch)]
-                                      : earliest_start(progress, row, microbatch) + duration(row);
+      end_[at(row, microbatch)] =
+          microbatch < progress.count[row]
+              ? progress.end[at(row, microbatch)]
+              : compute_earliest_start(progress, row, microbatch) + duration(row);
 }
 
 /// An op must end before the latest start of every op that waits for it.
@@ -142,8 +143,8 @@ void DeadlineTest::set_due() {
       tighten(*row, microbatch);
 }
 
-std::vector<DeadlineTest::Queue> DeadlineTest::queues_of(const Progress& progress,
-                                                         std::int32_t rank) const {
+std::vector<DeadlineTest::Queue> DeadlineTest::collect_queues(const Progress& progress,
+                                                              std::int32_t rank) const {
   std::vector<Queue> queues;
   for (std::int32_t token = 0; token < problem_.tokens(); ++token) {
     if (problem_.fused && step_of(static_cast<Token>(token)) == Step::kWeightGrad) continue;
@@ -155,9 +156,9 @@ std::vector<DeadlineTest::Queue> DeadlineTest::queues_of(const Progress& progres
   return queues;
 }
 
-bool DeadlineTest::rank_passes(const Progress& progress, std::int32_t rank) const {
+bool DeadlineTest::test_rank(const Progress& progress, std::int32_t rank) const {
   if (progress.free[rank] > deadline_base_[rank] + value_) return false;
-  std::vector<Queue> queues = queues_of(progress, rank);
+  std::vector<Queue> queues = collect_queues(progress, rank);
   for (Nanos now = progress.free[rank]; !queues.empty();) {
     Queue* urgent = nullptr;
     Nanos next_release = kNever;
@@ -188,11 +189,11 @@ bool DeadlineTest::rank_passes(const Progress& progress, std::int32_t rank) cons
 bool DeadlineTest::passes(const Progress& progress) {
   set_earliest(progress);
   for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
-    if (!rank_passes(progress, rank)) return false;
+    if (!test_rank(progress, rank)) return false;
   return true;
 }
 
-Nanos least_value(const SearchProblem& problem, Nanos reached) {
+Nanos value_lower_bound(const SearchProblem& problem, Nanos reached) {
   DeadlineTest test(problem);
   const Progress none(problem);
   Nanos failing = -1;

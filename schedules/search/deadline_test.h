@@ -20,7 +20,7 @@ struct Progress {
 
 /// The start of each rank's first op in every order that wastes no time. Empty if it depends on the
 /// order: if a rank's first stage comes after a stage that is not its own rank's first.
-std::optional<std::vector<Nanos>> first_starts(const SearchProblem& problem);
+std::optional<std::vector<Nanos>> compute_first_starts(const SearchProblem& problem);
 
 /// Tests one value of the longest span (or of the step, if the problem counts from its start).
 class DeadlineTest {
@@ -53,11 +53,12 @@ class DeadlineTest {
 
   void add_memory_edges(std::int32_t rank);
   void set_earliest(const Progress& progress);
-  Nanos earliest_start(const Progress& progress, std::size_t row, std::int32_t microbatch) const;
+  Nanos compute_earliest_start(const Progress& progress, std::size_t row,
+                               std::int32_t microbatch) const;
   void set_due();
   void tighten(std::size_t row, std::int32_t microbatch);
-  std::vector<Queue> queues_of(const Progress& progress, std::int32_t rank) const;
-  bool rank_passes(const Progress& progress, std::int32_t rank) const;
+  std::vector<Queue> collect_queues(const Progress& progress, std::int32_t rank) const;
+  bool test_rank(const Progress& progress, std::int32_t rank) const;
 
   std::size_t at(std::size_t row, std::int32_t microbatch) const {
     return row * static_cast<std::size_t>(problem_.microbatches) +
@@ -77,6 +78,6 @@ class DeadlineTest {
 
 /// The smallest value that passes the test before anything has run: no order is shorter. Bisects
 /// between `reached`, which some order reaches, and half of it or less: O(ops log value).
-Nanos least_value(const SearchProblem& problem, Nanos reached);
+Nanos value_lower_bound(const SearchProblem& problem, Nanos reached);
 
 }  // namespace bubblescope

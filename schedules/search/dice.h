@@ -7,10 +7,10 @@
 namespace bubblescope {
 
 /// An xorshift64 generator.
-class Dice {
+class XorShift64 {
  public:
   /// Seed 1 gives the constant itself. No odd multiple of it is 0, which would be a fixed point.
-  explicit Dice(std::uint64_t seed) : state_((2 * seed - 1) * 0x9e3779b97f4a7c15u) {}
+  explicit XorShift64(std::uint64_t seed) : state_((2 * seed - 1) * 0x9e3779b97f4a7c15u) {}
 
   std::size_t below(std::size_t bound) {
     state_ ^= state_ << 13;

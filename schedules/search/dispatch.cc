@@ -18,12 +18,12 @@ class Dispatcher {
     count_.resize(static_cast<std::size_t>(problem.stages()) * kSteps);
     end_.resize(count_.size() * static_cast<std::size_t>(problem.microbatches));
     decide_at_.resize(ranks_.size());
-    for (const Token token : rule.preference) wishes_.push_back({token, 0});
+    for (const Token token : rule.preference) candidates_.push_back({token, 0});
     room_.resize(static_cast<std::size_t>(problem.stages()));
     for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
       for (std::int32_t chunk = 0; chunk < problem.chunks; ++chunk)
         room_[problem.stage(rank, token_of(chunk, Step::kForward))] =
-            room_for_rest(problem, rank, chunk);
+            memory_for_rest(problem, rank, chunk);
     for (Rank& rank : ranks_)
       rank.pending.reserve(static_cast<std::size_t>(problem.chunks) * problem.microbatches);
   }
@@ -48,7 +48,7 @@ class Dispatcher {
     std::vector<Token> pending;
   };
 
-  struct Wish {
+  struct RankedToken {
     Token token = 0;
     std::int32_t turn = 0;
   };
@@ -63,7 +63,7 @@ class Dispatcher {
     const std::int32_t row = problem_.stage(rank, token) * kSteps;
     const std::int64_t room = problem_.cap[rank] - ranks_[rank].held;
     if (step_of(token) != Step::kForward) return problem_.memory_of(rank, token) <= room;
-    if (count_[row] - count_[row + 1] >= rule_.most_in_flight) return false;
+    if (count_[row] - count_[row + 1] >= rule_.max_in_flight) return false;
     return room_[static_cast<std::size_t>(row / kSteps)] <= room;
   }
 
@@ -110,25 +110,25 @@ class Dispatcher {
   }
 
   /// Sorts a rank's next ops by preference and returns how many may run.
-  std::size_t rank_wishes(std::int32_t rank) {
-    if (rule_.turn.empty()) return wishes_.size();
-    for (Wish& wish : wishes_) wish.turn = turn(rank, wish.token);
+  std::size_t sort_candidates(std::int32_t rank) {
+    if (rule_.turn.empty()) return candidates_.size();
+    for (RankedToken& candidate : candidates_) candidate.turn = turn(rank, candidate.token);
     // There are few, usually already in order.
-    for (std::size_t next = 1; next < wishes_.size(); ++next)
-      for (std::size_t at = next; at > 0 && wishes_[at].turn < wishes_[at - 1].turn; --at)
-        std::swap(wishes_[at], wishes_[at - 1]);
-    const std::int32_t last = wishes_.front().turn + rule_.window;
+    for (std::size_t next = 1; next < candidates_.size(); ++next)
+      for (std::size_t at = next; at > 0 && candidates_[at].turn < candidates_[at - 1].turn; --at)
+        std::swap(candidates_[at], candidates_[at - 1]);
+    const std::int32_t last = candidates_.front().turn + rule_.window;
     std::size_t count = 1;
-    while (count < wishes_.size() && wishes_[count].turn <= last) ++count;
+    while (count < candidates_.size() && candidates_[count].turn <= last) ++count;
     return count;
   }
 
   /// The most wanted op that is ready now, and the next op that will be ready.
-  std::pair<Choice, Choice> look(std::int32_t rank, Nanos now) {
+  std::pair<Choice, Choice> choose_next(std::int32_t rank, Nanos now) {
     Choice soon;
-    const std::size_t count = rank_wishes(rank);
-    for (std::size_t wish = 0; wish < count; ++wish) {
-      const Token token = wishes_[wish].token;
+    const std::size_t count = sort_candidates(rank);
+    for (std::size_t candidate = 0; candidate < count; ++candidate) {
+      const Token token = candidates_[candidate].token;
       const Nanos ready = allowed(rank, token) ? arrival(rank, token) : kNever;
       if (ready <= now) return {{token, ready}, soon};
       if (ready < soon.ready) soon = {token, ready};
@@ -146,7 +146,7 @@ class Dispatcher {
   bool decide(std::int32_t rank) {
     Rank& state = ranks_[rank];
     const Nanos now = std::max(decide_at_[rank], state.free);
-    const auto [best, soon] = look(rank, now);
+    const auto [best, soon] = choose_next(rank, now);
     Choice filler = best;
     const bool has_weight = state.first_pending < state.pending.size();
     if (!best.token && has_weight) filler.token = state.pending[state.first_pending];
@@ -165,11 +165,11 @@ class Dispatcher {
   const DispatchRule& rule_;
   std::vector<Rank> ranks_;
   std::vector<Nanos> decide_at_;    ///< [rank]: when it decides next
-  std::vector<std::int64_t> room_;  ///< [stage]: room_for_rest() at its F
+  std::vector<std::int64_t> room_;  ///< [stage]: memory_for_rest() at its F
   TokenOrder order_;
   std::vector<std::int32_t> count_;
   std::vector<Nanos> end_;
-  std::vector<Wish> wishes_;
+  std::vector<RankedToken> candidates_;
 };
 
 }  // namespace

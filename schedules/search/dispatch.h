@@ -14,8 +14,8 @@ struct DispatchRule {
   /// The total time that a rank may idle rather than let a W, or a less wanted op, delay a wanted
   /// one.
   Nanos idle_budget = 0;
-  bool wait_for_wanted = false;     ///< whether a less wanted op counts as a delay
-  std::int32_t most_in_flight = 0;  ///< maximum micro-batches between F and I on any stage
+  bool wait_for_wanted = false;    ///< whether a less wanted op counts as a delay
+  std::int32_t max_in_flight = 0;  ///< maximum micro-batches between F and I on any stage
   /// [(stage * kSteps + step) * microbatches + n]: its position in a skeleton. If given, the
   /// earliest position is the most wanted, and an op runs at most `window` positions before its
   /// turn.

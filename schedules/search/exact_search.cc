@@ -37,7 +37,7 @@ class BranchAndBound {
     const std::int64_t effort = effort_left_;
     if (descend()) answer.order = chosen_;
     answer.ops = effort - effort_left_;
-    answer.complete = !gave_up_;
+    answer.complete = !stopped_early_;
     return answer;
   }
 
@@ -141,7 +141,7 @@ class BranchAndBound {
   }
 
   /// The ops among which the next one of some rank can be chosen; gradients first, W last.
-  std::vector<Candidate> conflict_set(std::vector<Candidate> all) const {
+  std::vector<Candidate> find_conflict_set(std::vector<Candidate> all) const {
     const auto first =
         std::min_element(all.begin(), all.end(), [this](const Candidate& a, const Candidate& b) {
           return std::pair(!can_come_first(a), a.end) < std::pair(!can_come_first(b), b.end);
@@ -163,7 +163,7 @@ class BranchAndBound {
 
   /// Whether moving one of these ops to the front could leave too little memory for an op that
   /// would have come before it.
-  bool may_crowd(const std::vector<Candidate>& set) const {
+  bool may_exceed_memory(const std::vector<Candidate>& set) const {
     const std::int32_t rank = set.front().rank;
     std::int64_t growth = 0;
     for (std::int32_t token = 0; token < problem_.tokens(); ++token)
@@ -198,7 +198,7 @@ class BranchAndBound {
     return before;
   }
 
-  void take_back(const Candidate& candidate, const Before& before) {
+  void undo(const Candidate& candidate, const Before& before) {
     const auto [rank, token, start, end] = candidate;
     forget_end(row(rank, token));
     if (is_whole(token)) forget_end(row(rank, token) + 1);
@@ -212,30 +212,30 @@ class BranchAndBound {
   bool descend() {
     if (ops_left_ == 0) return test_.passes(progress_);
     effort_left_ -= ops_left_;
-    if (effort_left_ < 0 || stopped(stop_)) gave_up_ = true;
-    if (gave_up_ || !test_.passes(progress_)) return false;
+    if (effort_left_ < 0 || stopped(stop_)) stopped_early_ = true;
+    if (stopped_early_ || !test_.passes(progress_)) return false;
     FailedPrefixes::Prefix prefix = failed_.describe(problem_, progress_, refused_);
-    if (failed_.covers(prefix)) return false;
+    if (failed_.dominates(prefix)) return false;
     const bool found = branch();
-    if (!found && !gave_up_) failed_.add(std::move(prefix));
+    if (!found && !stopped_early_) failed_.add(std::move(prefix));
     return found;
   }
 
   bool branch() {
     std::vector<Candidate> all = candidates();
     if (all.empty()) return false;
-    const std::vector<Candidate> set = conflict_set(std::move(all));
+    const std::vector<Candidate> set = find_conflict_set(std::move(all));
     for (const Candidate& candidate : set) {
       const Before before = put(candidate);
       if (descend()) return true;
-      take_back(candidate, before);
-      if (gave_up_) return false;
+      undo(candidate, before);
+      if (stopped_early_) return false;
     }
-    return may_crowd(set) && wait_for_other(set);
+    return may_exceed_memory(set) && exclude_all(set);
   }
 
   /// Continues with none of these ops next on their rank.
-  bool wait_for_other(const std::vector<Candidate>& set) {
+  bool exclude_all(const std::vector<Candidate>& set) {
     unsigned long long& refused = refused_[set.front().rank];
     const unsigned long long before = refused;
     for (const Candidate& candidate : set) refused |= 1ull << bit_of(candidate.token);
@@ -255,14 +255,14 @@ class BranchAndBound {
   std::vector<unsigned long long> refused_;  ///< [rank]: a bit per token that must not come next
   MixedOrder chosen_;
   std::int64_t ops_left_;
-  bool gave_up_ = false;
+  bool stopped_early_ = false;
   FailedPrefixes failed_;
 };
 
 }  // namespace
 
 bool can_be_exact(const SearchProblem& problem) {
-  return problem.from_step_start || first_starts(problem).has_value();
+  return problem.from_step_start || compute_first_starts(problem).has_value();
 }
 
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,

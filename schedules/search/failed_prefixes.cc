@@ -8,7 +8,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::int64_t kMostKept = 4'000'000;  ///< times, over all failures: 32 MB plus keys
+constexpr std::int64_t kMaxStoredTimes = 4'000'000;  ///< times, over all failures: 32 MB plus keys
 
 template <class Number>
 void append_bytes(std::string& key, Number number) {
@@ -53,7 +53,7 @@ FailedPrefixes::Prefix FailedPrefixes::describe(const SearchProblem& problem,
   return prefix;
 }
 
-bool FailedPrefixes::covers(const Prefix& prefix) const {
+bool FailedPrefixes::dominates(const Prefix& prefix) const {
   const auto found = failures_.find(prefix.ops);
   if (found == failures_.end()) return false;
   return std::any_of(found->second.begin(), found->second.end(), [&](const auto& failed) {
@@ -63,7 +63,7 @@ bool FailedPrefixes::covers(const Prefix& prefix) const {
 }
 
 void FailedPrefixes::add(Prefix prefix) {
-  if (kept_ >= kMostKept) return;
+  if (kept_ >= kMaxStoredTimes) return;
   kept_ += static_cast<std::int64_t>(prefix.times.size());
   std::vector<std::vector<Nanos>>& known = failures_[std::move(prefix.ops)];
   std::erase_if(known, [&](const auto& failed) {

@@ -22,7 +22,7 @@ class FailedPrefixes {
   static Prefix describe(const SearchProblem& problem, const Progress& progress,
                          const std::vector<unsigned long long>& refused);
 
-  bool covers(const Prefix& prefix) const;
+  bool dominates(const Prefix& prefix) const;
   void add(Prefix prefix);
 
  private:

@@ -61,7 +61,7 @@ class FusedPacking {
       if (slot > 0)
         if (const auto& token = rank.starts[at(slot - 1)]; token && width(*token) == 2) --held;
       rank.held.push_back(held);
-      most_held_ = std::max(most_held_, held);
+      max_held_ = std::max(max_held_, held);
     }
     ranks_.push_back(std::move(rank));
   }
@@ -100,7 +100,7 @@ class FusedPacking {
       return first;
     }
     std::int32_t roomy = slot;
-    while (roomy > first && own.held[at(roomy - 1)] < most_held_) --roomy;
+    while (roomy > first && own.held[at(roomy - 1)] < max_held_) --roomy;
     while (roomy < slot && own.taken[at(roomy)]) ++roomy;
     return roomy;
   }
@@ -120,12 +120,12 @@ class FusedPacking {
   std::vector<RankSlots> ranks_;
   std::vector<std::vector<std::int32_t>> end_of_;
   std::int32_t slots_ = 0;
-  std::int32_t most_held_ = 0;
+  std::int32_t max_held_ = 0;
 };
 
 }  // namespace
 
-BuildingBlock fused_v_block(std::int32_t ranks) {
+BuildingBlock make_fused_v_block(std::int32_t ranks) {
   constexpr std::int32_t kTurns = 3;  ///< ranks between two pauses
   BuildingBlock block;
   block.ranks.resize(static_cast<std::size_t>(ranks));
@@ -148,7 +148,7 @@ BuildingBlock fused_v_block(std::int32_t ranks) {
   return block;
 }
 
-Skeleton packed_fused_order(const SearchProblem& problem, const BuildingBlock& block) {
+Skeleton pack_fused_block(const SearchProblem& problem, const BuildingBlock& block) {
   return FusedPacking(problem, block).pack();
 }
 

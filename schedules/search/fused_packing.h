@@ -8,11 +8,11 @@ namespace bubblescope {
 
 /// 1F1B-V's block. A backward takes two slots; after every third rank it pauses for three slots,
 /// which other forwards use.
-BuildingBlock fused_v_block(std::int32_t ranks);
+BuildingBlock make_fused_v_block(std::int32_t ranks);
 
 /// Slot by slot, moves every op to the first empty slot (a backward to the first two) after its
 /// inputs, and a forward only so far that all slots in between hold less than the block's own peak.
 /// Full backwards only.
-Skeleton packed_fused_order(const SearchProblem& problem, const BuildingBlock& block);
+Skeleton pack_fused_block(const SearchProblem& problem, const BuildingBlock& block);
 
 }  // namespace bubblescope

@@ -34,7 +34,7 @@ std::optional<Nanos> GreedyPrefix::arrival(std::int32_t rank, Token token) const
 
 bool GreedyPrefix::fits(std::int32_t rank, std::int64_t held) {
   if (held > problem_.cap[rank]) return false;
-  most_fitted_ = std::max(most_fitted_, held);
+  max_fitted_ = std::max(max_fitted_, held);
   return true;
 }
 
@@ -47,7 +47,7 @@ bool GreedyPrefix::put(std::int32_t rank, Token token) {
   if (!ready || !fits(rank, state.held + problem_.memory_of(rank, token))) return false;
   const Nanos start = std::max(state.free, *ready);
   if (written_[rank] > 0) state.idle += start - state.free;
-  most_idle_ = std::max(most_idle_, state.idle);
+  max_idle_ = std::max(max_idle_, state.idle);
   state.free = start + problem_.duration_of(rank, token);
   state.held += problem_.memory_of(rank, token);
   end_[made(own, count_[own]++)] = state.free;
@@ -57,7 +57,7 @@ bool GreedyPrefix::put(std::int32_t rank, Token token) {
   return true;
 }
 
-bool GreedyPrefix::make_room(std::int32_t rank, Token token) {
+bool GreedyPrefix::free_memory(std::int32_t rank, Token token) {
   while (!fits(rank, at(rank).held + problem_.memory_of(rank, token))) {
     if (pending(rank) == 0) return false;
     run_weight(rank);
@@ -86,7 +86,7 @@ void GreedyPrefix::run_all_weights(std::int32_t rank) {
 GreedyOrder GreedyPrefix::finish(bool complete) && {
   GreedyOrder found;
   if (complete) found.order = std::move(order_);
-  found.most_fitted = most_fitted_;
+  found.max_fitted = max_fitted_;
   return found;
 }
 

@@ -14,7 +14,7 @@ struct GreedyOrder {
   std::optional<TokenOrder> order;  ///< empty if a cap cannot be kept or the order is too long
   /// The largest amount of memory on a rank that passed a cap test: any cap between this and the
   /// problem's own gives the same order.
-  std::int64_t most_fitted = 0;
+  std::int64_t max_fitted = 0;
 };
 
 /// The beginning of an order with split backwards, timed. Every rank runs its W in the order of
@@ -31,7 +31,7 @@ class GreedyPrefix {
   explicit GreedyPrefix(const SearchProblem& problem);
 
   const Rank& at(std::int32_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-  Nanos most_idle() const { return most_idle_; }  ///< of any rank
+  Nanos max_idle() const { return max_idle_; }  ///< of any rank
   std::int32_t count(std::int32_t rank, Token token) const { return count_[row(rank, token)]; }
   bool has_left(std::int32_t rank, Token token) const {
     return count(rank, token) < problem_.microbatches;
@@ -53,7 +53,7 @@ class GreedyPrefix {
   bool put(std::int32_t rank, Token token);
 
   /// Runs W's until an op fits; false if there are too few.
-  bool make_room(std::int32_t rank, Token token);
+  bool free_memory(std::int32_t rank, Token token);
 
   /// Runs the W's that end before `ready`; true if the rank still waits then and one is left.
   bool fill_wait(std::int32_t rank, Nanos ready);
@@ -85,8 +85,8 @@ class GreedyPrefix {
   std::vector<Nanos> end_;            ///< [made()]: of ops that have run
   std::vector<std::size_t> written_;  ///< [rank]
   TokenOrder order_;
-  Nanos most_idle_ = 0;
-  std::int64_t most_fitted_ = 0;
+  Nanos max_idle_ = 0;
+  std::int64_t max_fitted_ = 0;
 };
 
 }  // namespace bubblescope

@@ -64,7 +64,8 @@ std::optional<TokenOrder> order_of(const SearchProblem& problem, const Schedule&
 
 }  // namespace
 
-std::vector<TokenOrder> known_orders(const SearchProblem& problem, const ScheduleRequest& request) {
+std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
+                                             const ScheduleRequest& request) {
   ScheduleRequest shape_only;
   shape_only.shape = request.shape;
   shape_only.shape.chunks = problem.chunks;

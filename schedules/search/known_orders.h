@@ -10,6 +10,7 @@ namespace bubblescope {
 /// The orders of all registered schedules that have the problem's placement, keep micro-batches in
 /// order and can be built for the request's shape. If the problem splits backwards and a schedule
 /// does not, W follows I at once, and vice versa. Excludes searched schedules.
-std::vector<TokenOrder> known_orders(const SearchProblem& problem, const ScheduleRequest& request);
+std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
+                                             const ScheduleRequest& request);
 
 }  // namespace bubblescope

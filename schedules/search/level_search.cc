@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kFirstClimb = 2'000'000;
 constexpr std::int64_t kRoundOfClimbing = 6'000'000;
-constexpr std::int64_t kMostExactOps = 1'000;  ///< larger steps are never searched exactly
+constexpr std::int64_t kMaxExactOps = 1'000;  ///< larger steps are never searched exactly
 
 /// The unit of which all times of a step are multiples.
 Nanos granularity(const SearchProblem& problem) {
@@ -42,15 +42,15 @@ OrderRefinement::OrderRefinement(SearchProblem problem, const ScheduleRequest& r
     : problem_(std::move(problem)), goal_(goal), granularity_(granularity(problem_)) {
   SearchPlan plan;
   plan.effort = {kFirstClimb, goal.seed, goal.stop};
-  plan.known = known_orders(problem_, request);
+  plan.known = collect_known_orders(problem_, request);
   best_ = search_orders(problem_, plan).best();
-  bound_ = least_value(problem_, best_.score.span);
+  bound_ = value_lower_bound(problem_, best_.score.span);
   bound_ = (bound_ + granularity_ - 1) / granularity_ * granularity_;
 }
 
 void OrderRefinement::refine(std::int64_t effort) {
   std::int64_t left = effort;
-  if (can_be_exact(problem_) && problem_.ops() <= kMostExactOps) left -= look_at_all(effort / 2);
+  if (can_be_exact(problem_) && problem_.ops() <= kMaxExactOps) left -= search_exactly(effort / 2);
   for (std::uint64_t round = 1; left > 0 && !is_settled() && !stopped(goal_.stop); ++round) {
     climb(goal_.seed + round);
     left -= kRoundOfClimbing;
@@ -58,7 +58,7 @@ void OrderRefinement::refine(std::int64_t effort) {
 }
 
 /// Returns the effort spent.
-std::int64_t OrderRefinement::look_at_all(std::int64_t effort) {
+std::int64_t OrderRefinement::search_exactly(std::int64_t effort) {
   std::int64_t left = effort;
   while (left > 0 && !is_settled() && !stopped(goal_.stop)) {
     const ExactAnswer answer =
@@ -88,8 +88,8 @@ SearchProblem LevelProblem::relaxed() const {
   return split && full ? MixedProblem{*split, *full}.relaxed() : any();
 }
 
-bool LevelProblem::any_order() const {
-  return (split && least_caps_hold(*split)) || (full && least_caps_hold(*full));
+bool LevelProblem::has_order() const {
+  return (split && min_caps_hold(*split)) || (full && min_caps_hold(*full));
 }
 
 LevelProblem LevelProblem::with_caps(const std::vector<std::int64_t>& caps) const {
@@ -103,7 +103,7 @@ LevelSearch::LevelSearch(const LevelProblem& problem, const ScheduleRequest& req
                          const SearchGoal& goal)
     : goal_(goal) {
   for (const auto& kind : {problem.split, problem.full})
-    if (kind && least_caps_hold(*kind)) kinds_.emplace_back(*kind, request, goal);
+    if (kind && min_caps_hold(*kind)) kinds_.emplace_back(*kind, request, goal);
   if (!problem.split || !problem.full) return;
   mixed_ = MixedProblem{*problem.split, *problem.full};
   relaxed_.emplace(mixed_->relaxed(), request, goal);
@@ -111,9 +111,9 @@ LevelSearch::LevelSearch(const LevelProblem& problem, const ScheduleRequest& req
 }
 
 Nanos LevelSearch::value() const {
-  Nanos least = mixed_order_.empty() ? kinds_.front().value() : mixed_value_;
-  for (const OrderRefinement& kind : kinds_) least = std::min(least, kind.value());
-  return least;
+  Nanos shortest = mixed_order_.empty() ? kinds_.front().value() : mixed_value_;
+  for (const OrderRefinement& kind : kinds_) shortest = std::min(shortest, kind.value());
+  return shortest;
 }
 
 Nanos LevelSearch::bound() const {
@@ -139,7 +139,7 @@ void LevelSearch::refine(std::int64_t effort) {
 
 /// The effort that it took.
 std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
-  if (!can_be_exact(mixed_->split) || mixed_->split.ops() > kMostExactOps) return 0;
+  if (!can_be_exact(mixed_->split) || mixed_->split.ops() > kMaxExactOps) return 0;
   const Nanos step = std::gcd(granularity(mixed_->split), granularity(mixed_->full));
   std::int64_t left = effort;
   while (left > 0 && bound() < value() && !stopped(goal_.stop)) {
@@ -157,8 +157,8 @@ std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
 void LevelSearch::mix(std::int64_t effort) {
   std::vector<MixedOrder> starts;
   for (const OrderRefinement& kind : kinds_)
-    starts.push_back(mixed_from(kind.problem(), kind.order()));
-  starts.push_back(mixed_from(relaxed_->problem(), relaxed_->order()));
+    starts.push_back(to_mixed(kind.problem(), kind.order()));
+  starts.push_back(to_mixed(relaxed_->problem(), relaxed_->order()));
   if (!mixed_order_.empty()) starts.push_back(mixed_order_);
   for (MixedOrder& start : starts) {
     MixedOrder order =
@@ -169,7 +169,7 @@ void LevelSearch::mix(std::int64_t effort) {
 }
 
 void LevelSearch::take(MixedOrder order) {
-  const std::optional<Nanos> value = time_mixed(*mixed_, order);
+  const std::optional<Nanos> value = measure_mixed(*mixed_, order);
   if (!value || (!mixed_order_.empty() && *value >= mixed_value_)) return;
   mixed_value_ = *value;
   mixed_order_ = std::move(order);

@@ -25,7 +25,7 @@ class OrderRefinement {
 
  private:
   bool is_settled() const { return bound_ >= value(); }
-  std::int64_t look_at_all(std::int64_t effort);
+  std::int64_t search_exactly(std::int64_t effort);
   void climb(std::uint64_t seed);
   void take(const TokenOrder& order);
 
@@ -46,7 +46,7 @@ struct LevelProblem {
   /// The problem that bounds all kinds of backwards and their mixes.
   SearchProblem relaxed() const;
   /// Whether the caps allow one micro-batch.
-  bool any_order() const;
+  bool has_order() const;
   /// The same with these caps.
   LevelProblem with_caps(const std::vector<std::int64_t>& caps) const;
 };

@@ -14,22 +14,22 @@ constexpr int kFittingShare = 8;  ///< the share that ends when the first gradie
 /// gradient, in forwards of the slowest stage up to there, which limits the rate of later F's.
 std::vector<double> forwards_before_gradient(const SearchProblem& problem) {
   std::vector<double> forwards;
-  Nanos pace = 1;
-  Nanos beyond = 0;
+  Nanos slowest_forward = 1;
+  Nanos response_time = 0;
   for (std::int32_t stage = 1; stage < problem.ranks; ++stage)
-    beyond += problem.duration[stage][0] + problem.duration[stage][1] +
-              problem.forward_latency[stage] + problem.backward_latency[stage - 1];
+    response_time += problem.duration[stage][0] + problem.duration[stage][1] +
+                     problem.forward_latency[stage] + problem.backward_latency[stage - 1];
   for (std::int32_t stage = 0; stage < problem.ranks; ++stage) {
-    pace = std::max(pace, problem.duration[stage][0]);
-    forwards.push_back(static_cast<double>(beyond) / static_cast<double>(pace));
+    slowest_forward = std::max(slowest_forward, problem.duration[stage][0]);
+    forwards.push_back(static_cast<double>(response_time) / static_cast<double>(slowest_forward));
     if (stage + 1 < problem.ranks)
-      beyond -= problem.duration[stage + 1][0] + problem.duration[stage + 1][1] +
-                problem.forward_latency[stage + 1] + problem.backward_latency[stage];
+      response_time -= problem.duration[stage + 1][0] + problem.duration[stage + 1][1] +
+                       problem.forward_latency[stage + 1] + problem.backward_latency[stage];
   }
   return forwards;
 }
 
-std::int32_t most_forwards(const SearchProblem& problem, std::int32_t rank) {
+std::int32_t max_forwards(const SearchProblem& problem, std::int32_t rank) {
   const std::int64_t each = problem.memory[rank][0];
   if (each <= 0) return problem.microbatches;
   return static_cast<std::int32_t>(
@@ -48,16 +48,16 @@ void append_rank(Skeleton& skeleton, std::int32_t warmup, std::int32_t microbatc
 
 }  // namespace
 
-std::vector<Skeleton> linear_skeletons(const SearchProblem& problem) {
+std::vector<Skeleton> make_linear_skeletons(const SearchProblem& problem) {
   const std::vector<double> room = forwards_before_gradient(problem);
   std::vector<Skeleton> skeletons;
   for (int share = 0; share <= kShares; ++share) {
     Skeleton skeleton;
     for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
-      const double least = problem.ranks - 1 - rank;
-      const double wanted = 1 + least + (room[rank] - least) * share / kFittingShare;
-      const double most = most_forwards(problem, rank);
-      append_rank(skeleton, static_cast<std::int32_t>(std::clamp(wanted, 1.0, most)),
+      const double min_warmup = problem.ranks - 1 - rank;
+      const double wanted = 1 + min_warmup + (room[rank] - min_warmup) * share / kFittingShare;
+      const double max_warmup = max_forwards(problem, rank);
+      append_rank(skeleton, static_cast<std::int32_t>(std::clamp(wanted, 1.0, max_warmup)),
                   problem.microbatches);
     }
     if (skeletons.empty() || skeleton != skeletons.back()) skeletons.push_back(std::move(skeleton));

@@ -26,17 +26,17 @@ void apply(TokenOrder& order, Move move) {
     std::rotate(at(move.to), at(move.from), at(move.from + 1));
 }
 
-class Climber {
+class HillClimber {
  public:
-  Climber(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
-          std::uint64_t seed)
-      : problem_(problem), clock_(clock), current_(from), best_(from), dice_(seed) {
+  HillClimber(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
+              std::uint64_t seed)
+      : problem_(problem), clock_(clock), current_(from), best_(from), random_(seed) {
     history_.fill(from.score);
     clock_.time(current_.order);
     trace();
   }
 
-  TimedOrder climb(const Climb& climb) {
+  TimedOrder climb(const SearchLimits& climb) {
     for (std::int64_t turn = 0; turn < climb.evaluations && best_.score.span > climb.bound;
          ++turn) {
       if (stopped(climb.stop)) break;
@@ -61,7 +61,7 @@ class Climber {
 
   /// Picks a random op of a random block: a run of the path on one rank without a wait.
   Move pick() {
-    const std::size_t on_path = dice_.below(path_.size());
+    const std::size_t on_path = random_.below(path_.size());
     std::size_t newest = on_path;
     std::size_t oldest = on_path;
     while (newest > 0 && path_[newest - 1] == path_[newest] + 1) --newest;
@@ -69,10 +69,10 @@ class Climber {
     const std::size_t from = path_[on_path];
     const std::size_t first = path_[oldest];
     const std::size_t last = path_[newest];
-    switch (dice_.below(4)) {
+    switch (random_.below(4)) {
       case 0: return {from, first};
       case 1: return {from, last};
-      case 2: return {from, first + dice_.below(last - first + 1)};
+      case 2: return {from, first + random_.below(last - first + 1)};
       default: return neighbour(from);
     }
   }
@@ -80,8 +80,8 @@ class Climber {
   Move neighbour(std::size_t from) {
     const auto per_rank = static_cast<std::size_t>(problem_.ops_per_rank());
     const std::size_t begin = from / per_rank * per_rank;
-    const std::size_t reach = 1 + dice_.below(4);
-    if (dice_.below(2) == 0) return {from, from < begin + reach ? begin : from - reach};
+    const std::size_t reach = 1 + random_.below(4);
+    if (random_.below(2) == 0) return {from, from < begin + reach ? begin : from - reach};
     return {from, std::min(from + reach, begin + per_rank - 1)};
   }
 
@@ -115,14 +115,14 @@ class Climber {
   TimedOrder best_;
   std::array<Score, 50> history_;
   std::vector<std::size_t> path_;
-  Dice dice_;
+  XorShift64 random_;
 };
 
 }  // namespace
 
 TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
-                   const Climb& climb) {
-  return Climber(problem, clock, from, climb.seed).climb(climb);
+                   const SearchLimits& climb) {
+  return HillClimber(problem, clock, from, climb.seed).climb(climb);
 }
 
 }  // namespace bubblescope

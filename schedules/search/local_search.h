@@ -14,7 +14,7 @@ struct TimedOrder {
 };
 
 /// The limits of a local search.
-struct Climb {
+struct SearchLimits {
   Nanos bound = 0;               ///< the search ends at a span this short
   std::int64_t evaluations = 0;  ///< or after this many timed orders
   std::uint64_t seed = 1;
@@ -24,6 +24,6 @@ struct Climb {
 /// Late acceptance hill climbing with critical-path moves. Returns the best order found, never
 /// worse than `from`. Deterministic for a seed, unless it is stopped.
 TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
-                   const Climb& climb);
+                   const SearchLimits& climb);
 
 }  // namespace bubblescope

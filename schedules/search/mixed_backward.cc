@@ -23,7 +23,7 @@ Effect effect_of(const MixedProblem& problem, std::int32_t rank, Token token) {
 }
 
 /// Whether a rank keeps its cap and runs no W before its I.
-bool is_sound(const MixedProblem& problem, std::int32_t rank, const std::vector<Token>& tokens) {
+bool is_legal(const MixedProblem& problem, std::int32_t rank, const std::vector<Token>& tokens) {
   std::int64_t held = 0;
   std::vector<std::int32_t> pending(static_cast<std::size_t>(problem.split.chunks), 0);
   for (const Token token : tokens) {
@@ -37,9 +37,9 @@ bool is_sound(const MixedProblem& problem, std::int32_t rank, const std::vector<
 }
 
 /// Repeatedly runs every rank as far as its inputs allow.
-class MixedClock {
+class MixedTimer {
  public:
-  MixedClock(const MixedProblem& problem, const MixedOrder& order)
+  MixedTimer(const MixedProblem& problem, const MixedOrder& order)
       : problem_(problem), split_(problem.split), order_(order) {
     count_.resize(static_cast<std::size_t>(split_.stages()) * 2);
     end_.resize(count_.size() * static_cast<std::size_t>(split_.microbatches));
@@ -111,17 +111,17 @@ class MixedClock {
 };
 
 /// Random changes of one rank's tokens.
-class Changer {
+class MoveGenerator {
  public:
-  explicit Changer(std::uint64_t seed) : dice_(seed) {}
+  explicit MoveGenerator(std::uint64_t seed) : random_(seed) {}
 
-  std::size_t below(std::size_t bound) { return dice_.below(bound); }
+  std::size_t below(std::size_t bound) { return random_.below(bound); }
 
   /// Empty if nothing changed.
   std::optional<std::vector<Token>> change(std::vector<Token> tokens) {
-    const std::size_t at = dice_.below(tokens.size());
+    const std::size_t at = random_.below(tokens.size());
     const bool is_gradient = step_of(without_whole(tokens[at])) == Step::kInputGrad;
-    if (is_gradient && dice_.below(2) == 0)
+    if (is_gradient && random_.below(2) == 0)
       return is_whole(tokens[at]) ? split(std::move(tokens), at) : join(std::move(tokens), at);
     return move(std::move(tokens), at);
   }
@@ -142,15 +142,15 @@ class Changer {
 
   std::optional<std::vector<Token>> split(std::vector<Token> tokens, std::size_t at) {
     tokens[at] = without_whole(tokens[at]);
-    const std::size_t behind = at + 1 + dice_.below(tokens.size() - at);
+    const std::size_t behind = at + 1 + random_.below(tokens.size() - at);
     tokens.insert(place(tokens, behind), Token(tokens[at] + 1));
     return tokens;
   }
 
   std::optional<std::vector<Token>> move(std::vector<Token> tokens, std::size_t at) {
-    const std::size_t to = dice_.below(2) == 0
-                               ? dice_.below(tokens.size())
-                               : std::min(tokens.size() - 1, at + 1 + dice_.below(3));
+    const std::size_t to = random_.below(2) == 0
+                               ? random_.below(tokens.size())
+                               : std::min(tokens.size() - 1, at + 1 + random_.below(3));
     if (to == at || tokens[to] == tokens[at]) return std::nullopt;
     const Token token = tokens[at];
     tokens.erase(place(tokens, at));
@@ -158,7 +158,7 @@ class Changer {
     return tokens;
   }
 
-  Dice dice_;
+  XorShift64 random_;
 };
 
 }  // namespace
@@ -190,7 +190,7 @@ bool can_mix(const MixedProblem& problem) {
   return false;
 }
 
-MixedOrder mixed_from(const SearchProblem& problem, const TokenOrder& order) {
+MixedOrder to_mixed(const SearchProblem& problem, const TokenOrder& order) {
   MixedOrder mixed;
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
     const auto first = order.begin() + std::ptrdiff_t{rank} * problem.ops_per_rank();
@@ -202,22 +202,22 @@ MixedOrder mixed_from(const SearchProblem& problem, const TokenOrder& order) {
   return mixed;
 }
 
-std::optional<Nanos> time_mixed(const MixedProblem& problem, const MixedOrder& order) {
+std::optional<Nanos> measure_mixed(const MixedProblem& problem, const MixedOrder& order) {
   for (std::int32_t rank = 0; rank < problem.split.ranks; ++rank)
-    if (!is_sound(problem, rank, order[static_cast<std::size_t>(rank)])) return std::nullopt;
-  return MixedClock(problem, order).run();
+    if (!is_legal(problem, rank, order[static_cast<std::size_t>(rank)])) return std::nullopt;
+  return MixedTimer(problem, order).run();
 }
 
 MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order,
                          const SearchEffort& effort) {
-  std::optional<Nanos> value = time_mixed(problem, order);
+  std::optional<Nanos> value = measure_mixed(problem, order);
   if (!value) return order;
   MixedOrder best = order;
-  Nanos least = *value;
+  Nanos best_so_far = *value;
   // Late acceptance, as in local_search.
   std::array<Nanos, 50> history;
   history.fill(*value);
-  Changer changer(effort.seed);
+  MoveGenerator changer(effort.seed);
   const std::int64_t turns = 1 + effort.climb_ops / problem.split.ops();
   for (std::int64_t turn = 0; turn < turns && !stopped(effort.stop); ++turn) {
     std::vector<Token>& tokens = order[changer.below(order.size())];
@@ -225,14 +225,14 @@ MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order,
     if (!changed) continue;
     std::swap(tokens, *changed);
     Nanos& late = history[static_cast<std::size_t>(turn) % history.size()];
-    const std::optional<Nanos> now = time_mixed(problem, order);
+    const std::optional<Nanos> now = measure_mixed(problem, order);
     if (!now || (*now > late && *now > *value))
       std::swap(tokens, *changed);
     else
       value = now;
     late = std::min(late, *value);
-    if (*value >= least) continue;
-    least = *value;
+    if (*value >= best_so_far) continue;
+    best_so_far = *value;
     best = order;
   }
   return best;

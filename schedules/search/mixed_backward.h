@@ -38,10 +38,10 @@ inline Token without_whole(Token token) { return static_cast<Token>(token % kWho
 bool full_can_pay(const MixedProblem& problem, std::int32_t stage);
 
 /// Converts an order of either kind to a mixed one.
-MixedOrder mixed_from(const SearchProblem& problem, const TokenOrder& order);
+MixedOrder to_mixed(const SearchProblem& problem, const TokenOrder& order);
 
 /// The longest span (or step) of an order; empty if it blocks or breaks a cap.
-std::optional<Nanos> time_mixed(const MixedProblem& problem, const MixedOrder& order);
+std::optional<Nanos> measure_mixed(const MixedProblem& problem, const MixedOrder& order);
 
 /// Joins halves, splits backwards and moves ops as long as the order does not get longer.
 MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order, const SearchEffort& effort);

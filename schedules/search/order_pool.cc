@@ -20,7 +20,7 @@ std::optional<Score> OrderPool::offer(const std::optional<TokenOrder>& order) {
   return score;
 }
 
-void OrderPool::improve_all(Climb climb) {
+void OrderPool::improve_all(SearchLimits climb) {
   const std::vector<TimedOrder> starts = kept_;
   climb.evaluations /= static_cast<std::int64_t>(starts.size());
   for (const TimedOrder& start : starts)

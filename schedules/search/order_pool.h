@@ -22,7 +22,7 @@ class OrderPool {
   const std::vector<TimedOrder>& kept() const { return kept_; }
 
   /// Improves each of the kept orders by local search; they share its evaluations.
-  void improve_all(Climb climb);
+  void improve_all(SearchLimits climb);
 
  private:
   void keep(TimedOrder candidate);

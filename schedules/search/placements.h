@@ -18,7 +18,7 @@ enum class PlacementChoice : std::uint8_t {
 };
 
 /// The default chunks per rank: 1, 2, 2, 4, 2.
-std::int32_t usual_chunks(PlacementChoice choice);
+std::int32_t default_chunks(PlacementChoice choice);
 
 /// Why this number of chunks is refused, in one sentence with the remedy; empty: it is not.
 std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks);
@@ -30,8 +30,8 @@ struct Placements {
 
 /// A free placement assigns the stages to the ranks in any way, the same number to each, if there
 /// are at most 120 such ways; else only the regular ones: zigzag, interleaved, and neighbours
-/// together. `alike` means that ranks do not differ, so that placements that only rename ranks are
-/// the same.
-Placements placements(PlacementChoice choice, const Shape& shape, bool alike);
+/// together. `ranks_are_equal` means that ranks do not differ, so that placements that only rename
+/// ranks are the same.
+Placements placements(PlacementChoice choice, const Shape& shape, bool ranks_are_equal);
 
 }  // namespace bubblescope

@@ -94,7 +94,7 @@ void take_weights(Row& row, std::int32_t first, std::int32_t second, std::int32_
 }
 
 /// Puts every missing W after the last one into empty cells, chunk 1's first.
-void put_weights_back(Row& row) {
+void restore_weights(Row& row) {
   std::int32_t last = -1;
   for (std::size_t slot = 0; slot < row.size(); ++slot)
     if (row[slot] == kW0 || row[slot] == kW1) last = static_cast<std::int32_t>(slot);
@@ -143,7 +143,7 @@ bool write_cool_down(BlockCells& cells, std::int32_t microbatches) {
       if (!put(start + 1 + rank - 2 * back, kI1)) return false;
   }
   make_even(cells);
-  for (Row& row : cells) put_weights_back(row);
+  for (Row& row : cells) restore_weights(row);
   return true;
 }
 
@@ -160,7 +160,7 @@ class Filling {
     for (std::size_t slot = 0; slot < cells_.front().size(); ++slot)
       for (std::size_t rank = 0; rank < cells_.size(); ++rank) {
         Token& cell = cells_[rank][slot];
-        if (cell == kEmptyCell) take_later(rank, slot);
+        if (cell == kEmptyCell) pull_forward(rank, slot);
         if (cell != kEmptyCell) note(rank, slot, cell);
       }
   }
@@ -181,22 +181,22 @@ class Filling {
   }
 
   /// Moves the first op that could run in this slot; an F only if the rank never exceeds the peak.
-  void take_later(std::size_t rank, std::size_t slot) {
+  void pull_forward(std::size_t rank, std::size_t slot) {
     const RankState& state = ranks_[rank];
     unsigned open = 0;
     for (Token token = 0; token < kTokens; ++token)
       if (state.left[token] > 0) open |= 1u << token;
     std::int32_t held = state.held;
-    std::int32_t most = state.held;
+    std::int32_t peak_so_far = state.held;
     for (std::size_t later = slot + 1; open != 0 && later < cells_[rank].size(); ++later) {
       const Token token = cells_[rank][later];
       if (token == kEmptyCell) continue;
-      const std::int32_t most_before = most;
-      if (step_of(token) == Step::kForward) most = std::max(most, ++held);
+      const std::int32_t max_before = peak_so_far;
+      if (step_of(token) == Step::kForward) peak_so_far = std::max(peak_so_far, ++held);
       if (step_of(token) == Step::kWeightGrad) --held;
       if (!(open >> token & 1)) continue;
       open &= ~(1u << token);
-      if (step_of(token) == Step::kForward && most_before >= peak_) continue;
+      if (step_of(token) == Step::kForward && max_before >= peak_) continue;
       if (!is_ready(rank, slot, token)) continue;
       std::swap(cells_[rank][slot], cells_[rank][later]);
       return;
@@ -238,7 +238,7 @@ void drop_extra(BlockCells& cells, std::int32_t microbatches) {
 }
 
 /// Delays W's of the warm-up on ranks that hold less than the peak.
-void put_off_weights(BlockCells& cells, std::int32_t peak) {
+void delay_weights(BlockCells& cells, std::int32_t peak) {
   const std::vector<std::int32_t> peaks = peaks_of(cells);
   const std::int32_t least = *std::min_element(peaks.begin(), peaks.end());
   for (std::size_t rank = 0; rank < cells.size(); ++rank) {
@@ -256,15 +256,15 @@ void put_off_weights(BlockCells& cells, std::int32_t peak) {
 
 std::optional<BlockCells> with_new_warm_up(const BlockRows& rows, std::int32_t microbatches) {
   const auto ranks = static_cast<std::int32_t>(rows.size());
-  const BlockCells repeated = repeated_cells(rows, microbatches);
+  const BlockCells repeated = repeat_block(rows, microbatches);
   const std::int32_t peak = peak_of(repeated);
   if (peak > 2 * ranks) return std::nullopt;
-  std::optional<BlockCells> cells = squeezed(repeated);
+  std::optional<BlockCells> cells = compacted(repeated);
   if (!cells) return std::nullopt;
   const std::int32_t own_peak = peak_of(*cells);
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     write_warm_up((*cells)[static_cast<std::size_t>(rank)], rank, ranks, own_peak);
-  cells = squeezed(*cells);
+  cells = compacted(*cells);
   if (!cells || peak_of(*cells) > peak) return std::nullopt;
   return cells;
 }
@@ -272,7 +272,7 @@ std::optional<BlockCells> with_new_warm_up(const BlockRows& rows, std::int32_t m
 std::optional<TokenOrder> with_new_cool_down(BlockCells cells, std::int32_t microbatches) {
   const std::int32_t peak = peak_of(cells);
   if (!write_cool_down(cells, microbatches)) return std::nullopt;
-  std::optional<BlockCells> packed = squeezed(cells);
+  std::optional<BlockCells> packed = compacted(cells);
   if (!packed) return std::nullopt;
   Filling(*packed).fill();
   for (Row& row : *packed)
@@ -283,7 +283,7 @@ std::optional<TokenOrder> with_new_cool_down(BlockCells cells, std::int32_t micr
 
 }  // namespace
 
-std::vector<TokenOrder> reordered_orders(const BlockRows& rows, std::int32_t microbatches) {
+std::vector<TokenOrder> reorder_block(const BlockRows& rows, std::int32_t microbatches) {
   const auto ranks = static_cast<std::int32_t>(rows.size());
   const std::optional<BlockCells> cells = with_new_warm_up(rows, std::max(microbatches, 2 * ranks));
   std::vector<TokenOrder> orders;
@@ -293,9 +293,9 @@ std::vector<TokenOrder> reordered_orders(const BlockRows& rows, std::int32_t mic
     if (puts_off && microbatches > ranks) break;
     if (microbatches < 2 * ranks) {
       drop_extra(own, microbatches);
-      if (puts_off) put_off_weights(own, std::min(2 * ranks, peak_of(*cells)));
+      if (puts_off) delay_weights(own, std::min(2 * ranks, peak_of(*cells)));
       make_even(own);
-      std::optional<BlockCells> packed = squeezed(own);
+      std::optional<BlockCells> packed = compacted(own);
       if (!packed) continue;
       own = std::move(*packed);
     }

@@ -33,10 +33,10 @@ bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
 
 /// Uses the device's memory as the cap, if it is known: in bytes, unless --cap counts in units. In
 /// that case the cap is what satisfies both for every stage.
-void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool has_unit_caps) {
+void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool counts_units) {
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
     const Bytes room = limits.room[static_cast<std::size_t>(rank)];
-    if (!has_unit_caps) {
+    if (!counts_units) {
       problem.cap[rank] = room;
       continue;
     }
@@ -48,7 +48,7 @@ void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool has_unit
     }
     problem.cap[rank] = std::min(problem.cap[rank], room / largest * problem.memory[0][0]);
   }
-  if (has_unit_caps) return;
+  if (counts_units) return;
   for (std::size_t stage = 0; stage < problem.memory.size(); ++stage) {
     const MemoryDelta& bytes = limits.activations[stage];
     problem.memory[stage] = {bytes.forward,
@@ -80,13 +80,13 @@ std::vector<LevelProblem> problems_of(const ScheduleRequest& request, const Sear
   std::vector<LevelProblem> problems;
   for (const std::vector<std::int32_t>& placement : placements.tried) {
     LevelProblem problem = problem_on(request, goal, placement);
-    if (problem.any_order()) problems.push_back(std::move(problem));
+    if (problem.has_order()) problems.push_back(std::move(problem));
   }
   return problems;
 }
 
 /// A lower bound on the work of the busiest rank, for any assignment of the stages.
-Nanos least_work(const LevelProblem& level) {
+Nanos work_lower_bound(const LevelProblem& level) {
   const SearchProblem problem = level.relaxed();
   Nanos sum = 0;
   for (const auto& durations : problem.duration)
@@ -126,7 +126,7 @@ class StepSearch {
     const bool exact = !goal_.byte_limits || request_.memory.cap.empty();
     if (!all || !exact)
       for (const LevelProblem& problem : problems)
-        found_.bound = std::min(found_.bound, least_work(problem));
+        found_.bound = std::min(found_.bound, work_lower_bound(problem));
     return std::move(found_);
   }
 
@@ -137,7 +137,7 @@ class StepSearch {
     if (found_.value > 0 && search.value() >= found_.value) return;
     found_.value = search.value();
     found_.schedule = search.schedule();
-    if (goal_.tell) goal_.tell({search.value(), search.bound()});
+    if (goal_.on_progress) goal_.on_progress({search.value(), search.bound()});
   }
 
   void refine(LevelSearch& search, std::int64_t effort) {
@@ -153,7 +153,7 @@ class StepSearch {
       if (level->cap >= problem.any().cap) continue;
       if (stopped(goal_.stop)) return;
       const LevelProblem lower = problem.with_caps(level->cap);
-      if (!lower.any_order() || !may_be_shorter(lower.relaxed(), found_.value)) return;
+      if (!lower.has_order() || !may_be_shorter(lower.relaxed(), found_.value)) return;
       LevelSearch search(lower, request_, goal_);
       take(search);
       refine(search, effort);
@@ -177,18 +177,19 @@ FoundSchedule search_period(const ScheduleRequest& request, const SearchGoal& go
   found.value = (found.value - 1) / request.shape.microbatches + 1;
   found.bound = 0;
   for (const LevelProblem& problem : problems_of(request, goal, placements)) {
-    const Nanos bound = least_period(problem.relaxed());
+    const Nanos bound = period_lower_bound(problem.relaxed());
     found.bound = found.bound == 0 ? bound : std::min(found.bound, bound);
     for (const std::optional<SearchProblem>& kind : {problem.split, problem.full}) {
-      if (!kind || !least_caps_hold(*kind)) continue;
+      if (!kind || !min_caps_hold(*kind)) continue;
       ScheduleRequest brief = request;
-      brief.shape.microbatches = brief_step(*kind).microbatches;
-      const SteadyOrder steady = find_steady_order(*kind, known_orders(brief_step(*kind), brief),
-                                                   {goal.effort / 8, goal.seed, goal.stop});
+      brief.shape.microbatches = make_brief_step(*kind).microbatches;
+      const SteadyOrder steady =
+          find_steady_order(*kind, collect_known_orders(make_brief_step(*kind), brief),
+                            {goal.effort / 8, goal.seed, goal.stop});
       if (found.value <= steady.period) continue;
       found.value = steady.period;
       found.schedule = to_schedule(*kind, steady.order);
-      if (goal.tell) goal.tell({found.value, found.bound});
+      if (goal.on_progress) goal.on_progress({found.value, found.bound});
     }
   }
   return found;
@@ -199,11 +200,11 @@ std::vector<std::string> refuse_bytes(const SearchProblem& problem) {
   const auto mebibytes = [](Bytes bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   std::vector<std::string> reasons;
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
-    if (problem.cap[rank] < least_cap(problem, rank))
+    if (problem.cap[rank] < min_cap(problem, rank))
       reasons.push_back("rank " + std::to_string(rank) + "'s device has " +
                         mebibytes(std::max<Bytes>(problem.cap[rank], 0)) +
                         " left for activations, but one micro-batch alone needs " +
-                        mebibytes(least_cap(problem, rank)) +
+                        mebibytes(min_cap(problem, rank)) +
                         "; spread the model over more devices or shorten the sequence");
   return reasons;
 }

@@ -21,7 +21,7 @@ enum class Objective : std::uint8_t {
 };
 
 /// The progress of a search.
-struct SearchNews {
+struct SearchProgress {
   Nanos value = 0;  ///< of the best schedule so far
   Nanos bound = 0;  ///< no schedule can be better
 };
@@ -41,7 +41,7 @@ struct SearchGoal {
   /// If devices are known: their memory limits for a placement, in addition to the request's caps.
   std::function<ByteLimits(const std::vector<std::int32_t>& rank_of_stage)> byte_limits = {};
   StopRequest stop = {};  ///< ends the search with the best schedule so far
-  std::function<void(const SearchNews&)> tell = {};  ///< called at every improvement
+  std::function<void(const SearchProgress&)> on_progress = {};  ///< called at every improvement
 };
 
 struct FoundSchedule {

@@ -13,7 +13,7 @@ namespace bubblescope {
 
 namespace {
 
-Op op_of(const SearchProblem& problem, std::int32_t rank, Token token, std::int32_t microbatch) {
+Op make_op(const SearchProblem& problem, std::int32_t rank, Token token, std::int32_t microbatch) {
   const std::int32_t stage = problem.stage(rank, token);
   switch (step_of(token)) {
     case Step::kForward: return forward(stage, microbatch);
@@ -78,11 +78,11 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
   return problem;
 }
 
-bool lies_in_v(const SearchProblem& problem) {
+bool is_v_placement(const SearchProblem& problem) {
   return problem.chunks == 2 && problem.rank_of_stage == zigzag_placement(problem.ranks, 2);
 }
 
-Nanos work_of(const SearchProblem& problem, std::int32_t rank) {
+Nanos sum_work(const SearchProblem& problem, std::int32_t rank) {
   Nanos sum = 0;
   for (std::int32_t token = 0; token < problem.tokens(); ++token)
     if (!problem.fused || step_of(static_cast<Token>(token)) != Step::kWeightGrad)
@@ -90,24 +90,24 @@ Nanos work_of(const SearchProblem& problem, std::int32_t rank) {
   return multiply(sum, problem.microbatches, "the work of a rank");
 }
 
-std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t first) {
+std::int64_t memory_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t first) {
   std::int64_t held = 0;
-  std::int64_t most = 0;
+  std::int64_t peak_so_far = 0;
   const auto add = [&](std::int32_t chunk, Step step) {
     held += problem.memory_of(rank, token_of(chunk, step));
-    most = std::max(most, held);
+    peak_so_far = std::max(peak_so_far, held);
   };
   for (std::int32_t chunk = first; chunk < problem.chunks; ++chunk) add(chunk, Step::kForward);
   for (std::int32_t chunk = problem.chunks - 1; chunk >= first; --chunk) {
     add(chunk, Step::kInputGrad);
     if (!problem.fused) add(chunk, Step::kWeightGrad);
   }
-  return most;
+  return peak_so_far;
 }
 
-bool least_caps_hold(const SearchProblem& problem) {
+bool min_caps_hold(const SearchProblem& problem) {
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
-    if (problem.cap[static_cast<std::size_t>(rank)] < least_cap(problem, rank)) return false;
+    if (problem.cap[static_cast<std::size_t>(rank)] < min_cap(problem, rank)) return false;
   return true;
 }
 
@@ -132,11 +132,12 @@ std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t 
   std::vector<std::string> reasons;
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
     const std::int64_t cap = problem.cap[static_cast<std::size_t>(rank)];
-    const std::int64_t needed = least_cap(problem, rank);
+    const std::int64_t needed = min_cap(problem, rank);
     if (cap < needed)
       reasons.push_back("rank " + std::to_string(rank) + " may hold " +
-                        millionths_text(cap / unit_parts) + ", but one micro-batch alone needs " +
-                        millionths_text((needed + unit_parts - 1) / unit_parts) + "; raise --cap");
+                        format_millionths(cap / unit_parts) + ", but one micro-batch alone needs " +
+                        format_millionths((needed + unit_parts - 1) / unit_parts) +
+                        "; raise --cap");
   }
   return reasons;
 }
@@ -152,7 +153,7 @@ Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order) {
     ops.reserve(static_cast<std::size_t>(problem.ops_per_rank()));
     for (std::int32_t position = 0; position < problem.ops_per_rank(); ++position) {
       const Token token = order[at++];
-      ops.push_back(op_of(problem, rank, token, next[token]++));
+      ops.push_back(make_op(problem, rank, token, next[token]++));
     }
   }
   return schedule;

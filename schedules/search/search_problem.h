@@ -65,22 +65,22 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
                              bool fused = false);
 
 /// True for two chunks per rank that lie down the ranks and up again.
-bool lies_in_v(const SearchProblem& problem);
+bool is_v_placement(const SearchProblem& problem);
 
 /// A rank's busy time over the whole step.
-Nanos work_of(const SearchProblem& problem, std::int32_t rank);
+Nanos sum_work(const SearchProblem& problem, std::int32_t rank);
 
 /// The memory that a rank needs to finish one micro-batch from the F of `chunk` on, while nothing
 /// else runs.
-std::int64_t room_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t chunk);
+std::int64_t memory_for_rest(const SearchProblem& problem, std::int32_t rank, std::int32_t chunk);
 
 /// The memory that a rank needs for one micro-batch: under a smaller cap there is no schedule.
-inline std::int64_t least_cap(const SearchProblem& problem, std::int32_t rank) {
-  return room_for_rest(problem, rank, 0);
+inline std::int64_t min_cap(const SearchProblem& problem, std::int32_t rank) {
+  return memory_for_rest(problem, rank, 0);
 }
 
 /// True if every rank's cap is enough for one micro-batch: then there is an order.
-bool least_caps_hold(const SearchProblem& problem);
+bool min_caps_hold(const SearchProblem& problem);
 
 /// True if a rank's tokens never hold more than its cap.
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);

@@ -61,20 +61,20 @@ class PeriodMeter {
 
 }  // namespace
 
-Nanos least_period(const SearchProblem& problem) {
+Nanos period_lower_bound(const SearchProblem& problem) {
   std::vector<Nanos> work(static_cast<std::size_t>(problem.ranks), 0);
   std::vector<std::int64_t> held(work.size(), 0);  // memory times time, per micro-batch
-  Nanos answer = 0;  // minimum time from the start of a stage's F to the end of its I
+  Nanos round_trip = 0;  // minimum time from the start of a stage's F to the end of its I
   for (std::int32_t stage = problem.stages(); stage-- > 0;) {
     const auto& [forward, input_grad, weight_grad] = problem.duration[stage];
     const std::int32_t rank = problem.rank_of_stage[stage];
     const Nanos own_weight_grad = problem.fused ? 0 : weight_grad;
     if (stage + 1 < problem.stages())
-      answer += problem.forward_latency[stage + 1] + problem.backward_latency[stage];
-    answer += forward + input_grad;
+      round_trip += problem.forward_latency[stage + 1] + problem.backward_latency[stage];
+    round_trip += forward + input_grad;
     work[rank] += forward + input_grad + own_weight_grad;
-    held[rank] -= problem.memory[stage][1] * answer;
-    if (!problem.fused) held[rank] -= problem.memory[stage][2] * (answer + own_weight_grad);
+    held[rank] -= problem.memory[stage][1] * round_trip;
+    if (!problem.fused) held[rank] -= problem.memory[stage][2] * (round_trip + own_weight_grad);
   }
   Nanos period = 0;
   for (std::size_t rank = 0; rank < work.size(); ++rank)
@@ -83,13 +83,13 @@ Nanos least_period(const SearchProblem& problem) {
   return period;
 }
 
-SearchProblem brief_step(const SearchProblem& problem) {
+SearchProblem make_brief_step(const SearchProblem& problem) {
   return with_microbatches(problem, std::min(problem.microbatches, 2 * problem.ranks + 2));
 }
 
 SteadyOrder find_steady_order(const SearchProblem& problem, std::vector<TokenOrder> known,
                               const SearchEffort& effort) {
-  const SearchProblem brief = brief_step(problem);
+  const SearchProblem brief = make_brief_step(problem);
   const OrderPool pool = search_orders(brief, {effort, 0, std::move(known)});
   PeriodMeter meter(problem, brief);
   AsapClock clock(brief);
@@ -107,7 +107,7 @@ SteadyOrder find_steady_order(const SearchProblem& problem, std::vector<TokenOrd
     const TimedOrder step = search_orders(problem, {effort}).best();
     best = SteadyOrder{step.order, (step.score.span - 1) / problem.microbatches + 1, 0};
   }
-  best->bound = least_period(problem);
+  best->bound = period_lower_bound(problem);
   return std::move(*best);
 }
 

@@ -13,17 +13,17 @@ namespace bubblescope {
 struct SteadyOrder {
   TokenOrder order;
   Nanos period = 0;  ///< rounded up
-  Nanos bound = 0;   ///< least_period()
+  Nanos bound = 0;   ///< period_lower_bound()
 };
 
 /// A lower bound on the period within the caps: a rank's own work; and the memory-time of a
 /// micro-batch on a rank, from its F until other ranks have answered, over the rank's cap (Little's
 /// law).
-Nanos least_period(const SearchProblem& problem);
+Nanos period_lower_bound(const SearchProblem& problem);
 
 /// The problem with just enough micro-batches to show a steady state with its warm-up and
 /// cool-down; never more than the problem has.
-SearchProblem brief_step(const SearchProblem& problem);
+SearchProblem make_brief_step(const SearchProblem& problem);
 
 /// Searches the brief step, repeats what every rank does around some moment, and keeps the fastest
 /// repetition. `known` are orders of the brief step to start from.

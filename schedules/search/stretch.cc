@@ -25,12 +25,12 @@ std::optional<std::int32_t> period_near(const BriefStep& brief, std::int32_t ran
   const std::int32_t length = ops / brief.problem.microbatches;
   const Token* tokens = brief.order.data() + std::int64_t{rank} * ops;
   std::optional<std::int32_t> nearest;
-  Nanos least = std::numeric_limits<Nanos>::max();
+  Nanos best_so_far = std::numeric_limits<Nanos>::max();
   for (std::int32_t at = 0; at + length <= ops; ++at) {
     const Nanos start = brief.clock.start(rank, at);
     const Nanos distance = std::max(start - moment, moment - start);
-    if (distance >= least || !is_period(tokens + at, length)) continue;
-    least = distance;
+    if (distance >= best_so_far || !is_period(tokens + at, length)) continue;
+    best_so_far = distance;
     nearest = at;
   }
   return nearest;

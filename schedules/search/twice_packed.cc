@@ -41,20 +41,20 @@ std::vector<Visit> in_slot_order(const std::vector<Rows>& ranks) {
   return visits;
 }
 
-/// [slot]: the pass in it, or kNothing.
-constexpr std::size_t kNothing = kPasses + 2;
+/// [slot]: the pass in it, or kNoPass.
+constexpr std::size_t kNoPass = kPasses + 2;
 std::vector<std::size_t> cells_of(const Rows& rows) {
   std::int32_t last = 0;
   for (const std::vector<std::int32_t>& slots : rows)
     if (!slots.empty()) last = std::max(last, slots.back());
-  std::vector<std::size_t> cells(static_cast<std::size_t>(last) + 1, kNothing);
+  std::vector<std::size_t> cells(static_cast<std::size_t>(last) + 1, kNoPass);
   for (std::size_t pass = 0; pass < rows.size(); ++pass)
     for (const std::int32_t slot : rows[pass]) cells[static_cast<std::size_t>(slot)] = pass;
   return cells;
 }
 
 /// A rank's memory if the W run in the remaining slots.
-struct Held {
+struct SlotMemory {
   std::int32_t chunks = 0;
   std::int32_t weights = 0;  ///< W that could run
 
@@ -62,11 +62,11 @@ struct Held {
     if (cell == kF0 || cell == kF1) ++chunks;
     if (cell == kI0 || cell == kI1) ++weights;
     if (cell == kW) --chunks;
-    if (cell != kNothing || weights == 0) return;
+    if (cell != kNoPass || weights == 0) return;
     --weights;
     --chunks;
   }
-  auto operator<=>(const Held&) const = default;
+  auto operator<=>(const SlotMemory&) const = default;
 };
 
 /// Adds the W, each in the first free slot after its I.
@@ -76,7 +76,7 @@ void add_weights(Rows& rows) {
   std::int32_t slot = 0;
   for (const std::size_t cell : cells) {
     if (cell == kI0 || cell == kI1) ++weights;
-    if (cell == kNothing && weights > 0) {
+    if (cell == kNoPass && weights > 0) {
       rows[kW].push_back(slot);
       --weights;
     }
@@ -107,7 +107,7 @@ class Inputs {
 };
 
 /// Moves every op to the first slot after its inputs and after the op before it on its rank.
-void squeeze(std::vector<Rows>& ranks) {
+void compact(std::vector<Rows>& ranks) {
   const std::vector<Visit> visits = in_slot_order(ranks);
   const Inputs inputs(ranks);
   std::vector<std::int32_t> free(ranks.size(), 0);
@@ -127,25 +127,25 @@ class Packing {
     for (const Rows& rows : ranks) {
       cells_.push_back(cells_of(rows));
       behind_.emplace_back();
-      Held held;
+      SlotMemory held;
       for (const std::size_t cell : cells_.back()) {
         pass_slot(held, cell);
         behind_.back().push_back(held);
-        most_ = std::max(most_, held.chunks);
+        max_chunks_ = std::max(max_chunks_, held.chunks);
       }
     }
   }
 
   void pack() {
-    bool is_warm_up = true;
+    bool in_warm_up = true;
     bool is_steady = false;
     for (const Visit& op : in_slot_order(ranks_)) {
       const bool first_rank = op.rank == 0;
-      if (first_rank && op.pass == kI0 && is_warm_up) {
-        is_warm_up = false;
+      if (first_rank && op.pass == kI0 && in_warm_up) {
+        in_warm_up = false;
         is_steady = true;
       }
-      const bool stays = is_steady || (is_warm_up && !with_weights_);
+      const bool stays = is_steady || (in_warm_up && !with_weights_);
       if (is_steady && first_rank && op.pass == kF0 && op.n + 1 == ranks_[0][kF0].size())
         is_steady = false;
       if (!stays) move(op);
@@ -154,8 +154,8 @@ class Packing {
   }
 
  private:
-  void pass_slot(Held& held, std::size_t cell) const {
-    if (with_weights_ && cell == kNothing) return;
+  void pass_slot(SlotMemory& held, std::size_t cell) const {
+    if (with_weights_ && cell == kNoPass) return;
     held.pass_slot(cell);
     if (with_weights_) held.weights = 0;
   }
@@ -171,13 +171,14 @@ class Packing {
     if (op.pass == kW) first = std::max(first, gradients_[op.rank][op.n] + 1);
     if (with_weights_ && op.pass <= kF1) first = std::max(first, first_roomy(op));
     for (std::int32_t slot = first; slot < op.slot; ++slot)
-      if (cells_[op.rank][static_cast<std::size_t>(slot)] == kNothing && try_slot(op, slot)) return;
+      if (cells_[op.rank][static_cast<std::size_t>(slot)] == kNoPass && try_slot(op, slot)) return;
   }
 
   /// The first slot from which on all slots up to the op's have memory for one more chunk.
   std::int32_t first_roomy(const Visit& op) const {
     std::int32_t slot = op.slot;
-    while (slot > 0 && behind_[op.rank][static_cast<std::size_t>(slot - 1)].chunks < most_) --slot;
+    while (slot > 0 && behind_[op.rank][static_cast<std::size_t>(slot - 1)].chunks < max_chunks_)
+      --slot;
     return slot;
   }
 
@@ -192,7 +193,7 @@ class Packing {
       return false;
     }
     ranks_[op.rank][op.pass][op.n] = slot;
-    Held held = to > 0 ? behind_[op.rank][to - 1] : Held{};
+    SlotMemory held = to > 0 ? behind_[op.rank][to - 1] : SlotMemory{};
     for (std::size_t at = to; at < cells.size(); ++at) {
       pass_slot(held, cells[at]);
       if (at > from && held == behind_[op.rank][at]) break;
@@ -203,10 +204,10 @@ class Packing {
 
   /// Whether a rank's cells, which have changed between two slots, stay within the peak.
   bool keeps_peak(std::size_t rank, std::size_t from, std::size_t to) const {
-    Held held = from > 0 ? behind_[rank][from - 1] : Held{};
+    SlotMemory held = from > 0 ? behind_[rank][from - 1] : SlotMemory{};
     for (std::size_t at = from; at < cells_[rank].size(); ++at) {
       pass_slot(held, cells_[rank][at]);
-      if (held.chunks > most_) return false;
+      if (held.chunks > max_chunks_) return false;
       if (at > to && held == behind_[rank][at]) break;
     }
     return true;
@@ -217,8 +218,8 @@ class Packing {
   Inputs inputs_;
   std::vector<std::vector<std::int32_t>> gradients_;  ///< [rank]: slots of the I so far, ascending
   std::vector<std::vector<std::size_t>> cells_;       ///< [rank][slot]: the pass
-  std::vector<std::vector<Held>> behind_;             ///< [rank][slot]: memory held after it
-  std::int32_t most_ = 0;
+  std::vector<std::vector<SlotMemory>> behind_;       ///< [rank][slot]: memory held after it
+  std::int32_t max_chunks_ = 0;
 };
 
 /// Appends the rank's tokens. If a W could be of either chunk, chunk 1's comes first.
@@ -231,7 +232,7 @@ void append(TokenOrder& order, const Rows& rows) {
     --weights[static_cast<std::size_t>(chunk)];
   };
   for (const std::size_t cell : cells_of(rows)) {
-    if (cell == kNothing) {
+    if (cell == kNoPass) {
       add_weight();
       continue;
     }
@@ -244,7 +245,7 @@ void append(TokenOrder& order, const Rows& rows) {
 
 }  // namespace
 
-TokenOrder twice_packed_order(const SearchProblem& problem, const BuildingBlock& block) {
+TokenOrder pack_block_twice(const SearchProblem& problem, const BuildingBlock& block) {
   std::vector<Rows> ranks(block.ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const BuildingBlock::Passes& at = block.ranks[rank];
@@ -261,7 +262,7 @@ TokenOrder twice_packed_order(const SearchProblem& problem, const BuildingBlock&
     Packing(ranks, with_weights).pack();
     if (!with_weights)
       for (Rows& rows : ranks) add_weights(rows);
-    squeeze(ranks);
+    compact(ranks);
     for (Rows& rows : ranks) rows[kW].clear();
   }
   TokenOrder order;

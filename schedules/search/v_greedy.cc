@@ -18,21 +18,21 @@ class VGreedy {
         prefix_(problem),
         granted_(static_cast<std::size_t>(problem.ranks), 0) {
     if (idle_before.empty()) return;
-    const Nanos most = *std::max_element(idle_before.begin(), idle_before.end());
+    const Nanos max_before = *std::max_element(idle_before.begin(), idle_before.end());
     for (std::size_t rank = 0; rank < granted_.size(); ++rank)
-      granted_[rank] = most - idle_before[rank];
+      granted_[rank] = max_before - idle_before[rank];
   }
 
   /// To be called once.
   GreedyOrder run() {
     const bool complete = run_all();
-    most_idle_ = prefix_.most_idle();
+    max_idle_ = prefix_.max_idle();
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       idle_.push_back(prefix_.at(rank).idle);
     return std::move(prefix_).finish(complete);
   }
 
-  Nanos most_idle() const { return most_idle_; }            ///< in the run
+  Nanos max_idle() const { return max_idle_; }              ///< in the run
   const std::vector<Nanos>& idle() const { return idle_; }  ///< the same: [rank]
 
  private:
@@ -63,7 +63,7 @@ class VGreedy {
     if (!prefix_.fill_wait(rank, ready) || !overrun) return;
     const GreedyPrefix::Rank& state = prefix_.at(rank);
     const Nanos granted = granted_[static_cast<std::size_t>(rank)];
-    const Nanos bearable = std::max(prefix_.most_idle(), granted) - state.idle;
+    const Nanos bearable = std::max(prefix_.max_idle(), granted) - state.idle;
     if (ready - state.free > bearable) prefix_.run_weight(rank);
   }
 
@@ -73,7 +73,7 @@ class VGreedy {
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       if (!put_forward(rank, 0)) return false;
     for (std::int32_t rank = problem_.ranks - 1; rank >= 0; --rank) {
-      while (rank + 1 < problem_.ranks && has_room_before_return(rank))
+      while (rank + 1 < problem_.ranks && has_time_before_return(rank))
         for (std::int32_t above = 0; above <= rank; ++above)
           if (!put_forward(above, 0)) return false;
       if (!put_forward(rank, 1)) return false;
@@ -90,7 +90,7 @@ class VGreedy {
 
   /// Whether one more F of chunk 0 ends before chunk 1's first F arrives, and leaves memory for
   /// what the ranks above must hold by then.
-  bool has_room_before_return(std::int32_t rank) {
+  bool has_time_before_return(std::int32_t rank) {
     const Token token = token_of(0, Step::kForward);
     const GreedyPrefix::Rank& state = prefix_.at(rank);
     const Nanos end = state.free + problem_.duration_of(rank, token);
@@ -126,7 +126,7 @@ class VGreedy {
   bool run_gradients() {
     std::vector<std::int32_t> chunk;
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) {
-      if (!prefix_.make_room(rank, token_of(0, Step::kInputGrad))) return false;
+      if (!prefix_.free_memory(rank, token_of(0, Step::kInputGrad))) return false;
       chunk.push_back(gradient_chunk(rank));
     }
     for (std::int32_t rank = problem_.ranks - 1; rank >= 0; --rank)
@@ -151,7 +151,7 @@ class VGreedy {
       if (!has_left(rank, 1, Step::kForward)) continue;
       const std::optional<Token> token = next_forward(rank);
       if (!token) continue;
-      if (!prefix_.make_room(rank, *token)) return false;
+      if (!prefix_.free_memory(rank, *token)) return false;
       fill_wait(rank, *token, rule_.fill_before_forward);
       if (!prefix_.put(rank, *token)) return false;
     }
@@ -163,7 +163,7 @@ class VGreedy {
   GreedyPrefix prefix_;
   std::vector<Nanos> granted_;  ///< [rank]: idle time that makes the step no longer
   std::vector<Nanos> idle_;
-  Nanos most_idle_ = 0;
+  Nanos max_idle_ = 0;
 };
 
 }  // namespace
@@ -171,13 +171,13 @@ class VGreedy {
 GreedyOrder v_greedy(const SearchProblem& problem, const VGreedyRule& rule) {
   VGreedy first(problem, rule, {});
   GreedyOrder best = first.run();
-  Nanos most_idle = first.most_idle();
+  Nanos max_idle = first.max_idle();
   for (std::vector<Nanos> idle = first.idle(); best.order;) {
     VGreedy again(problem, rule, idle);
     GreedyOrder order = again.run();
-    best.most_fitted = std::max(best.most_fitted, order.most_fitted);
-    if (!order.order || again.most_idle() >= most_idle) break;
-    most_idle = again.most_idle();
+    best.max_fitted = std::max(best.max_fitted, order.max_fitted);
+    if (!order.order || again.max_idle() >= max_idle) break;
+    max_idle = again.max_idle();
     idle = again.idle();
     best.order = std::move(order.order);
   }

@@ -15,7 +15,7 @@ struct VGreedyRule {
   bool fill_before_gradient = true;  ///< for chunk 1; for chunk 0 it is always filled
 };
 
-constexpr std::array<VGreedyRule, 4> every_v_greedy_rule() {
+constexpr std::array<VGreedyRule, 4> all_v_greedy_rules() {
   return {{{true, true}, {false, true}, {true, false}, {false, false}}};
 }
 

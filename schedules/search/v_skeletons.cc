@@ -35,7 +35,7 @@ class RankWriter {
 
 }  // namespace
 
-std::vector<Skeleton> v_skeletons(const SearchProblem& problem) {
+std::vector<Skeleton> make_v_skeletons(const SearchProblem& problem) {
   const Token forward0 = token_of(0, Step::kForward);
   const Token forward1 = token_of(1, Step::kForward);
   const Token gradient0 = token_of(0, Step::kInputGrad);

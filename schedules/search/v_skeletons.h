@@ -9,6 +9,6 @@ namespace bubblescope {
 
 /// ZB-V's phases, shortened by the same amount: from one micro-batch in flight, over ZB-V itself,
 /// which holds 2p chunks, to one and a half times that. Split backwards only.
-std::vector<Skeleton> v_skeletons(const SearchProblem& problem);
+std::vector<Skeleton> make_v_skeletons(const SearchProblem& problem);
 
 }  // namespace bubblescope

@@ -18,8 +18,8 @@ struct FirstStage {
   Nanos entered = 0;          ///< the latest end of a forward
 };
 
-FirstStage watch_first_stage(const Schedule& schedule, const Program& program,
-                             const Timeline& timeline) {
+FirstStage observe_first_stage(const Schedule& schedule, const Program& program,
+                               const Timeline& timeline) {
   const std::vector<Nanos> none(static_cast<std::size_t>(schedule.shape.microbatches), 0);
   FirstStage first{none, none, 0};
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -35,21 +35,21 @@ FirstStage watch_first_stage(const Schedule& schedule, const Program& program,
 
 /// The maximum number of versions held at once after any op: the newest, and those still to be
 /// read.
-std::int32_t most_versions(const std::vector<WeightUse>& uses) {
+std::int32_t max_versions(const std::vector<WeightUse>& uses) {
   std::map<std::int32_t, std::size_t> last_read;
   for (std::size_t at = 0; at < uses.size(); ++at) last_read[uses[at].read] = at;
   std::set<std::int32_t> held{0};
   std::int32_t newest = 0;
-  std::size_t most = 1;
+  std::size_t highest = 1;
   for (std::size_t at = 0; at < uses.size(); ++at) {
     const std::int32_t before = std::exchange(newest, uses[at].written.value_or(newest));
     held.insert(newest);
     for (const std::int32_t version : {before, uses[at].read})
       if (version != newest && (!last_read.contains(version) || last_read[version] <= at))
         held.erase(version);
-    most = std::max(most, held.size());
+    highest = std::max(highest, held.size());
   }
-  return static_cast<std::int32_t>(most);
+  return static_cast<std::int32_t>(highest);
 }
 
 WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>& uses) {
@@ -63,7 +63,7 @@ WeightReport account_for_rank(const RankOrder& ops, const std::vector<WeightUse>
     if (uses[at].written)
       report.staleness = std::max(report.staleness, *uses[at].written - 1 - uses[at].read);
   }
-  report.versions = most_versions(uses);
+  report.versions = max_versions(uses);
   return report;
 }
 
@@ -83,7 +83,7 @@ std::int32_t round_of(const Schedule& schedule) {
 std::optional<Nanos> find_period(const ValidSchedule& schedule, const Program& program,
                                  const Timeline& timeline) {
   if (schedule->weights.empty()) return {};
-  const FirstStage first = watch_first_stage(schedule, program, timeline);
+  const FirstStage first = observe_first_stage(schedule, program, timeline);
   const std::int32_t round = round_of(schedule);
   std::int32_t last = schedule->shape.microbatches - 1;
   while (last > 0 && first.leaves[last] > first.entered) --last;

@@ -22,7 +22,7 @@ namespace {
 constexpr double kSlow = 1.02;
 constexpr double kGrowTogether = 0.9;
 constexpr double kMostDropped = 0.02;  ///< of the step
-constexpr std::size_t kMostWorkers = 3;
+constexpr std::size_t kMaxWorkers = 3;
 constexpr std::size_t kFewestSamples = 8;
 
 using StageKind = std::pair<std::int32_t, OpKind>;
@@ -45,7 +45,7 @@ Nanos duration_of(const ObservedStep& step, InstructionId id) {
 }
 
 template <class Visit>
-void visit_computes(const ObservedStep& step, Visit visit) {
+void for_each_compute(const ObservedStep& step, Visit visit) {
   for (InstructionId id = 0; id < step.program.size(); ++id)
     if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
 }
@@ -54,7 +54,7 @@ void visit_computes(const ObservedStep& step, Visit visit) {
 /// they waited for it, and had it been faster, they would have taken less.
 void drop_waiting(const ObservedStep& step, Durations& durations) {
   std::set<std::pair<std::int32_t, Nanos>> ends;
-  visit_computes(step, [&](InstructionId id, const Instruction& one) {
+  for_each_compute(step, [&](InstructionId id, const Instruction& one) {
     ends.emplace(one.rank, step.timeline.end[id]);
   });
   for (InstructionId id = 0; id < step.program.size(); ++id) {
@@ -75,7 +75,8 @@ double mean_time(std::span<const ReplicatedStep> steps, Waiting waiting,
     Nanos longest = 0;
     for (std::size_t replica = 0; replica < step.size(); ++replica) {
       if (waiting == Waiting::kDropped) drop_waiting(step[replica], durations[replica]);
-      longest = std::max(longest, makespan_of(simulate(step[replica].program, durations[replica])));
+      longest =
+          std::max(longest, compute_makespan(simulate(step[replica].program, durations[replica])));
     }
     sum += static_cast<double>(longest);
   }
@@ -84,7 +85,7 @@ double mean_time(std::span<const ReplicatedStep> steps, Waiting waiting,
 
 std::vector<Durations> as_measured(const ReplicatedStep& step) {
   std::vector<Durations> durations;
-  for (const ObservedStep& replica : step) durations.push_back(durations_of(replica.timeline));
+  for (const ObservedStep& replica : step) durations.push_back(collect_durations(replica.timeline));
   return durations;
 }
 
@@ -93,12 +94,12 @@ template <class KeyOf>
 std::vector<Durations> with_means(const ReplicatedStep& step, KeyOf key_of) {
   std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
   for (std::size_t replica = 0; replica < step.size(); ++replica)
-    visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+    for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
       means[key_of(replica, one.op)].add(static_cast<double>(duration_of(step[replica], id)));
     });
   std::vector<Durations> durations = as_measured(step);
   for (std::size_t replica = 0; replica < step.size(); ++replica)
-    visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+    for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
       durations[replica][id] = std::llround(means.at(key_of(replica, one.op)).value());
     });
   return durations;
@@ -121,7 +122,7 @@ Cause largest_stage(std::span<const ReplicatedStep> steps) {
   std::map<std::int32_t, std::int32_t> rank_of;
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step)
-      visit_computes(replica, [&](InstructionId id, const Instruction& one) {
+      for_each_compute(replica, [&](InstructionId id, const Instruction& one) {
         work[one.op.stage] += static_cast<double>(duration_of(replica, id));
         rank_of[one.op.stage] = one.rank;
       });
@@ -144,7 +145,7 @@ std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step) {
       std::map<std::int32_t, std::pair<double, double>> of_microbatch;
-      visit_computes(replica, [&](InstructionId id, const Instruction& one) {
+      for_each_compute(replica, [&](InstructionId id, const Instruction& one) {
         auto& [forward, backward] = of_microbatch[one.op.microbatch];
         (one.op.kind == OpKind::kForward ? forward : backward) +=
             static_cast<double>(duration_of(replica, id));
@@ -177,7 +178,7 @@ class Workers {
       : steps_(steps), replicas_(steps.front().size()) {
     for (const ReplicatedStep& step : steps)
       for (std::size_t replica = 0; replica < replicas_; ++replica)
-        visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+        for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
           times_[{one.op.stage, one.op.kind}].resize(replicas_);
           times_[{one.op.stage, one.op.kind}][replica].push_back(duration_of(step[replica], id));
         });
@@ -198,7 +199,7 @@ class Workers {
     std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
       return left.factor > right.factor;
     });
-    if (causes.size() > kMostWorkers) causes.resize(kMostWorkers);
+    if (causes.size() > kMaxWorkers) causes.resize(kMaxWorkers);
     for (Cause& cause : causes) cause.steps = count_slow_steps(cause);
     return causes;
   }
@@ -206,7 +207,7 @@ class Workers {
   std::vector<Durations> mend(const ReplicatedStep& step, const Cause& worker) const {
     std::vector<Durations> durations = as_measured(step);
     const auto replica = static_cast<std::size_t>(worker.replica);
-    visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+    for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
       if (one.rank == worker.rank)
         durations[replica][id] =
             std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
@@ -237,7 +238,7 @@ class Workers {
     double usual = 0;
     const auto replica = static_cast<std::size_t>(worker.replica);
     for (const ReplicatedStep& step : steps_)
-      visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+      for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
         if (one.rank != worker.rank) return;
         const auto time = static_cast<double>(duration_of(step[replica], id));
         own += time;
@@ -252,7 +253,7 @@ class Workers {
     for (const ReplicatedStep& step : steps_) {
       std::vector<double> busy(replicas_, 0);
       for (std::size_t replica = 0; replica < replicas_; ++replica)
-        visit_computes(step[replica], [&](InstructionId id, const Instruction& one) {
+        for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
           if (one.rank == worker.rank)
             busy[replica] += static_cast<double>(duration_of(step[replica], id));
         });

@@ -6,7 +6,7 @@
 
 namespace bubblescope {
 
-BubbleReport without_conclusions(BubbleReport report) {
+BubbleReport remove_conclusions(BubbleReport report) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   report.bubble = {kUnknown, kUnknown, kUnknown, 0};
   report.lower_bound = 0;

@@ -9,9 +9,9 @@
 namespace bubblescope {
 
 /// The report without its conclusions: ranks keep their busy and idle times.
-BubbleReport without_conclusions(BubbleReport report);
+BubbleReport remove_conclusions(BubbleReport report);
 
-/// False of what without_conclusions() returned.
+/// False of what remove_conclusions() returned.
 bool is_conclusive(const BubbleReport& report);
 
 }  // namespace bubblescope

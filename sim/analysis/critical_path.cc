@@ -12,12 +12,12 @@ namespace bubblescope {
 namespace {
 
 /// Every instruction behind those that hold it up or that wait for nothing.
-std::vector<InstructionId> backwards(const Program& program, const Holders& holders) {
+std::vector<InstructionId> backwards(const Program& program, const Blockers& blockers) {
   std::vector<InstructionId> order(program.size());
   std::iota(order.rbegin(), order.rend(), InstructionId{0});
-  if (holders.has_unsaid())
+  if (blockers.has_unsaid())
     std::sort(order.begin(), order.end(), [&](InstructionId left, InstructionId right) {
-      return holders.begins_before(right, left);
+      return blockers.begins_before(right, left);
     });
   return order;
 }
@@ -27,10 +27,10 @@ std::vector<InstructionId> backwards(const Program& program, const Holders& hold
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline) {
   std::vector<InstructionId> path;
   if (program.size() == 0) return path;
-  const Holders holders(program, timeline);
+  const Blockers blockers(program, timeline);
   const auto last = std::max_element(timeline.end.begin(), timeline.end.end());
   std::optional<InstructionId> id = static_cast<InstructionId>(last - timeline.end.begin());
-  for (; id; id = holders.holder(*id))
+  for (; id; id = blockers.blocker(*id))
     if (program.instructions[*id].role == Role::kWork) path.push_back(*id);
   std::reverse(path.begin(), path.end());
   return path;
@@ -39,7 +39,7 @@ std::vector<InstructionId> find_critical_path(const Program& program, const Time
 std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
                                    const Timeline& timeline) {
   std::vector<PathPart> parts;
-  Nanos reached = step_bounds(timeline).start;
+  Nanos reached = find_step_bounds(timeline).start;
   for (const InstructionId id : path) {
     const Nanos start = std::max(reached, timeline.start[id]);
     const Nanos end = std::max(start, timeline.end[id]);
@@ -54,12 +54,12 @@ std::vector<Nanos> compute_slack(const Program& program, const Timeline& timelin
   if (program.size() == 0) return slack;
   const Nanos step_end = *std::max_element(timeline.end.begin(), timeline.end.end());
   for (InstructionId id = 0; id < program.size(); ++id) slack[id] = step_end - timeline.end[id];
-  const Holders holders(program, timeline);
-  for (const InstructionId id : backwards(program, holders)) {
-    const std::optional<InstructionId> holder = holders.holder(id);
-    if (!holder) continue;
-    const Nanos held_until = timeline.end[*holder];
-    holders.for_each_awaited(id, [&](InstructionId earlier) {
+  const Blockers blockers(program, timeline);
+  for (const InstructionId id : backwards(program, blockers)) {
+    const std::optional<InstructionId> blocker = blockers.blocker(id);
+    if (!blocker) continue;
+    const Nanos held_until = timeline.end[*blocker];
+    blockers.for_each_awaited(id, [&](InstructionId earlier) {
       slack[earlier] = std::min(slack[earlier], slack[id] + held_until - timeline.end[earlier]);
     });
   }

@@ -6,7 +6,7 @@
 
 namespace bubblescope {
 
-Holders::Holders(const Program& program, const Timeline& timeline)
+Blockers::Blockers(const Program& program, const Timeline& timeline)
     : program_(program),
       timeline_(timeline),
       previous_in_lane_(program.size(), kNoInstruction),
@@ -24,14 +24,14 @@ Holders::Holders(const Program& program, const Timeline& timeline)
   find_unsaid();
 }
 
-void Holders::note_sender(InstructionId message) {
+void Blockers::note_sender(InstructionId message) {
   for (const InstructionId maker : program_.dependencies_of(message)) {
     InstructionId& sent = sent_[maker];
     if (sent == kNoInstruction || timeline_.end[message] > timeline_.end[sent]) sent = message;
   }
 }
 
-void Holders::find_unsaid() {
+void Blockers::find_unsaid() {
   std::vector<InstructionId> found;
   for (InstructionId id = 0; id < program_.size(); ++id) {
     const InstructionId unsaid = unsaid_holder(id);
@@ -42,8 +42,8 @@ void Holders::find_unsaid() {
   unsaid_ = std::move(found);
 }
 
-InstructionId Holders::unsaid_holder(InstructionId id) const {
-  const std::optional<InstructionId> said = holder(id);
+InstructionId Blockers::unsaid_holder(InstructionId id) const {
+  const std::optional<InstructionId> said = blocker(id);
   if (!said || timeline_.end[*said] >= timeline_.start[id]) return kNoInstruction;
   const Instruction& instruction = program_.instructions[id];
   if (is_message(instruction)) return late_end(id, timeline_.end[*said]);
@@ -51,7 +51,7 @@ InstructionId Holders::unsaid_holder(InstructionId id) const {
   return kNoInstruction;
 }
 
-InstructionId Holders::late_end(InstructionId message, Nanos free_from) const {
+InstructionId Blockers::late_end(InstructionId message, Nanos free_from) const {
   const Nanos start = timeline_.start[message];
   Nanos distance = start - free_from;
   InstructionId nearest = kNoInstruction;
@@ -71,21 +71,21 @@ InstructionId Holders::late_end(InstructionId message, Nanos free_from) const {
   return nearest;
 }
 
-InstructionId Holders::blocking_send(InstructionId op, Nanos free_from) const {
+InstructionId Blockers::blocking_send(InstructionId op, Nanos free_from) const {
   const InstructionId before = previous_in_lane_[op];
   if (before == kNoInstruction || sent_[before] == kNoInstruction) return kNoInstruction;
   const Nanos end = timeline_.end[sent_[before]];
   return free_from < end && end <= timeline_.start[op] ? sent_[before] : kNoInstruction;
 }
 
-std::optional<InstructionId> Holders::last_dependency(InstructionId id) const {
+std::optional<InstructionId> Blockers::find_last_dependency(InstructionId id) const {
   std::optional<InstructionId> latest;
   for (const InstructionId dependency : program_.dependencies_of(id))
     if (!latest || timeline_.end[dependency] > timeline_.end[*latest]) latest = dependency;
   return latest;
 }
 
-std::optional<InstructionId> Holders::holder(InstructionId id) const {
+std::optional<InstructionId> Blockers::blocker(InstructionId id) const {
   std::optional<InstructionId> latest;
   for_each_awaited(id, [&](InstructionId earlier) {
     if (!latest || timeline_.end[earlier] > timeline_.end[*latest]) latest = earlier;

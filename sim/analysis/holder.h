@@ -22,16 +22,16 @@
 namespace bubblescope {
 
 /// Finds the blocker of any instruction. Refers to the Program and the Timeline.
-class Holders {
+class Blockers {
  public:
-  Holders(const Program& program, const Timeline& timeline);
+  Blockers(const Program& program, const Timeline& timeline);
 
   /// Whatever ended last of all that `id` waited for, its own lane first; nothing where it waited
   /// for nothing. What began after `id` did not hold it up, whatever the Program says.
-  std::optional<InstructionId> holder(InstructionId id) const;
+  std::optional<InstructionId> blocker(InstructionId id) const;
 
   /// The dependency of `id` that ended last; empty if it has none.
-  std::optional<InstructionId> last_dependency(InstructionId id) const;
+  std::optional<InstructionId> find_last_dependency(InstructionId id) const;
 
   /// Calls visit(earlier) for everything that `id` waited for, its own lane first.
   template <class Visit>

@@ -35,7 +35,7 @@ std::string_view name(BusyKind kind) {
   return "?";
 }
 
-BusyKind busy_kind(OpKind kind) {
+BusyKind classify_busy(OpKind kind) {
   switch (kind) {
     case OpKind::kForward: return BusyKind::kF;
     case OpKind::kBackward: return BusyKind::kB;
@@ -77,7 +77,7 @@ struct Gap {
 };
 
 /// The part of a gap that is not waiting for ops of other ranks.
-struct Waited {
+struct GapTimes {
   Nanos messages = 0;
   Nanos copies = 0;  ///< activations copied out of a memory, or back
   Nanos collectives = 0;
@@ -96,12 +96,12 @@ std::optional<IdleCause> cause_of(const Instruction& instruction) {
 /// that ended the gap, through posts and waits, back to the compute op that they depend on. All
 /// waiting before an optimizer step counts as collective.
 template <class Visit>
-void walk_gap(const Program& program, const Timeline& timeline, const Holders& holders,
-              const Gap& gap, Visit visit) {
+void visit_gap_parts(const Program& program, const Timeline& timeline, const Blockers& blockers,
+                     const Gap& gap, Visit visit) {
   Nanos until = timeline.start[gap.before];
   if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
     return visit(IdleCause::kSync, gap.start, until);
-  std::optional<InstructionId> at = holders.last_dependency(gap.before);
+  std::optional<InstructionId> at = blockers.find_last_dependency(gap.before);
   while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];
     const Nanos from = std::max(gap.start, timeline.start[*at]);
@@ -110,24 +110,24 @@ void walk_gap(const Program& program, const Timeline& timeline, const Holders& h
     const std::optional<IdleCause> cause = cause_of(instruction);
     if (cause && from < to) visit(*cause, from, to);
     until = std::min(until, from);
-    at = holders.holder(*at);
+    at = blockers.blocker(*at);
   }
 }
 
-Waited explain_gap(const Program& program, const Timeline& timeline, const Holders& holders,
-                   const Gap& gap) {
-  Waited waited;
-  walk_gap(program, timeline, holders, gap, [&](IdleCause cause, Nanos start, Nanos end) {
-    if (cause == IdleCause::kCommunication) waited.messages += end - start;
-    if (cause == IdleCause::kMemory) waited.copies += end - start;
-    if (cause == IdleCause::kSync) waited.collectives += end - start;
+GapTimes measure_gap(const Program& program, const Timeline& timeline, const Blockers& blockers,
+                     const Gap& gap) {
+  GapTimes gap_times;
+  visit_gap_parts(program, timeline, blockers, gap, [&](IdleCause cause, Nanos start, Nanos end) {
+    if (cause == IdleCause::kCommunication) gap_times.messages += end - start;
+    if (cause == IdleCause::kMemory) gap_times.copies += end - start;
+    if (cause == IdleCause::kSync) gap_times.collectives += end - start;
   });
-  return waited;
+  return gap_times;
 }
 
 /// A collective that ends after a rank's last op extends the rank's time until then.
-void keep_until_collectives_end(const Program& program, const Timeline& timeline,
-                                std::vector<RankReport>& ranks) {
+void extend_to_collectives(const Program& program, const Timeline& timeline,
+                           std::vector<RankReport>& ranks) {
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (!is_collective(instruction.op.kind) || instruction.role != Role::kWork) continue;
@@ -138,7 +138,7 @@ void keep_until_collectives_end(const Program& program, const Timeline& timeline
   }
 }
 
-void move_imbalance(RankReport& rank, Nanos busiest) {
+void reclassify_imbalance(RankReport& rank, Nanos busiest) {
   const Nanos imbalance = std::min(busiest - rank.busy, at(rank, IdleCause::kDependency));
   at(rank, IdleCause::kDependency) -= imbalance;
   at(rank, IdleCause::kImbalance) += imbalance;
@@ -147,8 +147,8 @@ void move_imbalance(RankReport& rank, Nanos busiest) {
 }  // namespace
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
-  const StepBounds bounds = step_bounds(timeline);
-  const Holders holders(program, timeline);
+  const StepBounds bounds = find_step_bounds(timeline);
+  const Blockers blockers(program, timeline);
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
   bool has_collectives = false;
@@ -163,29 +163,29 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     if (!started[instruction.rank]) {
       started[instruction.rank] = true;
       rank.first_start = timeline.start[id];
-      const Waited waited = explain_gap(program, timeline, holders, {id, rank.last_end});
-      at(rank, IdleCause::kSync) = waited.collectives;
-      at(rank, IdleCause::kWarmup) = gap - waited.collectives;
+      const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
+      at(rank, IdleCause::kSync) = gap_times.collectives;
+      at(rank, IdleCause::kWarmup) = gap - gap_times.collectives;
     } else if (gap > 0) {
-      const Waited waited = explain_gap(program, timeline, holders, {id, rank.last_end});
-      at(rank, IdleCause::kCommunication) += waited.messages;
-      at(rank, IdleCause::kMemory) += waited.copies;
-      at(rank, IdleCause::kSync) += waited.collectives;
+      const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
+      at(rank, IdleCause::kCommunication) += gap_times.messages;
+      at(rank, IdleCause::kMemory) += gap_times.copies;
+      at(rank, IdleCause::kSync) += gap_times.collectives;
       at(rank, IdleCause::kDependency) +=
-          gap - waited.messages - waited.copies - waited.collectives;
+          gap - gap_times.messages - gap_times.copies - gap_times.collectives;
     }
     rank.last_end = timeline.end[id];
     const Nanos duration = timeline.end[id] - timeline.start[id];
     rank.busy += duration;
-    at(rank, busy_kind(instruction.op.kind)) += duration;
+    at(rank, classify_busy(instruction.op.kind)) += duration;
   }
-  if (has_collectives) keep_until_collectives_end(program, timeline, ranks);
+  if (has_collectives) extend_to_collectives(program, timeline, ranks);
   Nanos busiest = 0;
   for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
   for (RankReport& rank : ranks) {
     rank.idle = bounds.end - bounds.start - rank.busy;
     at(rank, IdleCause::kDrain) = bounds.end - rank.last_end;
-    move_imbalance(rank, busiest);
+    reclassify_imbalance(rank, busiest);
   }
   return ranks;
 }
@@ -198,8 +198,8 @@ class GapFinder {
   GapFinder(const Program& program, const Timeline& timeline)
       : program_(program),
         timeline_(timeline),
-        holders_(program, timeline),
-        bounds_(step_bounds(timeline)),
+        blockers_(program, timeline),
+        bounds_(find_step_bounds(timeline)),
         gaps_(static_cast<std::size_t>(program.ranks)),
         idle_from_(static_cast<std::size_t>(program.ranks), bounds_.start),
         started_(static_cast<std::size_t>(program.ranks), false) {}
@@ -226,11 +226,11 @@ class GapFinder {
     const bool first = !started_[at];
     const IdleCause rest = first ? IdleCause::kWarmup : IdleCause::kDependency;
     std::vector<IdleGap> pieces;
-    walk_gap(program_, timeline_, holders_, {id, idle_from_[at]},
-             [&](IdleCause cause, Nanos start, Nanos end) {
-               if (!first || cause == IdleCause::kSync)
-                 pieces.push_back({rank, cause, start, end, id});
-             });
+    visit_gap_parts(program_, timeline_, blockers_, {id, idle_from_[at]},
+                    [&](IdleCause cause, Nanos start, Nanos end) {
+                      if (!first || cause == IdleCause::kSync)
+                        pieces.push_back({rank, cause, start, end, id});
+                    });
     for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
       add({rank, rest, 0, piece->start, id});
       add(*piece);
@@ -248,9 +248,9 @@ class GapFinder {
     if (gap.end <= gap.start) return;
     idle_from_[at] = gap.end;
     std::vector<IdleGap>& gaps = gaps_[at];
-    const bool goes_on = !gaps.empty() && gaps.back().end == gap.start &&
-                         gaps.back().cause == gap.cause && gaps.back().before == gap.before;
-    if (goes_on)
+    const bool continues = !gaps.empty() && gaps.back().end == gap.start &&
+                           gaps.back().cause == gap.cause && gaps.back().before == gap.before;
+    if (continues)
       gaps.back().end = gap.end;
     else
       gaps.push_back(gap);
@@ -258,7 +258,7 @@ class GapFinder {
 
   const Program& program_;
   const Timeline& timeline_;
-  Holders holders_;
+  Blockers blockers_;
   StepBounds bounds_;
   std::vector<std::vector<IdleGap>> gaps_;  ///< [rank]
   std::vector<Nanos> idle_from_;            ///< [rank]: the end of the accounted time

@@ -11,7 +11,7 @@
 namespace bubblescope {
 
 /// The kind of busy time to which an op counts.
-BusyKind busy_kind(OpKind kind);
+BusyKind classify_busy(OpKind kind);
 
 /// One entry per rank, complete except for its peak. A gap between two ops is communication while
 /// the message that ended it was in transit, memory while a copy was, and dependency before that.

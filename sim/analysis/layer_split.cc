@@ -35,7 +35,7 @@ std::vector<std::int64_t> first_layers(const LayerCounts& counts) {
 
 }  // namespace
 
-LayerDealer::LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule)
+LayerAssigner::LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule)
     : on_(on),
       schedule_(schedule),
       stages_(schedule->stages_per_pipeline()),
@@ -52,7 +52,7 @@ LayerDealer::LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule
     versions_.push_back(std::max(1, weights.versions));
 }
 
-std::optional<LayerCounts> LayerDealer::deal(LayerSplit split) const {
+std::optional<LayerCounts> LayerAssigner::assign_layers(LayerSplit split) const {
   switch (split) {
     case LayerSplit::kBalanced: return balanced();
     case LayerSplit::kEven: return even();
@@ -62,7 +62,7 @@ std::optional<LayerCounts> LayerDealer::deal(LayerSplit split) const {
   return {};
 }
 
-LayerCounts LayerDealer::balanced() const {
+LayerCounts LayerAssigner::balanced() const {
   const std::vector<std::int64_t>& first = loads_.first_layer();
   LayerCounts counts;
   for (std::size_t stage = 0; stage + 1 < first.size(); ++stage)
@@ -70,7 +70,7 @@ LayerCounts LayerDealer::balanced() const {
   return counts;
 }
 
-std::optional<LayerCounts> LayerDealer::even() const {
+std::optional<LayerCounts> LayerAssigner::even() const {
   if (on_.model.layers % stages_ != 0) return {};
   return LayerCounts(static_cast<std::size_t>(stages_), on_.model.layers / stages_);
 }
@@ -78,21 +78,21 @@ std::optional<LayerCounts> LayerDealer::even() const {
 /// The inner stages get as few layers as possible such that the two ends need no more than they
 /// have. The remaining layers are divided between the ends so that the slower one is as fast as
 /// possible; ties go to the last stage, as the first holds the most micro-batches.
-std::optional<LayerCounts> LayerDealer::ends() const {
+std::optional<LayerCounts> LayerAssigner::ends() const {
   if (stages_ < 3) return {};
   const std::int64_t layers = on_.model.layers;
   const std::int64_t between = (layers + stages_ - 1) / stages_;
   const std::int64_t rest = layers - between * (stages_ - 2);
   if (rest < 0) return {};
   std::int64_t best = 0;
-  double least = std::numeric_limits<double>::infinity();
+  double lowest = std::numeric_limits<double>::infinity();
   for (std::int64_t first = std::max<std::int64_t>(0, rest - between);
        first <= std::min(between, rest); ++first) {
     const double slower =
         std::max(time_of(loads_.load(0, 0, first)),
                  time_of(loads_.load(stages_ - 1, layers - rest + first, layers)));
-    if (slower >= least) continue;
-    least = slower;
+    if (slower >= lowest) continue;
+    lowest = slower;
     best = first;
   }
   LayerCounts counts(static_cast<std::size_t>(stages_), between);
@@ -102,15 +102,16 @@ std::optional<LayerCounts> LayerDealer::ends() const {
 }
 
 /// A stage with that many of the model's last layers.
-StageLoad LayerDealer::alike(std::int32_t stage, std::int64_t layers) const {
+StageLoad LayerAssigner::last_layers_load(std::int32_t stage, std::int64_t layers) const {
   return loads_.load(stage, on_.model.layers - layers, on_.model.layers);
 }
 
-bool LayerDealer::has_room(std::int32_t stage, const LayerCounts& counts) const {
+bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts) const {
   std::vector<StageLoad> loads(counts.size());
   for (const std::int32_t rank : ranks_of_stage_[static_cast<std::size_t>(stage)]) {
     for (const std::int32_t held : stages_of_rank_[static_cast<std::size_t>(rank)])
-      loads[static_cast<std::size_t>(held)] = alike(held, counts[static_cast<std::size_t>(held)]);
+      loads[static_cast<std::size_t>(held)] =
+          last_layers_load(held, counts[static_cast<std::size_t>(held)]);
     if (held(rank, loads) > on_.usable_memory()) return false;
   }
   return true;
@@ -119,11 +120,12 @@ bool LayerDealer::has_room(std::int32_t stage, const LayerCounts& counts) const 
 /// Adds one layer at a time to the stage with the least load that has memory for it. As long as a
 /// stage has memory, the best split would do the same: as in split_layers(), no exchange makes the
 /// slowest stage faster.
-std::optional<LayerCounts> LayerDealer::fitted() const {
-  const double layer = time_of(alike(1 % stages_, 1)) - time_of(alike(1 % stages_, 0));
+std::optional<LayerCounts> LayerAssigner::fitted() const {
+  const double layer =
+      time_of(last_layers_load(1 % stages_, 1)) - time_of(last_layers_load(1 % stages_, 0));
   std::vector<double> load;
   for (std::int32_t stage = 0; stage < stages_; ++stage)
-    load.push_back(time_of(alike(stage, 0)) / layer);
+    load.push_back(time_of(last_layers_load(stage, 0)) / layer);
   if (stages_ > 1) {
     load.front() = on_.parallel.embedding_layers.value_or(load.front());
     load.back() = on_.parallel.head_layers.value_or(load.back());
@@ -133,22 +135,22 @@ std::optional<LayerCounts> LayerDealer::fitted() const {
   load.back() += 1e-6;
   LayerCounts counts(load.size(), 0);
   for (std::int64_t left = on_.model.layers; left > 0;) {
-    const auto least = std::min_element(load.begin(), load.end());
-    if (*least == std::numeric_limits<double>::infinity()) return {};
-    const auto stage = static_cast<std::size_t>(least - load.begin());
+    const auto lowest = std::min_element(load.begin(), load.end());
+    if (*lowest == std::numeric_limits<double>::infinity()) return {};
+    const auto stage = static_cast<std::size_t>(lowest - load.begin());
     ++counts[stage];
-    if (has_room(static_cast<std::int32_t>(stage), counts)) {
-      *least += 1;
+    if (fits_in_memory(static_cast<std::int32_t>(stage), counts)) {
+      *lowest += 1;
       --left;
     } else {
       --counts[stage];
-      *least = std::numeric_limits<double>::infinity();
+      *lowest = std::numeric_limits<double>::infinity();
     }
   }
   return counts;
 }
 
-Bytes LayerDealer::held(std::int32_t rank, const std::vector<StageLoad>& stages) const {
+Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stages) const {
   const auto at = static_cast<std::size_t>(rank);
   RankLoad load;
   std::vector<MemoryDelta> of_stage(static_cast<std::size_t>(schedule_.stages()));
@@ -159,12 +161,12 @@ Bytes LayerDealer::held(std::int32_t rank, const std::vector<StageLoad>& stages)
     for (std::int32_t copy = stage; copy < schedule_.stages(); copy += stages_)
       of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);
   }
-  StateBytes states = states_of_rank(on_, schedule_.shape.ranks, load);
+  StateBytes states = count_rank_states(on_, schedule_.shape.ranks, load);
   if (!versions_.empty()) states.weights *= versions_[at];
   return states.total() + peak_of(schedule_.order[at], of_stage);
 }
 
-SplitLoad LayerDealer::load(const LayerCounts& counts) const {
+SplitLoad LayerAssigner::load(const LayerCounts& counts) const {
   const std::vector<std::int64_t> first = first_layers(counts);
   std::vector<StageLoad> loads;
   SplitLoad split;
@@ -183,16 +185,16 @@ SplitLoad LayerDealer::load(const LayerCounts& counts) const {
   return split;
 }
 
-std::vector<std::optional<LayerCounts>> LayerDealer::worth_trying(
+std::vector<std::optional<LayerCounts>> LayerAssigner::select_splits(
     std::span<const LayerSplit> splits) const {
   std::vector<std::optional<LayerCounts>> worth(splits.size());
   std::vector<SplitLoad> before;
-  const bool copies = !schedule_.keeper_of_rank.empty();
+  const bool copies = !schedule_.offload_target_of_rank.empty();
   bool balanced_fits = false;
   for (std::size_t at = 0; at < splits.size(); ++at) {
     // If the balanced split fits, the fitted one is the same.
     if (splits[at] == LayerSplit::kFitted && balanced_fits) continue;
-    std::optional<LayerCounts> counts = deal(splits[at]);
+    std::optional<LayerCounts> counts = assign_layers(splits[at]);
     if (!counts) continue;
     if (copies) {
       worth[at] = std::move(counts);
@@ -200,7 +202,7 @@ std::vector<std::optional<LayerCounts>> LayerDealer::worth_trying(
     }
     const SplitLoad mine = load(*counts);
     const bool covered = std::any_of(before.begin(), before.end(),
-                                     [&](const SplitLoad& other) { return other.covers(mine); });
+                                     [&](const SplitLoad& other) { return other.dominates(mine); });
     const bool fits = mine.fullest_rank <= on_.usable_memory();
     balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);
     if (!before.empty() && (covered || !fits)) continue;

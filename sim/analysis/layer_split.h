@@ -43,20 +43,20 @@ struct SplitLoad {
   Bytes fullest_rank = 0;
 
   /// Whether this split is at least as good in every figure.
-  bool covers(const SplitLoad& other) const {
+  bool dominates(const SplitLoad& other) const {
     return slowest_stage <= other.slowest_stage && slowest_rank <= other.slowest_rank &&
            fullest_rank <= other.fullest_rank;
   }
 };
 
 /// Assigns one model's layers to the stages of one order. Refers to both.
-class LayerDealer {
+class LayerAssigner {
  public:
-  LayerDealer(const ModelOnDevices& on, const ValidSchedule& schedule);
+  LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule);
 
   /// Empty if the layers cannot be split that way. With one stage per rank and identical layers,
   /// kFitted has the fastest slowest stage of all splits that fit.
-  std::optional<LayerCounts> deal(LayerSplit split) const;
+  std::optional<LayerCounts> assign_layers(LayerSplit split) const;
 
   /// Memory peaks are computed from the order, as in memory_curve.h. For orders without copies.
   SplitLoad load(const LayerCounts& counts) const;
@@ -64,15 +64,15 @@ class LayerDealer {
   /// Selects the splits to simulate: the first possible one, and each further one that fits in
   /// memory and is faster or smaller than all before it. [split]; empty for those not selected. For
   /// an order that copies activations to another memory, only the first.
-  std::vector<std::optional<LayerCounts>> worth_trying(std::span<const LayerSplit> splits) const;
+  std::vector<std::optional<LayerCounts>> select_splits(std::span<const LayerSplit> splits) const;
 
  private:
   LayerCounts balanced() const;
   std::optional<LayerCounts> even() const;
   std::optional<LayerCounts> ends() const;
   std::optional<LayerCounts> fitted() const;
-  StageLoad alike(std::int32_t stage, std::int64_t layers) const;
-  bool has_room(std::int32_t stage, const LayerCounts& counts) const;
+  StageLoad last_layers_load(std::int32_t stage, std::int64_t layers) const;
+  bool fits_in_memory(std::int32_t stage, const LayerCounts& counts) const;
   Bytes held(std::int32_t rank, const std::vector<StageLoad>& stages) const;
 
   const ModelOnDevices& on_;

@@ -24,24 +24,26 @@ bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpK
 /// Whether one op or message needs the value that another produced or carried; true if either is
 /// neither. Copies also wait to keep memory in bounds, which another order would do differently:
 /// only copies of the same activations count as data.
-bool needs(const Op& op, const Op& made) {
-  const bool copies = is_copy(op.kind) || is_copy(made.kind);
+bool needs(const Op& op, const Op& producer) {
+  const bool copies = is_copy(op.kind) || is_copy(producer.kind);
   if (!copies && !is_compute(op.kind) && !is_send(op.kind)) return true;
-  if (op.microbatch != made.microbatch) return false;
-  const bool same = made.stage == op.stage && made.slice == op.slice;
+  if (op.microbatch != producer.microbatch) return false;
+  const bool same = producer.stage == op.stage && producer.slice == op.slice;
   if (copies) return same;
   switch (op.kind) {
     case OpKind::kForward:
-      return is_activation(made.kind) &&
-             (made.stage == op.stage ? made.slice + 1 == op.slice : made.stage + 1 == op.stage);
+      return is_activation(producer.kind) &&
+             (producer.stage == op.stage ? producer.slice + 1 == op.slice
+                                         : producer.stage + 1 == op.stage);
     case OpKind::kBackward:
     case OpKind::kInputGrad:
-      if (!is_gradient(made.kind)) return same;
-      return made.stage == op.stage ? made.slice == op.slice + 1 : made.stage == op.stage + 1;
+      if (!is_gradient(producer.kind)) return same;
+      return producer.stage == op.stage ? producer.slice == op.slice + 1
+                                        : producer.stage == op.stage + 1;
     case OpKind::kWeightGrad:
-    case OpKind::kSendBackward: return same && is_gradient(made.kind);
+    case OpKind::kSendBackward: return same && is_gradient(producer.kind);
     case OpKind::kRecompute:
-    case OpKind::kSendForward: return same && is_activation(made.kind);
+    case OpKind::kSendForward: return same && is_activation(producer.kind);
     case OpKind::kRecvForward:
     case OpKind::kRecvBackward:
     case OpKind::kWaitSendForward:
@@ -96,7 +98,7 @@ class DataEdges {
   std::vector<InstructionId> first_of_pair_;  ///< for second halves
 };
 
-Chains longest_chains(const Program& program, const Timeline& timeline) {
+Chains find_longest_chains(const Program& program, const Timeline& timeline) {
   Chains chains{std::vector<Nanos>(program.size(), 0), std::vector<Nanos>(program.size(), 0)};
   const DataEdges edges(program);
   // Parallel to the dependencies, for the backward pass.
@@ -108,10 +110,10 @@ Chains longest_chains(const Program& program, const Timeline& timeline) {
       sources.push_back(source);
       if (source != kNoInstruction)
         chains.head[id] =
-            std::max(chains.head[id], chains.head[source] + timeline.least_duration(source));
+            std::max(chains.head[id], chains.head[source] + timeline.uncontended_duration(source));
     }
   for (InstructionId id = program.size(); id-- > 0;) {
-    const Nanos with_me = chains.tail[id] + timeline.least_duration(id);
+    const Nanos with_me = chains.tail[id] + timeline.uncontended_duration(id);
     for (std::uint32_t at = program.dependency_begin[id]; at < program.dependency_begin[id + 1];
          ++at)
       if (sources[at] != kNoInstruction)
@@ -129,35 +131,35 @@ struct OpClass {
 
 /// Numbers the (stage, rank) pairs that can occur: the replicas of a stage are on consecutive
 /// ranks.
-class Homes {
+class StageRanks {
  public:
-  explicit Homes(const Program& program) {
+  explicit StageRanks(const Program& program) {
     for (const Instruction& instruction : program.instructions) {
       const auto stage = static_cast<std::size_t>(instruction.op.stage);
-      if (stage >= homes_.size()) homes_.resize(stage + 1);
-      homes_[stage].first_rank = std::min(homes_[stage].first_rank, instruction.rank);
-      homes_[stage].last_rank = std::max(homes_[stage].last_rank, instruction.rank);
+      if (stage >= ranges_.size()) ranges_.resize(stage + 1);
+      ranges_[stage].first_rank = std::min(ranges_[stage].first_rank, instruction.rank);
+      ranges_[stage].last_rank = std::max(ranges_[stage].last_rank, instruction.rank);
     }
-    for (Home& home : homes_) {
-      home.begin = size_;
-      if (home.last_rank >= home.first_rank)
-        size_ += static_cast<std::size_t>(home.last_rank - home.first_rank + 1);
+    for (StageRankRange& entry : ranges_) {
+      entry.begin = size_;
+      if (entry.last_rank >= entry.first_rank)
+        size_ += static_cast<std::size_t>(entry.last_rank - entry.first_rank + 1);
     }
   }
 
   std::size_t size() const { return size_; }
   std::size_t operator()(const Instruction& instruction) const {
-    const Home& home = homes_[static_cast<std::size_t>(instruction.op.stage)];
-    return home.begin + static_cast<std::size_t>(instruction.rank - home.first_rank);
+    const StageRankRange& entry = ranges_[static_cast<std::size_t>(instruction.op.stage)];
+    return entry.begin + static_cast<std::size_t>(instruction.rank - entry.first_rank);
   }
 
  private:
-  struct Home {
+  struct StageRankRange {
     std::int32_t first_rank = std::numeric_limits<std::int32_t>::max();
     std::int32_t last_rank = 0;
     std::size_t begin = 0;
   };
-  std::vector<Home> homes_;
+  std::vector<StageRankRange> ranges_;
   std::size_t size_ = 0;
 };
 
@@ -178,17 +180,17 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
 }
 
 /// Compute ops and messages are the first kinds of the enum.
-constexpr std::size_t kKindsAlike = 9;
+constexpr std::size_t kUniformKinds = 9;
 
 /// One stage's ops of one kind, if all micro-batches behave the same on it.
-struct AlikeOps {
+struct UniformOps {
   Nanos duration = 0;
   Nanos count = 0;
   Nanos head = 0;  ///< the longest chain before one of them
   Nanos tail = 0;  ///< the longest chain from its start
 };
 
-struct AlikeStage {
+struct UniformStage {
   bool is_known = false;
   std::int32_t rank = 0;
   std::int32_t microbatch = 0;  ///< the representative one
@@ -196,22 +198,22 @@ struct AlikeStage {
 
 /// If every micro-batch takes the same path at the same speed, all have the same chains, so one
 /// micro-batch per stage represents all.
-class AlikeMicrobatches {
+class UniformMicrobatches {
  public:
-  AlikeMicrobatches(const Program& program, const Timeline& timeline)
+  UniformMicrobatches(const Program& program, const Timeline& timeline)
       : program_(program), timeline_(timeline) {
-    for (InstructionId id = 0; id < program.size() && alike_; ++id) alike_ = add(id);
-    alike_ = alike_ && !sample_.empty() && are_as_many(ops_of(sample_.front()).count);
+    for (InstructionId id = 0; id < program.size() && is_uniform_; ++id) is_uniform_ = add(id);
+    is_uniform_ = is_uniform_ && !sample_.empty() && have_same_count(ops_of(sample_.front()).count);
   }
 
   /// The same bound as from all chains; empty if micro-batches differ.
   std::optional<Nanos> bound() {
-    if (!alike_ || !find_chains()) return {};
+    if (!is_uniform_ || !find_chains()) return {};
     std::vector<std::vector<OpClass>> of_rank(static_cast<std::size_t>(program_.ranks));
     Nanos bound = 0;
     for (const InstructionId id : sample_) {
       const Instruction& instruction = program_.instructions[id];
-      const AlikeOps& ops = ops_of(id);
+      const UniformOps& ops = ops_of(id);
       bound = std::max(bound, ops.head + ops.tail);
       const bool computes = instruction.lane < static_cast<std::uint32_t>(program_.ranks);
       if (!computes || ops.duration == 0) continue;
@@ -224,15 +226,15 @@ class AlikeMicrobatches {
   }
 
  private:
-  AlikeOps& ops_of(const Op& op) {
-    return ops_[static_cast<std::size_t>(op.stage) * kKindsAlike +
+  UniformOps& ops_of(const Op& op) {
+    return ops_[static_cast<std::size_t>(op.stage) * kUniformKinds +
                 static_cast<std::size_t>(op.kind)];
   }
-  AlikeOps& ops_of(InstructionId id) { return ops_of(program_.instructions[id].op); }
+  UniformOps& ops_of(InstructionId id) { return ops_of(program_.instructions[id].op); }
 
   /// Whether every kind of op occurs once per micro-batch, or not at all.
-  bool are_as_many(Nanos count) const {
-    return std::all_of(ops_.begin(), ops_.end(), [count](const AlikeOps& ops) {
+  bool have_same_count(Nanos count) const {
+    return std::all_of(ops_.begin(), ops_.end(), [count](const UniformOps& ops) {
       return ops.count == 0 || ops.count == count;
     });
   }
@@ -241,28 +243,28 @@ class AlikeMicrobatches {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
     if ((!is_compute(op.kind) && !is_send(op.kind)) || instruction.role != Role::kWork ||
-        op.pairing != Pairing::kAlone || op.slice != 0 || joins_microbatches(id))
+        op.pairing != Pairing::kAlone || op.slice != 0 || crosses_microbatches(id))
       return false;
     const auto at = static_cast<std::size_t>(op.stage);
     if (at >= stages_.size()) {
       stages_.resize(at + 1);
-      ops_.resize((at + 1) * kKindsAlike);
+      ops_.resize((at + 1) * kUniformKinds);
     }
-    AlikeStage& stage = stages_[at];
+    UniformStage& stage = stages_[at];
     if (!stage.is_known) stage = {true, instruction.rank, op.microbatch};
-    AlikeOps& ops = ops_of(op);
-    const Nanos duration = timeline_.least_duration(id);
+    UniformOps& ops = ops_of(op);
+    const Nanos duration = timeline_.uncontended_duration(id);
     if (ops.count++ == 0) ops.duration = duration;
     if (op.microbatch == stage.microbatch) sample_.push_back(id);
     return stage.rank == instruction.rank && ops.duration == duration;
   }
 
   /// True if forwards are fused, so that a message waits for another micro-batch's forward.
-  bool joins_microbatches(InstructionId id) const {
+  bool crosses_microbatches(InstructionId id) const {
     const Op& op = program_.instructions[id].op;
     if (!is_send(op.kind)) return false;
-    const auto makers = program_.dependencies_of(id);
-    return makers.empty() || program_.instructions[makers[0]].op.microbatch != op.microbatch;
+    const auto producers = program_.dependencies_of(id);
+    return producers.empty() || program_.instructions[producers[0]].op.microbatch != op.microbatch;
   }
 
   /// Heads exclude, tails include the instruction's own duration. False if the stages are not
@@ -270,23 +272,23 @@ class AlikeMicrobatches {
   bool find_chains() {
     for (const InstructionId id : sample_) {
       const Op& op = program_.instructions[id].op;
-      AlikeOps& ops = ops_of(id);
+      UniformOps& ops = ops_of(id);
       for (const InstructionId from : program_.dependencies_of(id)) {
-        const Op& made = program_.instructions[from].op;
-        if (!needs(op, made)) continue;
-        if (made.microbatch != stages_[static_cast<std::size_t>(made.stage)].microbatch)
+        const Op& producer = program_.instructions[from].op;
+        if (!needs(op, producer)) continue;
+        if (producer.microbatch != stages_[static_cast<std::size_t>(producer.stage)].microbatch)
           return false;
-        const AlikeOps& before = ops_of(made);
+        const UniformOps& before = ops_of(producer);
         ops.head = std::max(ops.head, before.head + before.duration);
       }
     }
     for (std::size_t at = sample_.size(); at-- > 0;) {
       const Op& op = program_.instructions[sample_[at]].op;
-      AlikeOps& ops = ops_of(op);
+      UniformOps& ops = ops_of(op);
       ops.tail += ops.duration;
       for (const InstructionId from : program_.dependencies_of(sample_[at])) {
-        const Op& made = program_.instructions[from].op;
-        if (needs(op, made)) ops_of(made).tail = std::max(ops_of(made).tail, ops.tail);
+        const Op& producer = program_.instructions[from].op;
+        if (needs(op, producer)) ops_of(producer).tail = std::max(ops_of(producer).tail, ops.tail);
       }
     }
     return true;
@@ -294,33 +296,33 @@ class AlikeMicrobatches {
 
   const Program& program_;
   const Timeline& timeline_;
-  std::vector<AlikeStage> stages_;
-  std::vector<AlikeOps> ops_;          ///< [stage * kKindsAlike + kind]
+  std::vector<UniformStage> stages_;
+  std::vector<UniformOps> ops_;        ///< [stage * kUniformKinds + kind]
   std::vector<InstructionId> sample_;  ///< in the order of the Program
-  bool alike_ = true;
+  bool is_uniform_ = true;
 };
 
-Nanos bound_of_all(const Program& program, const Timeline& timeline) {
-  const Chains chains = longest_chains(program, timeline);
-  const Homes homes(program);
-  std::vector<OpClass> classes(homes.size() * kOpKinds);
-  std::vector<std::int32_t> rank_of_home(homes.size(), 0);
+Nanos general_bound(const Program& program, const Timeline& timeline) {
+  const Chains chains = find_longest_chains(program, timeline);
+  const StageRanks stage_ranks(program);
+  std::vector<OpClass> classes(stage_ranks.size() * kOpKinds);
+  std::vector<std::int32_t> rank_of_entry(stage_ranks.size(), 0);
   Nanos bound = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
-    const Nanos duration = timeline.least_duration(id);
+    const Nanos duration = timeline.uncontended_duration(id);
     bound = std::max(bound, chains.head[id] + duration + chains.tail[id]);
     if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
-    const std::size_t home = homes(instruction);
-    rank_of_home[home] = instruction.rank;
-    OpClass& op_class = classes[home * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
+    const std::size_t entry = stage_ranks(instruction);
+    rank_of_entry[entry] = instruction.rank;
+    OpClass& op_class = classes[entry * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     op_class.head = std::min(op_class.head, chains.head[id]);
     op_class.tail = std::min(op_class.tail, chains.tail[id]);
     op_class.work += duration;
   }
   std::vector<std::vector<OpClass>> of_rank(program.ranks);
   for (std::size_t at = 0; at < classes.size(); ++at)
-    if (classes[at].work > 0) of_rank[rank_of_home[at / kOpKinds]].push_back(classes[at]);
+    if (classes[at].work > 0) of_rank[rank_of_entry[at / kOpKinds]].push_back(classes[at]);
   for (std::vector<OpClass>& rank_classes : of_rank)
     bound = std::max(bound, bound_of_rank(std::move(rank_classes)));
   return bound;
@@ -329,8 +331,8 @@ Nanos bound_of_all(const Program& program, const Timeline& timeline) {
 }  // namespace
 
 Nanos lower_bound(const Program& program, const Timeline& timeline) {
-  if (const auto bound = AlikeMicrobatches(program, timeline).bound()) return *bound;
-  return bound_of_all(program, timeline);
+  if (const auto bound = UniformMicrobatches(program, timeline).bound()) return *bound;
+  return general_bound(program, timeline);
 }
 
 }  // namespace bubblescope

@@ -29,7 +29,7 @@ Nanos total(const std::array<Nanos, kCount>& parts) {
 
 /// Adds the rounding error of a few nanoseconds to the largest part.
 template <std::size_t kCount>
-void settle(std::array<Nanos, kCount>& parts, Nanos whole) {
+void absorb_rounding(std::array<Nanos, kCount>& parts, Nanos whole) {
   *std::max_element(parts.begin(), parts.end()) += whole - total(parts);
 }
 
@@ -51,7 +51,7 @@ RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Na
         mean_of_rank([&](const RankReport& row) { return row.idle_by_cause[cause]; });
   mean.busy = total(mean.busy_by_kind);
   mean.idle = makespan - mean.busy;
-  settle(mean.idle_by_cause, mean.idle);
+  absorb_rounding(mean.idle_by_cause, mean.idle);
   for (const BubbleReport& report : reports)
     if (report.ranks[rank].peak.chunks > mean.peak.chunks) {
       mean.peak = report.ranks[rank].peak;
@@ -79,7 +79,7 @@ Bubble bubble_of_means(const BubbleReport& mean) {
 
 }  // namespace
 
-std::size_t median_report(std::span<const BubbleReport> reports) {
+std::size_t find_median_report(std::span<const BubbleReport> reports) {
   std::vector<std::size_t> order(reports.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
@@ -88,8 +88,8 @@ std::size_t median_report(std::span<const BubbleReport> reports) {
   return order[(order.size() - 1) / 2];
 }
 
-BubbleReport mean_of(std::span<const BubbleReport> reports) {
-  BubbleReport mean = reports[median_report(reports)];
+BubbleReport average_reports(std::span<const BubbleReport> reports) {
+  BubbleReport mean = reports[find_median_report(reports)];
   if (reports.size() == 1) return mean;
   mean.makespan = mean_time(reports, [](const BubbleReport& report) { return report.makespan; });
   mean.max_span = mean_time(reports, [](const BubbleReport& report) { return report.max_span; });

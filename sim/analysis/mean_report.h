@@ -12,9 +12,9 @@ namespace bubblescope {
 /// the highest. The critical path and slack are those of the report with the median makespan. The
 /// mean of one report is that report. There must be at least one report, and all must have the same
 /// ranks.
-BubbleReport mean_of(std::span<const BubbleReport> reports);
+BubbleReport average_reports(std::span<const BubbleReport> reports);
 
 /// The index of the report with the median makespan; the lower one of two.
-std::size_t median_report(std::span<const BubbleReport> reports);
+std::size_t find_median_report(std::span<const BubbleReport> reports);
 
 }  // namespace bubblescope

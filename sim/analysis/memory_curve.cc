@@ -11,11 +11,11 @@ namespace bubblescope {
 
 namespace {
 
-Held negative(const Held& held) {
+MemoryAmount negative(const MemoryAmount& held) {
   return {-held.chunk_millionths, -held.unit_millionths, -held.bytes};
 }
 
-bool takes(const Held& change) {
+bool allocates(const MemoryAmount& change) {
   return change.chunk_millionths > 0 || change.unit_millionths > 0 || change.bytes > 0;
 }
 
@@ -37,19 +37,19 @@ class Amounts {
   }
 
   /// The amount that a compute op adds to its rank's memory.
-  Held of(const Op& op) const {
+  MemoryAmount of(const Op& op) const {
     if (recomputed_.empty()) return whole(op.stage, op.kind);
-    if (op.kind == OpKind::kForward) return kept(op);
+    if (op.kind == OpKind::kForward) return saved(op);
     if (op.kind == OpKind::kRecompute) {
-      Held rest = whole(op.stage, OpKind::kForward);
-      return rest += negative(kept(op));
+      MemoryAmount rest = whole(op.stage, OpKind::kForward);
+      return rest += negative(saved(op));
     }
     return whole(op.stage, op.kind);
   }
 
   /// The amount that the forward of an op's stage and micro-batch saves.
-  Held kept(const Op& op) const {
-    Held held = whole(op.stage, OpKind::kForward);
+  MemoryAmount saved(const Op& op) const {
+    MemoryAmount held = whole(op.stage, OpKind::kForward);
     if (recomputed_.empty() || !recomputed_[forward_of(op)]) return held;
     const Millionths share = share_of(op.stage);
     const auto stage = static_cast<std::size_t>(op.stage);
@@ -62,15 +62,15 @@ class Amounts {
 
  private:
   std::size_t forward_of(const Op& op) const {
-    return index_(Made{Product::kActivation, op.stage, op.microbatch, op.slice});
+    return index_(Value{ValueKind::kActivation, op.stage, op.microbatch, op.slice});
   }
 
-  Held whole_of(const MemoryDelta& chunk, std::size_t stage, OpKind kind) const {
+  MemoryAmount whole_of(const MemoryDelta& chunk, std::size_t stage, OpKind kind) const {
     return {chunk(kind), memory_.unit(kind),
             memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[stage](kind)};
   }
 
-  const Held& whole(std::int32_t stage, OpKind kind) const {
+  const MemoryAmount& whole(std::int32_t stage, OpKind kind) const {
     return whole_[static_cast<std::size_t>(stage) * kComputeKinds + static_cast<std::size_t>(kind)];
   }
 
@@ -78,7 +78,7 @@ class Amounts {
   Millionths share_of(std::int32_t stage) const {
     const auto at = static_cast<std::size_t>(stage);
     if (memory_.checkpoint_bytes.empty() || memory_.activation_bytes[at].forward == 0)
-      return memory_.kept.of(schedule_.recompute(stage));
+      return memory_.saved.of(schedule_.recompute(stage));
     const double share = static_cast<double>(memory_.checkpoint_bytes[at]) /
                          static_cast<double>(memory_.activation_bytes[at].forward);
     return std::llround(share * kWhole);
@@ -86,37 +86,37 @@ class Amounts {
 
   const Schedule& schedule_;
   const MemoryModel& memory_;
-  MadeIndex index_;
-  std::vector<Held> whole_;       ///< [stage * kComputeKinds + kind]
-  std::vector<bool> recomputed_;  ///< by a forward's index; empty: none
+  ValueIndex index_;
+  std::vector<MemoryAmount> whole_;  ///< [stage * kComputeKinds + kind]
+  std::vector<bool> recomputed_;     ///< by a forward's index; empty: none
 };
 
 /// The order of changes at the same time.
-enum class Turn : std::uint8_t { kCopyGivesBack, kCompute, kCopyTakes };
+enum class ChangeOrder : std::uint8_t { kCopyReleases, kCompute, kCopyAllocates };
 
 struct Change {
   Nanos time = 0;
-  Turn turn = Turn::kCompute;
+  ChangeOrder turn = ChangeOrder::kCompute;
   InstructionId by = 0;
-  Held amount;
+  MemoryAmount amount;
 };
 
 /// A copy allocates at its destination and releases at its source. Host memory is not counted.
 void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy,
-              const Timeline& timeline, const Change& kept) {
-  Change taken = kept;
-  Change given = kept;
-  taken.time = timeline.start[kept.by];
-  taken.turn = Turn::kCopyTakes;
-  given.time = timeline.end[kept.by];
-  given.turn = Turn::kCopyGivesBack;
-  given.amount = negative(kept.amount);
+              const Timeline& timeline, const Change& saved) {
+  Change allocated = saved;
+  Change released = saved;
+  allocated.time = timeline.start[saved.by];
+  allocated.turn = ChangeOrder::kCopyAllocates;
+  released.time = timeline.end[saved.by];
+  released.turn = ChangeOrder::kCopyReleases;
+  released.amount = negative(saved.amount);
   const bool evicts = copy.op.kind == OpKind::kEvict;
   const bool by_host = copy.peer == copy.rank;
   const auto own = static_cast<std::size_t>(copy.rank);
-  const auto keeper = static_cast<std::size_t>(copy.peer);
-  if (!evicts || !by_host) changes[evicts ? keeper : own].push_back(taken);
-  if (evicts || !by_host) changes[evicts ? own : keeper].push_back(given);
+  const auto offload_target = static_cast<std::size_t>(copy.peer);
+  if (!evicts || !by_host) changes[evicts ? offload_target : own].push_back(allocated);
+  if (evicts || !by_host) changes[evicts ? own : offload_target].push_back(released);
 }
 
 /// Calls visit(rank, change) for every change, each rank's in time order.
@@ -125,12 +125,12 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
                      const MemoryModel& memory, Visit visit) {
   const Amounts amounts(schedule, program, memory);
   const auto compute_change = [&](InstructionId id) {
-    const Held amount = amounts.of(program.instructions[id].op);
-    const Nanos time = takes(amount) ? timeline.start[id] : timeline.end[id];
-    return Change{time, Turn::kCompute, id, amount};
+    const MemoryAmount amount = amounts.of(program.instructions[id].op);
+    const Nanos time = allocates(amount) ? timeline.start[id] : timeline.end[id];
+    return Change{time, ChangeOrder::kCompute, id, amount};
   };
   // Without copies a rank's changes are those of its compute lane, which are in time order.
-  if (schedule.keeper_of_rank.empty()) {
+  if (schedule.offload_target_of_rank.empty()) {
     for (InstructionId id = 0; id < program.size(); ++id)
       if (is_compute(program.instructions[id].op.kind))
         visit(static_cast<std::size_t>(program.instructions[id].rank), compute_change(id));
@@ -141,7 +141,7 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     const Instruction& instruction = program.instructions[id];
     const auto rank = static_cast<std::size_t>(instruction.rank);
     if (is_copy(instruction.op.kind))
-      add_copy(changes, instruction, timeline, {0, {}, id, amounts.kept(instruction.op)});
+      add_copy(changes, instruction, timeline, {0, {}, id, amounts.saved(instruction.op)});
     else if (is_compute(instruction.op.kind))
       changes[rank].push_back(compute_change(id));
   }
@@ -156,9 +156,9 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
 
 }  // namespace
 
-std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Program& program,
-                                      const Timeline& timeline, const MemoryModel& memory) {
-  std::vector<Held> held(static_cast<std::size_t>(program.ranks));
+std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, const Program& program,
+                                              const Timeline& timeline, const MemoryModel& memory) {
+  std::vector<MemoryAmount> held(static_cast<std::size_t>(program.ranks));
   std::vector<MemoryPoint> curve;
   for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
     held[rank] += change.amount;
@@ -170,12 +170,12 @@ std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Progr
 namespace {
 
 /// A rank's current memory, and its maximum in each unit.
-struct Climb {
-  Held now;
-  Held highest;
+struct RankPeak {
+  MemoryAmount now;
+  MemoryAmount highest;
   std::optional<InstructionId> at;  ///< the first op that reaches the peak in chunks
 
-  void change(const Held& amount, InstructionId by) {
+  void change(const MemoryAmount& amount, InstructionId by) {
     now += amount;
     if (now.chunk_millionths > highest.chunk_millionths) {
       highest.chunk_millionths = now.chunk_millionths;
@@ -190,16 +190,16 @@ struct Climb {
 
 std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory) {
-  std::vector<Climb> climbs(static_cast<std::size_t>(program.ranks));
+  std::vector<RankPeak> rank_peaks(static_cast<std::size_t>(program.ranks));
   for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
-    climbs[rank].change(change.amount, change.by);
+    rank_peaks[rank].change(change.amount, change.by);
   });
-  std::vector<Peak> peaks(climbs.size());
+  std::vector<Peak> peaks(rank_peaks.size());
   const double slices = schedule->shape.slices;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
     Peak& peak = peaks[rank];
-    const Held& highest = climbs[rank].highest;
-    peak.at = climbs[rank].at;
+    const MemoryAmount& highest = rank_peaks[rank].highest;
+    peak.at = rank_peaks[rank].at;
     peak.chunks = static_cast<double>(highest.chunk_millionths) / (1e6 * slices);
     peak.activations = peak.chunks / schedule->shape.chunks;
     peak.units = static_cast<double>(highest.unit_millionths) / (1e6 * memory.unit_parts);

@@ -11,12 +11,12 @@
 namespace bubblescope {
 
 /// An amount of activations, in every unit in which they are counted.
-struct Held {
+struct MemoryAmount {
   std::int64_t chunk_millionths = 0;
   std::int64_t unit_millionths = 0;  ///< times MemoryModel::unit_parts
   Bytes bytes = 0;
 
-  Held& operator+=(const Held& other) {
+  MemoryAmount& operator+=(const MemoryAmount& other) {
     chunk_millionths += other.chunk_millionths;
     unit_millionths += other.unit_millionths;
     bytes += other.bytes;
@@ -29,15 +29,15 @@ struct MemoryPoint {
   Nanos time = 0;
   std::int32_t rank = 0;
   InstructionId by = 0;  ///< the instruction that allocated or released memory
-  Held held;
+  MemoryAmount held;
 };
 
 /// Every change of every rank's memory, each rank's in time order. An op allocates when it starts
 /// and releases when it ends. At the same time, copies that release come first, then compute ops in
 /// their order, then copies that allocate. Activations evicted to another rank's memory count there
 /// from the start of the EVICT to the end of the LOAD.
-std::vector<MemoryPoint> memory_curve(const ValidSchedule& schedule, const Program& program,
-                                      const Timeline& timeline, const MemoryModel& memory);
+std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, const Program& program,
+                                              const Timeline& timeline, const MemoryModel& memory);
 
 /// The peak of every rank.
 std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,

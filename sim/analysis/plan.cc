@@ -52,18 +52,18 @@ std::vector<Plan> with_ties(std::vector<Plan> ranked, double width) {
   return ranked;
 }
 
-std::vector<std::size_t> pareto_front(const std::vector<Plan>& ranked) {
+std::vector<std::size_t> find_pareto_front(const std::vector<Plan>& ranked) {
   std::vector<std::size_t> front;
-  double least = std::numeric_limits<double>::infinity();
+  double least_memory = std::numeric_limits<double>::infinity();
   for (std::size_t at = 0; at < ranked.size(); ++at) {
-    if (ranked[at].memory() >= least) continue;
-    least = ranked[at].memory();
+    if (ranked[at].memory() >= least_memory) continue;
+    least_memory = ranked[at].memory();
     front.push_back(at);
   }
   return front;
 }
 
-std::vector<std::size_t> best_of_each_schedule(const std::vector<Plan>& ranked) {
+std::vector<std::size_t> find_best_of_each_schedule(const std::vector<Plan>& ranked) {
   std::vector<std::size_t> best;
   std::set<std::string> seen;
   for (std::size_t at = 0; at < ranked.size(); ++at)

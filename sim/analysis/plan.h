@@ -83,9 +83,9 @@ std::vector<Plan> rank_plans(std::vector<Plan> plans);
 std::vector<Plan> with_ties(std::vector<Plan> ranked, double width);
 
 /// The indices of the ranked plans that no other plan beats in both time and memory.
-std::vector<std::size_t> pareto_front(const std::vector<Plan>& ranked);
+std::vector<std::size_t> find_pareto_front(const std::vector<Plan>& ranked);
 
 /// The index of every schedule's best plan, in rank order.
-std::vector<std::size_t> best_of_each_schedule(const std::vector<Plan>& ranked);
+std::vector<std::size_t> find_best_of_each_schedule(const std::vector<Plan>& ranked);
 
 }  // namespace bubblescope

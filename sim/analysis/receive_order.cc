@@ -24,7 +24,7 @@ class ReceiveOrder {
       const PostedStep& step = steps[at];
       if (is_recv(step.op.kind) || is_send_wait(step.op.kind)) continue;
       const std::size_t due =
-          is_send(step.op.kind) ? due_before_send(step) : due_before_cell(steps, at);
+          is_send(step.op.kind) ? count_before_send(step) : count_before_cell(steps, at);
       for (; next_ < due; ++next_) list.push_back(receives_[next_].op);
       list.push_back(step.op);
     }
@@ -47,23 +47,23 @@ class ReceiveOrder {
   }
 
   /// The number of receives before a send: those whose messages leave earlier.
-  std::size_t due_before_send(const PostedStep& send) const {
+  std::size_t count_before_send(const PostedStep& send) const {
     std::size_t due = next_;
     while (due < receives_.size() && departure(receives_[due].id) < departure(send.id)) ++due;
     return due;
   }
 
   /// The number of receives before a compute op, or before the pair that it begins.
-  std::size_t due_before_cell(const PostedSteps& steps, std::size_t at) const {
+  std::size_t count_before_cell(const PostedSteps& steps, std::size_t at) const {
     if (steps[at].op.pairing == Pairing::kSecond) return next_;
-    const std::size_t due = due_before_compute(steps[at].id);
+    const std::size_t due = count_before_compute(steps[at].id);
     if (steps[at].op.pairing != Pairing::kFirst) return due;
-    return std::max(due, due_before_compute(steps[at + 1].id));
+    return std::max(due, count_before_compute(steps[at + 1].id));
   }
 
-  std::size_t due_before_compute(InstructionId id) const {
+  std::size_t count_before_compute(InstructionId id) const {
     std::size_t due = next_;
-    while (due < receives_.size() && is_timely(receives_[due].id, timeline_.start[id])) ++due;
+    while (due < receives_.size() && may_be_posted(receives_[due].id, timeline_.start[id])) ++due;
     for (const InstructionId needed : dataflow_.dependencies_of(id)) {
       if (!is_message(dataflow_.instructions[needed])) continue;
       while (due < receives_.size() && departure(receives_[due].id) <= departure(needed)) ++due;
@@ -71,7 +71,7 @@ class ReceiveOrder {
     return due;
   }
 
-  bool is_timely(InstructionId message, Nanos start) const {
+  bool may_be_posted(InstructionId message, Nanos start) const {
     switch (timing_) {
       case ReceiveTiming::kLast: return false;
       case ReceiveTiming::kWhenLeft: return timeline_.start[message] <= start;

@@ -8,7 +8,7 @@
 
 namespace bubblescope {
 
-std::vector<Nanos> durations_of(const Timeline& timeline) {
+std::vector<Nanos> collect_durations(const Timeline& timeline) {
   std::vector<Nanos> durations(timeline.start.size());
   for (std::size_t id = 0; id < durations.size(); ++id)
     durations[id] = timeline.end[id] - timeline.start[id];
@@ -16,12 +16,12 @@ std::vector<Nanos> durations_of(const Timeline& timeline) {
 }
 
 Timeline replay(const Program& program, const Timeline& timeline) {
-  return simulate(program, durations_of(timeline));
+  return simulate(program, collect_durations(timeline));
 }
 
 double replay_error(const Program& program, const Timeline& timeline) {
-  const StepBounds measured = step_bounds(timeline);
-  const StepBounds replayed = step_bounds(replay(program, timeline));
+  const StepBounds measured = find_step_bounds(timeline);
+  const StepBounds replayed = find_step_bounds(replay(program, timeline));
   const auto span = static_cast<double>(measured.end - measured.start);
   if (span == 0) return 0;
   return std::abs(static_cast<double>(replayed.end - replayed.start) - span) / span;

@@ -8,7 +8,7 @@
 namespace bubblescope {
 
 /// The duration of every instruction.
-std::vector<Nanos> durations_of(const Timeline& timeline);
+std::vector<Nanos> collect_durations(const Timeline& timeline);
 
 /// Simulates the step with the durations of `timeline`. Time that is missing from the replay
 /// belongs to no op and no message: launches, the host, clocks.

@@ -85,8 +85,8 @@ struct StepTimes {
   std::vector<Nanos> makespans;  ///< per scenario
   Nanos p50 = 0;                 ///< half of the scenarios take at most this long
   Nanos p95 = 0;
-  Nanos least = 0;
-  Nanos most = 0;
+  Nanos shortest = 0;
+  Nanos longest = 0;
   double mean = 0;  ///< in nanoseconds
 };
 

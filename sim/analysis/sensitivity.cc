@@ -11,17 +11,17 @@ namespace bubblescope {
 namespace {
 
 constexpr std::size_t kFirstRank = 1 + kBusyKinds;
-constexpr double kMore = 1.01;
+constexpr double kIncrease = 1.01;
 
 /// An instruction is slower in the scenario of its kind and, unless it is a message, of its rank.
 Batch scenario_durations(const Instruction& instruction, Nanos duration, std::size_t block) {
   Batch durations;
   durations.fill(static_cast<double>(duration));
-  const double longer = to_whole_nanos(static_cast<double>(duration) * kMore);
+  const double longer = to_whole_nanos(static_cast<double>(duration) * kIncrease);
   const auto slow_in = [&](std::size_t scenario) {
     if (scenario / kBatchWidth == block) durations[scenario % kBatchWidth] = longer;
   };
-  slow_in(1 + static_cast<std::size_t>(busy_kind(instruction.op.kind)));
+  slow_in(1 + static_cast<std::size_t>(classify_busy(instruction.op.kind)));
   if (!is_message(instruction)) slow_in(kFirstRank + static_cast<std::size_t>(instruction.rank));
   return durations;
 }
@@ -31,7 +31,7 @@ Nanos makespan_with_slow_messages(const Program& program, Traffic traffic) {
   for (Flow& flow : traffic.flows) {
     flow.load += flow.load / 100;
     Nanos& latency = traffic.fixed[flow.instruction];
-    latency = static_cast<Nanos>(to_whole_nanos(static_cast<double>(latency) * kMore));
+    latency = static_cast<Nanos>(to_whole_nanos(static_cast<double>(latency) * kIncrease));
   }
   const auto same = [&](std::size_t) {
     return [&](InstructionId id) {

@@ -14,7 +14,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr double kSlowestWorkers = 0.03;
+constexpr double kFixedWorkers = 0.03;
 
 double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; }
 
@@ -38,19 +38,19 @@ std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
 
 /// The makespan of one replica with all ops fixed for which `is_fixed` holds.
 template <class IsFixed>
-double makespan_of(const ObservedStep& replica, const std::map<OpKind, Nanos>& fixed,
-                   IsFixed is_fixed) {
-  std::vector<Nanos> durations = durations_of(replica.timeline);
+double compute_makespan(const ObservedStep& replica, const std::map<OpKind, Nanos>& fixed,
+                        IsFixed is_fixed) {
+  std::vector<Nanos> durations = collect_durations(replica.timeline);
   for (InstructionId id = 0; id < durations.size(); ++id) {
     const Instruction& instruction = replica.program.instructions[id];
     if (is_fixed(instruction)) durations[id] = fixed.at(instruction.op.kind);
   }
-  const StepBounds bounds = step_bounds(simulate(replica.program, durations));
+  const StepBounds bounds = find_step_bounds(simulate(replica.program, durations));
   return static_cast<double>(bounds.end - bounds.start);
 }
 
 /// The times of one step in every counterfactual, or their sums over steps.
-struct Answers {
+struct CounterfactualTimes {
   double replayed = 0;
   double fixed = 0;
   std::array<double, kComputeKinds> all_but_kind{};
@@ -58,7 +58,7 @@ struct Answers {
   std::vector<double> all_but_stage;   ///< [rank]
   double last_stage_fixed = 0;
 
-  void add(const Answers& more) {
+  void add(const CounterfactualTimes& more) {
     replayed += more.replayed;
     fixed += more.fixed;
     last_stage_fixed += more.last_stage_fixed;
@@ -74,9 +74,9 @@ struct Answers {
 };
 
 /// The counterfactuals of one step.
-class Questions {
+class Counterfactuals {
  public:
-  explicit Questions(const ReplicatedStep& replicas)
+  explicit Counterfactuals(const ReplicatedStep& replicas)
       : replicas_(replicas), fixed_(fixed_durations(replicas)) {}
 
   /// The time of the slowest replica.
@@ -84,37 +84,37 @@ class Questions {
   double slowest(IsFixed is_fixed) const {
     double longest = 0;
     for (const ObservedStep& replica : replicas_)
-      longest = std::max(longest, makespan_of(replica, fixed_, is_fixed));
+      longest = std::max(longest, compute_makespan(replica, fixed_, is_fixed));
     return longest;
   }
 
-  Answers ask() const {
+  CounterfactualTimes evaluate() const {
     const std::int32_t ranks = replicas_.front().program.ranks;
-    Answers answers;
-    answers.replayed = slowest([](const Instruction&) { return false; });
-    answers.fixed = slowest([](const Instruction&) { return true; });
-    answers.last_stage_fixed =
+    CounterfactualTimes results;
+    results.replayed = slowest([](const Instruction&) { return false; });
+    results.fixed = slowest([](const Instruction&) { return true; });
+    results.last_stage_fixed =
         slowest([=](const Instruction& one) { return one.rank == ranks - 1; });
     for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
       if (fixed_.contains(static_cast<OpKind>(kind)))
-        answers.all_but_kind[kind] = slowest(
+        results.all_but_kind[kind] = slowest(
             [=](const Instruction& one) { return one.op.kind != static_cast<OpKind>(kind); });
     for (std::int32_t rank = 0; rank < ranks; ++rank)
-      answers.all_but_stage.push_back(
+      results.all_but_stage.push_back(
           slowest([=](const Instruction& one) { return one.rank != rank; }));
-    answers.all_but_worker = ask_workers(answers.fixed);
-    return answers;
+    results.all_but_worker = evaluate_workers(results.fixed);
+    return results;
   }
 
  private:
   /// With all but one worker fixed, only its own replica can be late.
-  std::vector<double> ask_workers(double all_fixed) const {
+  std::vector<double> evaluate_workers(double all_fixed) const {
     std::vector<double> times;
     for (const ObservedStep& replica : replicas_)
       for (std::int32_t rank = 0; rank < replica.program.ranks; ++rank)
         times.push_back(std::max(
-            all_fixed, makespan_of(replica, fixed_,
-                                   [=](const Instruction& one) { return one.rank != rank; })));
+            all_fixed, compute_makespan(replica, fixed_,
+                                        [=](const Instruction& one) { return one.rank != rank; })));
     return times;
   }
 
@@ -130,30 +130,30 @@ std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_work
     return all_but_worker[left] > all_but_worker[right];
   });
   const auto count =
-      static_cast<std::size_t>(std::ceil(kSlowestWorkers * static_cast<double>(order.size())));
+      static_cast<std::size_t>(std::ceil(kFixedWorkers * static_cast<double>(order.size())));
   order.resize(std::max<std::size_t>(1, count));
   return order;
 }
 
 /// The time of a step in which only these workers are fixed.
-double time_without(const ReplicatedStep& replicas, const std::vector<std::size_t>& workers) {
+double time_with_fixed(const ReplicatedStep& replicas, const std::vector<std::size_t>& workers) {
   const std::map<OpKind, Nanos> fixed = fixed_durations(replicas);
   const auto ranks = static_cast<std::size_t>(replicas.front().program.ranks);
   double longest = 0;
   for (std::size_t replica = 0; replica < replicas.size(); ++replica)
-    longest = std::max(longest, makespan_of(replicas[replica], fixed, [&](const Instruction& one) {
-                         const std::size_t worker =
-                             replica * ranks + static_cast<std::size_t>(one.rank);
-                         return std::find(workers.begin(), workers.end(), worker) != workers.end();
-                       }));
+    longest =
+        std::max(longest, compute_makespan(replicas[replica], fixed, [&](const Instruction& one) {
+                   const std::size_t worker = replica * ranks + static_cast<std::size_t>(one.rank);
+                   return std::find(workers.begin(), workers.end(), worker) != workers.end();
+                 }));
   return longest;
 }
 
 }  // namespace
 
 SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
-  Answers sums;
-  for (const ReplicatedStep& step : steps) sums.add(Questions(step).ask());
+  CounterfactualTimes sums;
+  for (const ReplicatedStep& step : steps) sums.add(Counterfactuals(step).evaluate());
   const auto count = static_cast<double>(steps.size());
   SlowdownReport report;
   report.S = ratio(sums.replayed, sums.fixed);
@@ -172,7 +172,7 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
   if (excess <= 0) return report;
   const std::vector<std::size_t> slowest = slowest_workers(sums.all_but_worker);
   double without_slowest = 0;
-  for (const ReplicatedStep& step : steps) without_slowest += time_without(step, slowest);
+  for (const ReplicatedStep& step : steps) without_slowest += time_with_fixed(step, slowest);
   report.M_W = (sums.replayed - without_slowest) / excess;
   report.M_S = (sums.replayed - sums.last_stage_fixed) / excess;
   return report;

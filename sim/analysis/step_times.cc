@@ -16,14 +16,14 @@ StepTimes summarize(std::vector<Nanos> makespans) {
   std::vector<Nanos> sorted = makespans;
   std::sort(sorted.begin(), sorted.end());
   times.makespans = std::move(makespans);
-  times.least = sorted.front();
-  times.most = sorted.back();
+  times.shortest = sorted.front();
+  times.longest = sorted.back();
   for (const Nanos makespan : sorted) times.mean += static_cast<double>(makespan);
   times.mean /= static_cast<double>(sorted.size());
   return times;
 }
 
-double probability_of_beating(std::span<const Nanos> first, std::span<const Nanos> second) {
+double compute_win_probability(std::span<const Nanos> first, std::span<const Nanos> second) {
   const std::size_t count = std::min(first.size(), second.size());
   std::size_t halves = 0;
   for (std::size_t at = 0; at < count; ++at)

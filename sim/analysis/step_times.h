@@ -13,6 +13,6 @@ StepTimes summarize(std::vector<Nanos> makespans);
 
 /// The fraction of scenarios in which the first is shorter than the second; ties count half.
 /// Scenario n of both must have the same noise.
-double probability_of_beating(std::span<const Nanos> first, std::span<const Nanos> second);
+double compute_win_probability(std::span<const Nanos> first, std::span<const Nanos> second);
 
 }  // namespace bubblescope

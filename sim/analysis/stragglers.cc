@@ -11,7 +11,7 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::size_t kMostOutliers = 10;
+constexpr std::size_t kMaxOutliers = 10;
 constexpr double kOutlierFactor = 1.5;
 
 using StageKind = std::pair<std::int32_t, OpKind>;
@@ -26,7 +26,7 @@ Nanos duration_of(const ObservedStep& step, InstructionId id) {
 }
 
 template <class Visit>
-void visit_computes(const ObservedStep& step, Visit visit) {
+void for_each_compute(const ObservedStep& step, Visit visit) {
   for (InstructionId id = 0; id < step.program.size(); ++id)
     if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
 }
@@ -36,7 +36,7 @@ class StageTimes {
  public:
   explicit StageTimes(std::span<const ObservedStep> steps) {
     for (const ObservedStep& step : steps)
-      visit_computes(step, [&](InstructionId id, const Instruction& instruction) {
+      for_each_compute(step, [&](InstructionId id, const Instruction& instruction) {
         const StageKind place{instruction.op.stage, instruction.op.kind};
         times_[place].push_back(duration_of(step, id));
         ranks_[place] = instruction.rank;
@@ -70,7 +70,7 @@ class StageTimes {
 std::vector<Outlier> find_outliers(std::span<const ObservedStep> steps, const StageTimes& times) {
   std::vector<Outlier> outliers;
   for (std::size_t at = 0; at < steps.size(); ++at)
-    visit_computes(steps[at], [&](InstructionId id, const Instruction& instruction) {
+    for_each_compute(steps[at], [&](InstructionId id, const Instruction& instruction) {
       const Nanos duration = duration_of(steps[at], id);
       const Nanos median = times.median(instruction.op);
       if (static_cast<double>(duration) > kOutlierFactor * static_cast<double>(median))
@@ -79,7 +79,7 @@ std::vector<Outlier> find_outliers(std::span<const ObservedStep> steps, const St
   std::stable_sort(outliers.begin(), outliers.end(), [](const Outlier& left, const Outlier& right) {
     return left.duration - left.median > right.duration - right.median;
   });
-  if (outliers.size() > kMostOutliers) outliers.resize(kMostOutliers);
+  if (outliers.size() > kMaxOutliers) outliers.resize(kMaxOutliers);
   return outliers;
 }
 

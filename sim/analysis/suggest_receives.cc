@@ -14,7 +14,7 @@ namespace bubblescope {
 namespace {
 
 /// The positions of a rank's receives: for each op or send, the receives directly before it.
-std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
+std::map<std::size_t, RankOrder> group_receives(const RankOrder& list) {
   std::map<std::size_t, RankOrder> gaps;
   std::size_t others = 0;
   for (const Op& op : list) {
@@ -28,8 +28,9 @@ std::map<std::size_t, RankOrder> gaps_of(const RankOrder& list) {
 
 /// The receives that are before another op or send than they were; if only their order before one
 /// has changed, all of these.
-std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, const RankOrder& to) {
-  std::map<std::size_t, RankOrder> gaps = gaps_of(from);
+std::vector<MovedReceive> find_moves(std::int32_t rank, const RankOrder& from,
+                                     const RankOrder& to) {
+  std::map<std::size_t, RankOrder> gaps = group_receives(from);
   std::vector<MovedReceive> moves;
   std::size_t others = 0;
   RankOrder here;
@@ -50,7 +51,7 @@ std::vector<MovedReceive> moves_of(std::int32_t rank, const RankOrder& from, con
 
 /// Copies the cells of `from` that are no compute op and no message into `to`, before the same op
 /// or send.
-RankOrder keep_cells(const RankOrder& from, const RankOrder& to) {
+RankOrder restore_cells(const RankOrder& from, const RankOrder& to) {
   RankOrder kept;
   auto next = from.begin();
   const auto take_cells = [&] {
@@ -66,25 +67,27 @@ RankOrder keep_cells(const RankOrder& from, const RankOrder& to) {
   return kept;
 }
 
-std::vector<RankOrder> keep_cells(const std::vector<RankOrder>& from, std::vector<RankOrder> to) {
-  for (std::size_t rank = 0; rank < to.size(); ++rank) to[rank] = keep_cells(from[rank], to[rank]);
+std::vector<RankOrder> restore_cells(const std::vector<RankOrder>& from,
+                                     std::vector<RankOrder> to) {
+  for (std::size_t rank = 0; rank < to.size(); ++rank)
+    to[rank] = restore_cells(from[rank], to[rank]);
   return to;
 }
 
 /// Suggests receive orders for one dataflow Program.
-class Suggesting {
+class ReceiveSuggester {
  public:
-  Suggesting(const ValidSchedule& schedule, const LowerOptions& options, const CostModel& costs,
-             const Program& dataflow)
+  ReceiveSuggester(const ValidSchedule& schedule, const LowerOptions& options,
+                   const CostModel& costs, const Program& dataflow)
       : schedule_(schedule),
         options_(options),
         costs_(costs),
         dataflow_(dataflow),
         timeline_(simulate(dataflow, costs)),
-        posted_(posted_lists(schedule, options.posting)) {}
+        posted_(make_posted_lists(schedule, options.posting)) {}
 
   std::optional<ReceiveSuggestion> run() const {
-    const std::optional<Nanos> as_posted = makespan_if(posted_);
+    const std::optional<Nanos> as_posted = simulate_posted(posted_);
     std::optional<ReceiveSuggestion> best;
     for (const std::vector<RankOrder>& posted : candidates()) {
       std::optional<ReceiveSuggestion> next = attempt(posted);
@@ -105,8 +108,8 @@ class Suggesting {
     std::vector<std::vector<RankOrder>> lists;
     for (const ReceiveTiming timing :
          {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived})
-      lists.push_back(keep_cells(posted_, order_receives(dataflow_, timeline_, steps, timing)));
-    lists.push_back(posted_lists(schedule_, Lowering::kAsap));
+      lists.push_back(restore_cells(posted_, order_receives(dataflow_, timeline_, steps, timing)));
+    lists.push_back(make_posted_lists(schedule_, Lowering::kAsap));
     return lists;
   }
 
@@ -114,22 +117,22 @@ class Suggesting {
   std::optional<ReceiveSuggestion> attempt(const std::vector<RankOrder>& posted) const {
     ReceiveSuggestion suggestion;
     suggestion.posted = posted;
-    const std::optional<Nanos> makespan = makespan_if(suggestion.posted);
+    const std::optional<Nanos> makespan = simulate_posted(suggestion.posted);
     if (!makespan) return std::nullopt;
     suggestion.makespan = *makespan;
-    suggestion.dataflow_makespan = makespan_of(timeline_);
+    suggestion.dataflow_makespan = compute_makespan(timeline_);
     for (std::int32_t rank = 0; rank < schedule_->shape.ranks; ++rank)
-      for (const MovedReceive& move : moves_of(rank, posted_[rank], suggestion.posted[rank]))
+      for (const MovedReceive& move : find_moves(rank, posted_[rank], suggestion.posted[rank]))
         suggestion.moves.push_back(move);
     return suggestion;
   }
 
-  std::optional<Nanos> makespan_if(const std::vector<RankOrder>& posted) const {
+  std::optional<Nanos> simulate_posted(const std::vector<RankOrder>& posted) const {
     const auto lowered =
         lower_messages(dataflow_, find_steps(schedule_, dataflow_, posted), options_);
     const auto* program = std::get_if<Program>(&lowered);
     if (!program) return std::nullopt;
-    return makespan_of(simulate(*program, costs_));
+    return compute_makespan(simulate(*program, costs_));
   }
 
   const ValidSchedule& schedule_;
@@ -151,7 +154,7 @@ std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
   const auto lowered = lower(schedule, plain);
   const auto* dataflow = std::get_if<Program>(&lowered);
   if (!dataflow) return std::nullopt;
-  return Suggesting(schedule, options, costs, *dataflow).run();
+  return ReceiveSuggester(schedule, options, costs, *dataflow).run();
 }
 
 std::string to_string(const ReceiveSuggestion& suggestion) {

@@ -21,7 +21,7 @@ struct TimedOp {
 };
 
 std::vector<TimedOp> sorted_ops(const Program& program, const Timeline& timeline) {
-  const Nanos step_start = step_bounds(timeline).start;
+  const Nanos step_start = find_step_bounds(timeline).start;
   std::vector<TimedOp> ops;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
@@ -41,8 +41,8 @@ TimelineDifference compare_timelines(const Program& program_a, const Timeline& t
   const std::vector<TimedOp> ops_a = sorted_ops(program_a, timeline_a);
   const std::vector<TimedOp> ops_b = sorted_ops(program_b, timeline_b);
   TimelineDifference difference;
-  difference.makespan_a = makespan_of(timeline_a);
-  difference.makespan_b = makespan_of(timeline_b);
+  difference.makespan_a = compute_makespan(timeline_a);
+  difference.makespan_b = compute_makespan(timeline_b);
   auto a = ops_a.begin();
   auto b = ops_b.begin();
   while (a != ops_a.end() || b != ops_b.end()) {
@@ -64,7 +64,7 @@ TimelineDifference compare_timelines(const Program& program_a, const Timeline& t
   return difference;
 }
 
-Nanos start_shift_quantile(const TimelineDifference& difference, double quantile) {
+Nanos compute_start_shift_quantile(const TimelineDifference& difference, double quantile) {
   if (difference.shifts.empty()) return 0;
   std::vector<Nanos> sizes;
   for (const OpShift& shift : difference.shifts) sizes.push_back(std::abs(shift.start_shift));
@@ -74,7 +74,8 @@ Nanos start_shift_quantile(const TimelineDifference& difference, double quantile
   return *at;
 }
 
-std::optional<OpShift> first_parting(const TimelineDifference& difference, Nanos tolerance) {
+std::optional<OpShift> find_first_divergence(const TimelineDifference& difference,
+                                             Nanos tolerance) {
   for (const OpShift& shift : difference.shifts)
     if (std::abs(shift.start_shift) > tolerance || std::abs(shift.duration_shift) > tolerance)
       return shift;

@@ -38,10 +38,10 @@ TimelineDifference compare_timelines(const Program& program_a, const Timeline& t
                                      const Program& program_b, const Timeline& timeline_b);
 
 /// A quantile, in 0..1, of the absolute start shifts (0.95: 95 % are no larger).
-Nanos start_shift_quantile(const TimelineDifference& difference, double quantile);
+Nanos compute_start_shift_quantile(const TimelineDifference& difference, double quantile);
 
 /// The first divergence: the earliest op whose start or duration differs by more than `tolerance`;
 /// empty if there is none.
-std::optional<OpShift> first_parting(const TimelineDifference& difference, Nanos tolerance);
+std::optional<OpShift> find_first_divergence(const TimelineDifference& difference, Nanos tolerance);
 
 }  // namespace bubblescope

@@ -19,10 +19,10 @@ FairShare::FairShare(const Traffic& traffic)
       uses_(traffic.resources.size()),
       used_since_(traffic.resources.size(), 0),
       visited_(traffic.resources.size(), 0),
-      left_(traffic.resources.size(), 0),
-      waiting_(traffic.resources.size(), 0) {}
+      unassigned_(traffic.resources.size(), 0),
+      flows_left_(traffic.resources.size(), 0) {}
 
-void FairShare::touch(std::uint32_t resource, Nanos now) {
+void FairShare::account_use(std::uint32_t resource, Nanos now) {
   const Nanos span = now - used_since_[resource];
   if (!on_[resource].empty()) uses_[resource].busy += span;
   if (on_[resource].size() > 1) uses_[resource].shared += span;
@@ -34,7 +34,7 @@ void FairShare::begin(FlowId flow, Nanos now) {
   const Flow& what = traffic_.flows[flow];
   states_[flow] = {what.load, now, 0, 0, visit_};
   for (const std::uint32_t resource : traffic_.path(what.path)) {
-    touch(resource, now);
+    account_use(resource, now);
     on_[resource].push_back(flow);
     uses_[resource].load += what.load;
   }
@@ -42,7 +42,7 @@ void FairShare::begin(FlowId flow, Nanos now) {
 
 void FairShare::end(FlowId flow, Nanos now) {
   for (const std::uint32_t resource : traffic_.path(traffic_.flows[flow].path)) {
-    touch(resource, now);
+    account_use(resource, now);
     std::vector<FlowId>& on = on_[resource];
     *std::find(on.begin(), on.end(), flow) = on.back();
     on.pop_back();
@@ -51,8 +51,8 @@ void FairShare::end(FlowId flow, Nanos now) {
 
 const std::vector<FlowId>& FairShare::settle(Nanos now) {
   changed_.clear();
-  find_concerned();
-  if (!flows_.empty()) deal();
+  find_affected();
+  if (!flows_.empty()) assign_rates();
   for (const std::uint32_t resource : resources_)
     for (const FlowId flow : on_[resource])
       if (states_[flow].share != states_[flow].rate) change_rate(flow, now);
@@ -67,7 +67,7 @@ void FairShare::visit(std::uint32_t resource) {
 
 /// Collects the resources that a change affects: those that share a flow with a changed one, and so
 /// on.
-void FairShare::find_concerned() {
+void FairShare::find_affected() {
   ++visit_;
   resources_.clear();
   flows_.clear();
@@ -75,8 +75,8 @@ void FairShare::find_concerned() {
   dirty_.clear();
   for (std::size_t at = 0; at < resources_.size(); ++at) {
     const std::uint32_t resource = resources_[at];
-    left_[resource] = traffic_.resources[resource].capacity;
-    waiting_[resource] = static_cast<std::int64_t>(on_[resource].size());
+    unassigned_[resource] = traffic_.resources[resource].capacity;
+    flows_left_[resource] = static_cast<std::int64_t>(on_[resource].size());
     for (const FlowId flow : on_[resource]) {
       if (states_[flow].visit == visit_) continue;
       states_[flow].visit = visit_;
@@ -89,14 +89,14 @@ void FairShare::find_concerned() {
 /// Every round fixes the flows whose maximum is no more than the smallest share of any resource, or
 /// else all flows on that resource. No share is 0, so that no flow stalls on a resource with more
 /// flows than units of capacity.
-void FairShare::deal() {
+void FairShare::assign_rates() {
   for (const FlowId flow : flows_) states_[flow].share = 0;
   while (!flows_.empty()) {
     Rate smallest = kNoLimit;
     std::uint32_t tightest = resources_.front();
     for (const std::uint32_t resource : resources_) {
-      if (waiting_[resource] == 0) continue;
-      const Rate share = std::max<Rate>(1, left_[resource] / waiting_[resource]);
+      if (flows_left_[resource] == 0) continue;
+      const Rate share = std::max<Rate>(1, unassigned_[resource] / flows_left_[resource]);
       if (share < smallest) {
         smallest = share;
         tightest = resource;
@@ -104,23 +104,24 @@ void FairShare::deal() {
     }
     const std::size_t before = flows_.size();
     for (const FlowId flow : flows_)
-      if (traffic_.flows[flow].fastest <= smallest) fix(flow, traffic_.flows[flow].fastest);
+      if (traffic_.flows[flow].max_rate <= smallest)
+        assign_rate(flow, traffic_.flows[flow].max_rate);
     std::erase_if(flows_, [&](FlowId flow) { return states_[flow].share != 0; });
-    if (flows_.size() == before) fix_all_on(tightest, smallest);
+    if (flows_.size() == before) assign_rates_on(tightest, smallest);
   }
 }
 
-void FairShare::fix(FlowId flow, Rate share) {
+void FairShare::assign_rate(FlowId flow, Rate share) {
   states_[flow].share = share;
   for (const std::uint32_t resource : traffic_.path(traffic_.flows[flow].path)) {
-    left_[resource] -= share;
-    --waiting_[resource];
+    unassigned_[resource] -= share;
+    --flows_left_[resource];
   }
 }
 
-void FairShare::fix_all_on(std::uint32_t resource, Rate share) {
+void FairShare::assign_rates_on(std::uint32_t resource, Rate share) {
   for (const FlowId flow : on_[resource])
-    if (states_[flow].share == 0) fix(flow, share);
+    if (states_[flow].share == 0) assign_rate(flow, share);
   std::erase_if(flows_, [&](FlowId flow) { return states_[flow].share != 0; });
 }
 

@@ -45,7 +45,7 @@ class FairShare {
   /// When a flow will end if nothing changes.
   Nanos end_of(FlowId flow) const {
     const State& state = states_[flow];
-    return state.since + time_alone(state.left, state.rate);
+    return state.since + uncontended_time(state.left, state.rate);
   }
 
   const std::vector<ResourceUse>& uses() const { return uses_; }
@@ -59,12 +59,12 @@ class FairShare {
     std::uint32_t visit = 0;  ///< the last settle() that reached it
   };
 
-  void touch(std::uint32_t resource, Nanos now);
+  void account_use(std::uint32_t resource, Nanos now);
   void visit(std::uint32_t resource);
-  void find_concerned();
-  void deal();
-  void fix(FlowId flow, Rate share);
-  void fix_all_on(std::uint32_t resource, Rate share);
+  void find_affected();
+  void assign_rates();
+  void assign_rate(FlowId flow, Rate share);
+  void assign_rates_on(std::uint32_t resource, Rate share);
   void change_rate(FlowId flow, Nanos now);
 
   const Traffic& traffic_;
@@ -78,8 +78,8 @@ class FairShare {
   std::vector<std::uint32_t> resources_;  ///< those that this settle() reached
   std::vector<FlowId> flows_;  ///< those that this settle() reached and that have no rate yet
   std::vector<FlowId> changed_;
-  std::vector<Rate> left_;             ///< per resource: capacity not yet assigned
-  std::vector<std::int64_t> waiting_;  ///< per resource: flows that have no rate yet
+  std::vector<Rate> unassigned_;          ///< per resource: capacity not yet assigned
+  std::vector<std::int64_t> flows_left_;  ///< per resource: flows that have no rate yet
 };
 
 }  // namespace bubblescope

@@ -18,7 +18,7 @@ inline void wait_for(Batch& ready, const Batch& end) {
 }
 
 /// The last instruction that depends on each one; itself if there is none.
-std::vector<InstructionId> last_readers(const Program& program) {
+std::vector<InstructionId> find_last_readers(const Program& program) {
   std::vector<InstructionId> last(program.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
     last[id] = id;
@@ -31,7 +31,7 @@ std::vector<InstructionId> last_readers(const Program& program) {
 
 BatchSimulator::BatchSimulator(const Program& program)
     : program_(program), slot_of_(program.size()), lane_end_(program.lanes.size()) {
-  std::vector<InstructionId> last = last_readers(program);
+  std::vector<InstructionId> last = find_last_readers(program);
   std::vector<std::uint32_t> free;
   std::uint32_t slots = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -84,13 +84,12 @@ std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenario
 
 namespace {
 
-constexpr double kMostLoad = 0x1p62;
+constexpr double kMaxLoad = 0x1p62;
 
 /// Traffic whose loads vary from scenario to scenario.
-class LengthenedTraffic {
+class ScaledTraffic {
  public:
-  LengthenedTraffic(const Traffic& traffic,
-                    const std::function<BatchDurations(std::size_t)>& lengths)
+  ScaledTraffic(const Traffic& traffic, const std::function<BatchDurations(std::size_t)>& lengths)
       : whole_(traffic), traffic_(traffic), lengths_(lengths) {}
 
   const Traffic& traffic() const { return traffic_; }
@@ -100,12 +99,13 @@ class LengthenedTraffic {
     const std::size_t within = scenario % kBatchWidth;
     if (within == 0) {
       const BatchDurations lengths = lengths_(scenario / kBatchWidth);
-      of_flow_.clear();
-      for (const Flow& flow : whole_.flows) of_flow_.push_back(lengths(flow.instruction));
+      load_factors_.clear();
+      for (const Flow& flow : whole_.flows) load_factors_.push_back(lengths(flow.instruction));
     }
-    for (std::size_t flow = 0; flow < of_flow_.size(); ++flow) {
-      const double load = static_cast<double>(whole_.flows[flow].load) * of_flow_[flow][within];
-      if (load > kMostLoad)
+    for (std::size_t flow = 0; flow < load_factors_.size(); ++flow) {
+      const double load =
+          static_cast<double>(whole_.flows[flow].load) * load_factors_[flow][within];
+      if (load > kMaxLoad)
         throw Error(
             "with this noise a message has more bytes than can be counted; ask for less of "
             "--ragged, or for smaller messages");
@@ -117,7 +117,7 @@ class LengthenedTraffic {
   const Traffic& whole_;
   Traffic traffic_;
   const std::function<BatchDurations(std::size_t)>& lengths_;
-  std::vector<Batch> of_flow_;
+  std::vector<Batch> load_factors_;
 };
 
 }  // namespace
@@ -126,21 +126,21 @@ std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traff
                                     std::size_t scenarios,
                                     const std::function<BatchDurations(std::size_t)>& batch,
                                     const std::function<BatchDurations(std::size_t)>& lengths) {
-  LengthenedTraffic lengthened(traffic, lengths);
-  const SharedSimulator simulator(program, lengthened.traffic());
+  ScaledTraffic scaled(traffic, lengths);
+  const SharedSimulator simulator(program, scaled.traffic());
   std::vector<Nanos> makespans;
   std::vector<Batch> fixed(program.size());
-  std::vector<Nanos> of_one(program.size());
+  std::vector<Nanos> scenario_durations(program.size());
   for (std::size_t scenario = 0; scenario < scenarios; ++scenario) {
     const std::size_t within = scenario % kBatchWidth;
     if (within == 0) {
       const BatchDurations durations = batch(scenario / kBatchWidth);
       for (InstructionId id = 0; id < program.size(); ++id) fixed[id] = durations(id);
     }
-    lengthened.set_scenario(scenario);
+    scaled.set_scenario(scenario);
     for (InstructionId id = 0; id < program.size(); ++id)
-      of_one[id] = static_cast<Nanos>(fixed[id][within]);
-    const std::vector<Nanos> ends = simulator.run(of_one).timeline.end;
+      scenario_durations[id] = static_cast<Nanos>(fixed[id][within]);
+    const std::vector<Nanos> ends = simulator.run(scenario_durations).timeline.end;
     makespans.push_back(ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end()));
   }
   return makespans;

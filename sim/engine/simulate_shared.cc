@@ -35,9 +35,9 @@ class SharedLoop {
         fixed_(fixed),
         flows_(static_cast<std::uint32_t>(simulator.traffic_.flows.size())),
         shares_(simulator.traffic_),
-        company_(simulator.traffic_),
+        contention_(simulator.traffic_),
         awaited_(simulator.awaited_),
-        version_(simulator.traffic_.flows.size() + simulator.traffic_.company.size(), 0) {
+        version_(simulator.traffic_.flows.size() + simulator.traffic_.contended_ops.size(), 0) {
     run_.timeline.start.assign(program_.size(), 0);
     run_.timeline.end.assign(program_.size(), 0);
   }
@@ -45,7 +45,7 @@ class SharedLoop {
   SharedRun run() && {
     for (InstructionId id = 0; id < program_.size(); ++id)
       if (simulator_.awaited_[id] == 0) start(id);
-    end_what_follows();
+    release_dependents();
     while (!events_.empty()) {
       const Nanos now = events_.top().time;
       while (!events_.empty() && events_.top().time == now) {
@@ -55,8 +55,8 @@ class SharedLoop {
       }
       for (const FlowId flow : shares_.settle(now))
         events_.push({shares_.end_of(flow), flow, ++version_[flow]});
-      for (const CompanyId op : company_.settle(now))
-        events_.push({company_.end_of(op), flows_ + op, ++version_[flows_ + op]});
+      for (const ContendedOpId op : contention_.settle(now))
+        events_.push({contention_.end_of(op), flows_ + op, ++version_[flows_ + op]});
     }
     run_.uses = shares_.uses();
     return std::move(run_);
@@ -67,14 +67,14 @@ class SharedLoop {
     const Traffic& traffic = simulator_.traffic_;
     const bool flows = event.task < flows_;
     const InstructionId id = flows ? traffic.flows[event.task].instruction
-                                   : traffic.company[event.task - flows_].instruction;
+                                   : traffic.contended_ops[event.task - flows_].instruction;
     if (event.version == 0)
       return flows ? shares_.begin(event.task, event.time)
-                   : company_.begin(event.task - flows_, fixed_[id], event.time);
+                   : contention_.begin(event.task - flows_, fixed_[id], event.time);
     if (event.version != version_[event.task]) return;
-    flows ? shares_.end(event.task, event.time) : company_.end(event.task - flows_);
+    flows ? shares_.end(event.task, event.time) : contention_.end(event.task - flows_);
     end(id, event.time);
-    end_what_follows();
+    release_dependents();
   }
 
   /// Called when its start is known: the latest end of all its dependencies.
@@ -92,7 +92,7 @@ class SharedLoop {
     ended_.push_back(id);
   }
 
-  void end_what_follows() {
+  void release_dependents() {
     while (!ended_.empty()) {
       const InstructionId id = ended_.back();
       ended_.pop_back();
@@ -115,7 +115,7 @@ class SharedLoop {
   std::span<const Nanos> fixed_;
   std::uint32_t flows_;
   FairShare shares_;
-  Company company_;
+  ContentionTracker contention_;
   std::vector<std::uint32_t> awaited_;
   std::vector<std::uint32_t> version_;  ///< per task: how often its rate has changed
   std::vector<InstructionId> ended_;    ///< their dependents are not released yet
@@ -150,8 +150,8 @@ SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
   for (FlowId flow = 0; flow < traffic.flows.size(); ++flow)
     task_of_[traffic.flows[flow].instruction] = flow;
   const auto flows = static_cast<std::uint32_t>(traffic.flows.size());
-  for (CompanyId op = 0; op < traffic.company.size(); ++op)
-    task_of_[traffic.company[op].instruction] = flows + op;
+  for (ContendedOpId op = 0; op < traffic.contended_ops.size(); ++op)
+    task_of_[traffic.contended_ops[op].instruction] = flows + op;
 }
 
 SharedRun SharedSimulator::run(std::span<const Nanos> fixed) const {

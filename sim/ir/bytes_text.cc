@@ -22,10 +22,10 @@ std::string in_unit_of(Bytes bytes, Bytes size) {
 
 }  // namespace
 
-std::string bytes_text(Bytes bytes) {
+std::string format_bytes(Bytes bytes) {
   static constexpr std::array<std::pair<Bytes, std::string_view>, 4> kUnits{
       {{Bytes{1} << 40, " TiB"}, {1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}}};
-  if (bytes < 0) return "-" + bytes_text(-bytes);
+  if (bytes < 0) return "-" + format_bytes(-bytes);
   for (const auto& [size, unit] : kUnits)
     if (bytes >= size) return in_unit_of(bytes, size) + std::string(unit);
   return std::to_string(bytes) + " B";

@@ -39,19 +39,19 @@ class Deferral {
   }
 
  private:
-  Made carried(const Op& message) const {
-    const std::optional<Made> made = carried_by(schedule_, message);
-    if (!made)
+  Value carried(const Op& message) const {
+    const std::optional<Value> value = find_carried_value(schedule_, message);
+    if (!value)
       throw Error(Fault::kProblem,
                   to_string(message) + " has no neighbour stage or micro-batch; remove it");
-    return *made;
+    return *value;
   }
 
   std::int32_t peer_of(const Op& message) const {
-    const Made made = carried(message);
+    const Value value = carried(message);
     const std::int32_t other_end =
-        is_recv(message.kind) ? made.stage : *receiving_stage(schedule_, made);
-    return schedule_.rank_of(other_end, made.microbatch);
+        is_recv(message.kind) ? value.stage : *receiving_stage(schedule_, value);
+    return schedule_.rank_of(other_end, value.microbatch);
   }
 
   void hold(const Op& receive) {
@@ -60,9 +60,9 @@ class Deferral {
   }
 
   void release(const Op& receive) {
-    const std::size_t made = index_(carried(receive));
-    if (!held_[made]) return;
-    held_[made] = false;
+    const std::size_t value = index_(carried(receive));
+    if (!held_[value]) return;
+    held_[value] = false;
     deferred_.push_back(receive);
   }
 
@@ -72,8 +72,8 @@ class Deferral {
   }
 
   void release_for(const Op& op) {
-    for (const Made& made : needs_of(schedule_, op)) {
-      if (made.stage != op.stage) release(receive_of(made, op.stage));
+    for (const Value& value : collect_needs(schedule_, op)) {
+      if (value.stage != op.stage) release(make_receive(value, op.stage));
     }
   }
 
@@ -88,7 +88,7 @@ class Deferral {
   }
 
   const Schedule& schedule_;
-  MadeIndex index_;
+  ValueIndex index_;
   std::vector<bool> held_;                  ///< by the value that the receive carries
   std::vector<std::vector<Op>> held_from_;  ///< [rank], in posted order; may contain released ones
   RankOrder deferred_;

@@ -3,35 +3,35 @@
 
 namespace bubblescope {
 
-Op send_of(const Made& made) {
-  const bool forward = made.product == Product::kActivation;
-  return {made.stage, made.microbatch, made.slice,
+Op make_send(const Value& value) {
+  const bool forward = value.value_kind == ValueKind::kActivation;
+  return {value.stage, value.microbatch, value.slice,
           forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone};
 }
 
-Op receive_of(const Made& made, std::int32_t receiving_stage) {
-  const bool forward = made.product == Product::kActivation;
-  return {receiving_stage, made.microbatch, made.slice,
+Op make_receive(const Value& value, std::int32_t receiving_stage) {
+  const bool forward = value.value_kind == ValueKind::kActivation;
+  return {receiving_stage, value.microbatch, value.slice,
           forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
 }
 
-bool are_joint(const Schedule& schedule, const Made& made, const Op& op) {
-  if (schedule.joint_forwards == 1 || op.kind != OpKind::kForward || made.stage != op.stage)
+bool are_fused(const Schedule& schedule, const Value& value, const Op& op) {
+  if (schedule.fused_forwards == 1 || op.kind != OpKind::kForward || value.stage != op.stage)
     return false;
-  const Op maker{made.stage, made.microbatch, made.slice};
-  return schedule.forward_index(maker) / schedule.joint_forwards ==
-         schedule.forward_index(op) / schedule.joint_forwards;
+  const Op producer{value.stage, value.microbatch, value.slice};
+  return schedule.forward_index(producer) / schedule.fused_forwards ==
+         schedule.forward_index(op) / schedule.fused_forwards;
 }
 
-std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made) {
-  if (made.product == Product::kActivation && !ends_pipeline(schedule, made.stage))
-    return made.stage + 1;
-  if (made.product == Product::kGradient && !begins_pipeline(schedule, made.stage))
-    return made.stage - 1;
+std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Value& value) {
+  if (value.value_kind == ValueKind::kActivation && !ends_pipeline(schedule, value.stage))
+    return value.stage + 1;
+  if (value.value_kind == ValueKind::kGradient && !begins_pipeline(schedule, value.stage))
+    return value.stage - 1;
   return std::nullopt;
 }
 
-std::optional<Made> carried_by(const Schedule& schedule, const Op& message) {
+std::optional<Value> find_carried_value(const Schedule& schedule, const Op& message) {
   const bool forward = message.kind == OpKind::kSendForward ||
                        message.kind == OpKind::kRecvForward ||
                        message.kind == OpKind::kWaitSendForward;
@@ -41,10 +41,10 @@ std::optional<Made> carried_by(const Schedule& schedule, const Op& message) {
   if (message.microbatch < 0 || message.microbatch >= schedule.shape.microbatches ||
       message.slice < 0 || message.slice >= schedule.shape.slices)
     return std::nullopt;
-  const Made made{forward ? Product::kActivation : Product::kGradient, from, message.microbatch,
-                  message.slice};
-  if (!receiving_stage(schedule, made)) return std::nullopt;
-  return made;
+  const Value value{forward ? ValueKind::kActivation : ValueKind::kGradient, from,
+                    message.microbatch, message.slice};
+  if (!receiving_stage(schedule, value)) return std::nullopt;
+  return value;
 }
 
 }  // namespace bubblescope

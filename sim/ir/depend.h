@@ -13,38 +13,38 @@ namespace bubblescope {
 
 /// Whether an op is fused with the forward that produces the value it needs
 /// (Schedule::joint_forwards).
-bool are_joint(const Schedule& schedule, const Made& made, const Op& op);
+bool are_fused(const Schedule& schedule, const Value& value, const Op& op);
 
 /// The value that a posted SEND or RECV carries; empty if there can be no such message. A SEND_F of
 /// stage s and a RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a
 /// RECV_B of stage s-1 its gradient. A WAIT_SEND counts as its SEND.
-std::optional<Made> carried_by(const Schedule& schedule, const Op& message);
+std::optional<Value> find_carried_value(const Schedule& schedule, const Op& message);
 
 /// The two ends of the message that carries an activation or a gradient: the SEND of the stage that
 /// produces it, and the RECV of the stage that needs it.
-Op send_of(const Made& made);
-Op receive_of(const Made& made, std::int32_t receiving_stage);
+Op make_send(const Value& value);
+Op make_receive(const Value& value, std::int32_t receiving_stage);
 
 /// The other stage that needs a value; empty at the end of the pipeline and for values that only
 /// their own stage needs.
-std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Made& made);
+std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Value& value);
 
 /// Numbers all values that a schedule's ops produce, from 0 and without gaps: an index for flat
 /// tables.
-class MadeIndex {
+class ValueIndex {
  public:
-  explicit MadeIndex(const Schedule& schedule)
+  explicit ValueIndex(const Schedule& schedule)
       : stages_(schedule.stages()),
         microbatches_(schedule.shape.microbatches),
         slices_(schedule.shape.slices) {}
 
-  std::size_t size() const { return kProducts * row(stages_); }
-  std::size_t operator()(const Made& made) const {
-    const std::size_t stage_row = static_cast<std::size_t>(made.product) * row(stages_);
-    return stage_row + row(made.stage) +
-           static_cast<std::size_t>(std::int64_t{made.microbatch} * slices_ + made.slice);
+  std::size_t size() const { return kValueKinds * row(stages_); }
+  std::size_t operator()(const Value& value) const {
+    const std::size_t stage_row = static_cast<std::size_t>(value.value_kind) * row(stages_);
+    return stage_row + row(value.stage) +
+           static_cast<std::size_t>(std::int64_t{value.microbatch} * slices_ + value.slice);
   }
-  std::size_t operator()(const Op& op) const { return (*this)(made_by(op)); }
+  std::size_t operator()(const Op& op) const { return (*this)(value_of(op)); }
 
  private:
   std::size_t row(std::int64_t stages) const {

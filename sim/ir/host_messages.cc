@@ -20,14 +20,14 @@ class HostLowering {
 
   std::variant<Program, Deadlock> run(const std::vector<PostedSteps>& steps) && {
     for (std::int32_t rank = 0; rank < dataflow_.ranks; ++rank) add_list(rank, steps[rank]);
-    if (mode_ == P2pMode::kHostSend) let_sends_go();
+    if (mode_ == P2pMode::kHostSend) release_sends();
     return std::move(draft_).finish();
   }
 
  private:
   void add_list(std::int32_t rank, const PostedSteps& steps) {
     lane_ = draft_.add_lane({rank, "host"});
-    last_compute_ = last_in_host_ = kNoInstruction;
+    last_compute_ = last_host_event_ = kNoInstruction;
     for (std::size_t at = 0; at < steps.size();) {
       if (is_compute(steps[at].op.kind)) {
         pass_compute(steps[at++].id);
@@ -52,8 +52,8 @@ class HostLowering {
 
   /// The compute lane keeps the order of compute ops; only the op after messages must wait.
   void pass_compute(InstructionId id) {
-    if (last_in_host_ != kNoInstruction) draft_.add_dependency(id, last_in_host_);
-    last_in_host_ = kNoInstruction;
+    if (last_host_event_ != kNoInstruction) draft_.add_dependency(id, last_host_event_);
+    last_host_event_ = kNoInstruction;
     last_compute_ = id;
   }
 
@@ -80,11 +80,11 @@ class HostLowering {
   }
 
   InstructionId add(const PostedStep& step, Role role) {
-    return last_in_host_ = draft_.add(end_of_message(step, dataflow_, lane_, role));
+    return last_host_event_ = draft_.add(make_message_end(step, dataflow_, lane_, role));
   }
 
   /// A send is complete once its receive is posted, however long the message is in transit.
-  void let_sends_go() {
+  void release_sends() {
     for (InstructionId id = 0; id < dataflow_.size(); ++id)
       if (is_message(dataflow_.instructions[id]))
         draft_.add_dependency(send_wait_[id], receive_post_[id]);
@@ -95,9 +95,9 @@ class HostLowering {
   std::uint32_t lane_ = 0;
   InstructionId last_compute_ =
       kNoInstruction;  ///< before the next post, if nothing is between them
-  InstructionId last_in_host_ = kNoInstruction;  ///< before the next compute op, likewise
-  std::vector<InstructionId> send_wait_;         ///< by message
-  std::vector<InstructionId> receive_post_;      ///< by message
+  InstructionId last_host_event_ = kNoInstruction;  ///< before the next compute op, likewise
+  std::vector<InstructionId> send_wait_;            ///< by message
+  std::vector<InstructionId> receive_post_;         ///< by message
   ProgramDraft draft_;
 };
 

@@ -9,10 +9,10 @@ HostRules::HostRules(const Program& dataflow, const std::vector<PostedSteps>& st
       mode_(mode),
       done_(dataflow.size()),
       groups_(steps.size()) {
-  for (std::size_t rank = 0; rank < steps.size(); ++rank) go_to_group(rank, 0);
+  for (std::size_t rank = 0; rank < steps.size(); ++rank) advance_to_group(rank, 0);
 }
 
-void HostRules::go_to_group(std::size_t rank, std::size_t from) {
+void HostRules::advance_to_group(std::size_t rank, std::size_t from) {
   const PostedSteps& list = steps_[rank];
   while (from < list.size() && !is_message(list[from].op.kind)) ++from;
   std::size_t end = from;
@@ -22,10 +22,10 @@ void HostRules::go_to_group(std::size_t rank, std::size_t from) {
   groups_[rank] = {from, end, from, false};
 }
 
-void HostRules::go_to_wait(std::size_t rank) {
+void HostRules::advance_to_wait(std::size_t rank) {
   Group& group = groups_[rank];
   while (group.at < group.end && !has_wait(steps_[rank][group.at])) ++group.at;
-  if (group.at == group.end) go_to_group(rank, group.end);
+  if (group.at == group.end) advance_to_group(rank, group.end);
 }
 
 std::optional<PostedEvent> HostRules::front(std::int32_t rank) const {
@@ -43,10 +43,10 @@ void HostRules::pass(std::int32_t rank) {
   ++group.at;
   if (!group.is_waiting && group.at < group.end) return;
   if (!group.is_waiting) group = {group.begin, group.end, group.begin, true};
-  go_to_wait(own);
+  advance_to_wait(own);
 }
 
-const PostedStep* HostRules::step_before(std::int32_t rank, std::size_t step) const {
+const PostedStep* HostRules::find_step_before(std::int32_t rank, std::size_t step) const {
   const PostedSteps& list = steps_[static_cast<std::size_t>(rank)];
   while (step > 0 && is_send_wait(list[step - 1].op.kind)) --step;
   return step == 0 ? nullptr : &list[step - 1];

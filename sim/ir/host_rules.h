@@ -21,7 +21,7 @@ class HostRules {
   std::optional<PostedEvent> front(std::int32_t rank) const;
   void pass(std::int32_t rank);
 
-  PostedEvent to_name(PostedEvent, PostedEvent awaited) const { return awaited; }
+  PostedEvent event_to_report(PostedEvent, PostedEvent awaited) const { return awaited; }
 
   /// Lists what an event waits for besides its dependencies in the dataflow Program. `step` is the
   /// position of a compute op in its rank's list.
@@ -42,11 +42,11 @@ class HostRules {
   bool has_wait(const PostedStep& step) const {
     return is_send(step.op.kind) || mode_ != P2pMode::kHostSend;
   }
-  void go_to_group(std::size_t rank, std::size_t from);
-  void go_to_wait(std::size_t rank);
+  void advance_to_group(std::size_t rank, std::size_t from);
+  void advance_to_wait(std::size_t rank);
   /// The step before `step`, skipping waits for sends that follow a send that has blocked the rank
   /// already.
-  const PostedStep* step_before(std::int32_t rank, std::size_t step) const;
+  const PostedStep* find_step_before(std::int32_t rank, std::size_t step) const;
 
   const Program& dataflow_;
   const std::vector<PostedSteps>& steps_;
@@ -60,7 +60,7 @@ void HostRules::for_each_awaited(PostedEvent event, std::size_t step, const Visi
   const Instruction& instruction = dataflow_.instructions[event.id];
   if (event.part == Part::kOwn) {
     if (is_compute(instruction.op.kind)) {
-      const PostedStep* const before = step_before(instruction.rank, step);
+      const PostedStep* const before = find_step_before(instruction.rank, step);
       if (before != nullptr && is_message(before->op.kind))
         visit(has_wait(*before) ? wait_of(*before) : post_of(*before));
     } else if (is_message(instruction)) {
@@ -71,13 +71,14 @@ void HostRules::for_each_awaited(PostedEvent event, std::size_t step, const Visi
     for (const InstructionId needed : dataflow_.dependencies_of(event.id))
       visit(PostedEvent{needed, Part::kOwn});
   } else if (event.is_post()) {
-    const std::int32_t rank = event.of_send() ? instruction.rank : instruction.peer;
-    const PostedStep* const before = step_before(rank, groups_[static_cast<std::size_t>(rank)].at);
+    const std::int32_t rank = event.is_at_sender() ? instruction.rank : instruction.peer;
+    const PostedStep* const before =
+        find_step_before(rank, groups_[static_cast<std::size_t>(rank)].at);
     if (before != nullptr && is_compute(before->op.kind))
       visit(PostedEvent{before->id, Part::kOwn});
   } else {
-    const bool lets_go = mode_ == P2pMode::kHostSend;
-    visit(PostedEvent{event.id, lets_go ? Part::kReceivePost : Part::kOwn});
+    const bool ends_at_post = mode_ == P2pMode::kHostSend;
+    visit(PostedEvent{event.id, ends_at_post ? Part::kReceivePost : Part::kOwn});
   }
 }
 

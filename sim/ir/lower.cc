@@ -27,24 +27,24 @@ class DataflowLowering {
   DataflowLowering(const Schedule& schedule, Overlap overlap)
       : schedule_(schedule),
         overlap_(overlap),
-        made_index_(schedule),
-        maker_(made_index_.size(), kNoInstruction),
+        value_index_(schedule),
+        producer_(value_index_.size(), kNoInstruction),
         draft_(schedule.shape.ranks, 2 * static_cast<std::size_t>(schedule.op_count())) {
     messages_.reserve(static_cast<std::size_t>(schedule.op_count()));
   }
 
   std::variant<Program, Deadlock> run() && {
-    find_makers();
+    find_producers();
     for (const RankOrder& ops : schedule_.order) add_rank(ops);
     for (const Message& message : messages_) add_message(message);
-    maker_ = {};
+    producer_ = {};
     return std::move(draft_).finish();
   }
 
  private:
   /// A message between two compute ops, by draft id. Its consumer determines what it carries.
   struct Message {
-    InstructionId maker;
+    InstructionId producer;
     InstructionId consumer;
   };
 
@@ -61,28 +61,30 @@ class DataflowLowering {
   };
 
   /// In a fused pair both results are available when the second op ends.
-  void find_makers() {
+  void find_producers() {
     InstructionId id = 0;
     const bool fused = overlap_ == Overlap::kFused;
     for (const RankOrder& ops : schedule_.order)
       for (const Op& op : ops) {
-        if (is_copy(op.kind)) expect_keeper(op);
-        maker_[made_index_(op)] = fused && op.pairing == Pairing::kFirst ? id + 1 : last_of(op, id);
+        if (is_copy(op.kind)) expect_offload_target(op);
+        producer_[value_index_(op)] =
+            fused && op.pairing == Pairing::kFirst ? id + 1 : last_of(op, id);
         has_recompute_ = has_recompute_ || op.kind == OpKind::kRecompute;
         ++id;
       }
     ordered_ = id;
   }
 
-  void expect_keeper(const Op& op) const {
-    if (schedule_.keeper_of_rank.size() == schedule_.order.size()) return;
+  void expect_offload_target(const Op& op) const {
+    if (schedule_.offload_target_of_rank.size() == schedule_.order.size()) return;
     throw Error(Fault::kProblem, to_string(op) + " has nowhere to go: " + schedule_.name +
                                      " names no keeper for each rank; name them");
   }
 
   void add_rank(const RankOrder& ops) {
     copies_ = {};
-    if (!schedule_.keeper_of_rank.empty()) copies_.load_before.resize(ops.size(), kNoInstruction);
+    if (!schedule_.offload_target_of_rank.empty())
+      copies_.load_before.resize(ops.size(), kNoInstruction);
     copies_.first_id = draft_.size();
     for (std::size_t at = 0; at < ops.size(); ++at) {
       if (is_copy(ops[at].kind))
@@ -94,7 +96,7 @@ class DataflowLowering {
 
   /// The last of the forwards that are fused with this one.
   InstructionId last_of(const Op& op, InstructionId id) const {
-    const std::int64_t joint = schedule_.joint_forwards;
+    const std::int64_t joint = schedule_.fused_forwards;
     if (joint == 1 || op.kind != OpKind::kForward) return id;
     return id + static_cast<InstructionId>(joint - 1 - schedule_.forward_index(op) % joint);
   }
@@ -118,8 +120,9 @@ class DataflowLowering {
   void add_copy(const Op& op) {
     const bool evicts = op.kind == OpKind::kEvict;
     const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
-    const std::int32_t keeper = schedule_.keeper_of_rank[rank];
-    const InstructionId id = draft_.add({op, lane_of_copies(rank, keeper, evicts), rank, keeper});
+    const std::int32_t offload_target = schedule_.offload_target_of_rank[rank];
+    const InstructionId id =
+        draft_.add({op, get_copy_lane(rank, offload_target, evicts), rank, offload_target});
     wait_for_inputs(op, id, id);
     if (!evicts) {
       if (copies_.last_compute != kNoInstruction) draft_.wait_for(copies_.last_compute);
@@ -128,58 +131,59 @@ class DataflowLowering {
       return;
     }
     copies_.evicted.push_back(id);
-    if (keeper == rank) return;
-    const Made kept{Product::kActivation, op.stage, op.microbatch, op.slice};
-    const InstructionId forward = maker_[made_index_(kept)];
+    if (offload_target == rank) return;
+    const Value kept{ValueKind::kActivation, op.stage, op.microbatch, op.slice};
+    const InstructionId forward = producer_[value_index_(kept)];
     const InstructionId load = copies_.load_before.at(forward - copies_.first_id);
     if (load != kNoInstruction) draft_.wait_for(load);
   }
 
-  std::uint32_t lane_of_copies(std::int32_t rank, std::int32_t keeper, bool evicts) {
+  std::uint32_t get_copy_lane(std::int32_t rank, std::int32_t offload_target, bool evicts) {
     std::uint32_t& lane = evicts ? copies_.evict_lane : copies_.load_lane;
     if (lane != kNoLane) return lane;
-    const std::string other = keeper == rank ? "host" : "rank " + std::to_string(keeper);
+    const std::string other =
+        offload_target == rank ? "host" : "rank " + std::to_string(offload_target);
     return lane = draft_.add_lane({rank, (evicts ? "evict → " : "load ← ") + other});
   }
 
   /// Makes `waiter` wait for the inputs of `op`: it is `op` itself, or the first half of its pair.
   void wait_for_inputs(const Op& op, InstructionId id, InstructionId waiter) {
-    for (const Made& made : needs_of(schedule_, op)) wait_for(made, op, id, waiter);
+    for (const Value& value : collect_needs(schedule_, op)) wait_for(value, op, id, waiter);
     const bool uses_kept = gives_input_grad(op.kind) || op.kind == OpKind::kRecompute;
     if (has_recompute_ && gives_input_grad(op.kind))
-      wait_if_made(Product::kRecomputed, op, id, waiter);
-    if (!schedule_.keeper_of_rank.empty() && uses_kept)
-      wait_if_made(Product::kLoaded, op, id, waiter);
+      wait_if_made(ValueKind::kRecomputed, op, id, waiter);
+    if (!schedule_.offload_target_of_rank.empty() && uses_kept)
+      wait_if_made(ValueKind::kLoaded, op, id, waiter);
   }
 
-  void wait_if_made(Product product, const Op& op, InstructionId id, InstructionId waiter) {
-    const Made made{product, op.stage, op.microbatch, op.slice};
-    if (maker_[made_index_(made)] != kNoInstruction) wait_for(made, op, id, waiter);
+  void wait_if_made(ValueKind value_kind, const Op& op, InstructionId id, InstructionId waiter) {
+    const Value value{value_kind, op.stage, op.microbatch, op.slice};
+    if (producer_[value_index_(value)] != kNoInstruction) wait_for(value, op, id, waiter);
   }
 
-  void wait_for(const Made& made, const Op& op, InstructionId id, InstructionId waiter) {
-    if (are_joint(schedule_, made, op)) return;
-    const InstructionId maker = maker_[made_index_(made)];
-    if (maker == kNoInstruction)
+  void wait_for(const Value& value, const Op& op, InstructionId id, InstructionId waiter) {
+    if (are_fused(schedule_, value, op)) return;
+    const InstructionId producer = producer_[value_index_(value)];
+    if (producer == kNoInstruction)
       throw Error(Fault::kProblem, to_string(op) + " waits for stage " +
-                                       std::to_string(made.stage) + ", micro-batch " +
-                                       std::to_string(made.microbatch) + ", which no rank runs");
+                                       std::to_string(value.stage) + ", micro-batch " +
+                                       std::to_string(value.microbatch) + ", which no rank runs");
     // Values of the pair itself: its first half starts both ops, and a fused pair's second half
     // ends both.
     const bool joint = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
     const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
-    if (joint && (maker == first || maker == first + 1) && (maker >= waiter)) return;
-    const bool local = schedule_.rank_of(made.stage, made.microbatch) ==
+    if (joint && (producer == first || producer == first + 1) && (producer >= waiter)) return;
+    const bool local = schedule_.rank_of(value.stage, value.microbatch) ==
                        schedule_.rank_of(op.stage, op.microbatch);
-    draft_.wait_for(local ? maker : message_id(maker, id));
+    draft_.wait_for(local ? producer : message_id(producer, id));
   }
 
   /// Each value that crosses ranks has one consumer, so its message is created once. Only the
   /// second half of a pair asks for its inputs twice.
-  InstructionId message_id(InstructionId maker, InstructionId consumer) {
+  InstructionId message_id(InstructionId producer, InstructionId consumer) {
     const bool known = !messages_.empty() && messages_.back().consumer == consumer &&
-                       messages_.back().maker == maker;
-    if (!known) messages_.push_back({maker, consumer});
+                       messages_.back().producer == producer;
+    if (!known) messages_.push_back({producer, consumer});
     return ordered_ + static_cast<InstructionId>(messages_.size()) - 1;
   }
 
@@ -187,17 +191,17 @@ class DataflowLowering {
     const Instruction& consumer = draft_.instruction(message.consumer);
     const Op& op = consumer.op;
     const bool forward = op.kind == OpKind::kForward;
-    const Made made{forward ? Product::kActivation : Product::kGradient,
-                    op.stage + (forward ? -1 : 1), op.microbatch, op.slice};
-    const std::int32_t rank = schedule_.rank_of(made.stage, made.microbatch);
-    draft_.add({send_of(made), kNoLane, rank, consumer.rank});
-    draft_.wait_for(message.maker);
+    const Value value{forward ? ValueKind::kActivation : ValueKind::kGradient,
+                      op.stage + (forward ? -1 : 1), op.microbatch, op.slice};
+    const std::int32_t rank = schedule_.rank_of(value.stage, value.microbatch);
+    draft_.add({make_send(value), kNoLane, rank, consumer.rank});
+    draft_.wait_for(message.producer);
   }
 
   const Schedule& schedule_;
   Overlap overlap_;
-  MadeIndex made_index_;
-  std::vector<InstructionId> maker_;
+  ValueIndex value_index_;
+  std::vector<InstructionId> producer_;
   std::vector<Message> messages_;
   /// Number of compute ops and copies; messages have the following draft ids.
   InstructionId ordered_ = 0;
@@ -214,7 +218,7 @@ std::variant<Program, Deadlock> lower_dataflow(const ValidSchedule& schedule, Ov
 
 }  // namespace
 
-std::vector<RankOrder> posted_lists(const ValidSchedule& schedule, Lowering posting) {
+std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, Lowering posting) {
   if (posting == Lowering::kAsap || posts_messages(schedule)) return post_messages(schedule);
   return defer_receives(schedule, post_messages(schedule));
 }
@@ -244,7 +248,7 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule, const Lower
     lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);
   if (options.mode != P2pMode::kDataflow)
     if (const auto* dataflow = std::get_if<Program>(&lowered)) {
-      const std::vector<RankOrder> posted = posted_lists(schedule, options.posting);
+      const std::vector<RankOrder> posted = make_posted_lists(schedule, options.posting);
       lowered = lower_messages(*dataflow, find_steps(schedule, *dataflow, posted), options);
     }
   if (posts_collectives(schedule))

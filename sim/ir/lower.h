@@ -63,6 +63,6 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule,
 
 /// The posted lists that lower() follows: the schedule's own if it has messages, else those of the
 /// given lowering.
-std::vector<RankOrder> posted_lists(const ValidSchedule& schedule, Lowering posting);
+std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, Lowering posting);
 
 }  // namespace bubblescope

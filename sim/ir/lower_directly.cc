@@ -20,13 +20,13 @@ struct Runnable {
 /// The receiving stage of a message, as two plain fields: loading a returned std::optional would
 /// stall on the stores that created it.
 struct Receiver {
-  bool is_there = false;
+  bool exists = false;
   std::int32_t stage = 0;
 };
 
 /// One value, and the message that carries it to another rank.
 struct Slot {
-  InstructionId maker = kNoInstruction;
+  InstructionId producer = kNoInstruction;
   InstructionId message = kNoInstruction;
   std::uint32_t waiting_rank = kNoLane;     ///< blocked on the message
   InstructionId consumer = kNoInstruction;  ///< of the message
@@ -40,7 +40,7 @@ class DirectLowering {
  public:
   DirectLowering(const Schedule& schedule, Overlap overlap)
       : schedule_(schedule),
-        pairs_are_joint_(overlap != Overlap::kSerial),
+        pairs_are_atomic_(overlap != Overlap::kSerial),
         slices_(static_cast<std::size_t>(schedule.shape.slices)),
         head_(schedule.order.size(), 0) {
     const std::size_t expected = 2 * static_cast<std::size_t>(schedule.op_count());
@@ -52,9 +52,9 @@ class DirectLowering {
     program_.dependencies.reserve(2 * expected);
     const std::size_t row = static_cast<std::size_t>(schedule.shape.microbatches) * slices_;
     for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-      for (const Product product :
-           {Product::kActivation, Product::kGradient, Product::kWeightGradient}) {
-        const auto receiver = receiving_stage(schedule, {product, stage, 0, 0});
+      for (const ValueKind value_kind :
+           {ValueKind::kActivation, ValueKind::kGradient, ValueKind::kWeightGradient}) {
+        const auto receiver = receiving_stage(schedule, {value_kind, stage, 0, 0});
         receivers_.push_back({receiver.has_value(), receiver.value_or(0)});
         rows_.push_back(rows_.size() * row);
       }
@@ -73,7 +73,7 @@ class DirectLowering {
           place_message(index);
         else
           advance(index);
-        if (!sound_) return std::nullopt;
+        if (!is_supported_) return std::nullopt;
       }
     }
     for (std::size_t rank = 0; rank < head_.size(); ++rank)
@@ -92,18 +92,18 @@ class DirectLowering {
   /// Places the current op of a rank if all of its inputs are placed.
   bool try_to_place(const RankOrder& ops, std::uint32_t rank) {
     const Op* const op = &ops[head_[rank]];
-    const bool joint = pairs_are_joint_ && op->pairing == Pairing::kFirst;
-    if (joint && head_[rank] + 1 == ops.size()) return give_up();
-    const Op* const last = joint ? op + 1 : op;
+    const bool atomic = pairs_are_atomic_ && op->pairing == Pairing::kFirst;
+    if (atomic && head_[rank] + 1 == ops.size()) return reject();
+    const Op* const last = atomic ? op + 1 : op;
     Pair pair;
     for (const Op* half = op; half <= last; ++half)
-      if (!is_plain(half->kind)) return give_up();
-    if (joint) pair = {index(*op), index(*last)};
+      if (!is_plain(half->kind)) return reject();
+    if (atomic) pair = {index(*op), index(*last)};
     input_count_ = 0;
     for (const Op* half = op; half <= last; ++half)
       if (!find_inputs(*half, rank, pair)) return false;
     place(*op, rank);
-    return sound_;
+    return is_supported_;
   }
 
   /// The values of the two halves of a pair, by index().
@@ -116,20 +116,20 @@ class DirectLowering {
   /// for it.
   bool find_inputs(const Op& op, std::uint32_t rank, const Pair& pair) {
     bool found = true;
-    for_each_need(schedule_, op, [&](const Made& made) {
-      const std::size_t at = index(made);
+    for_each_need(schedule_, op, [&](const Value& value) {
+      const std::size_t at = index(value);
       if (!found || at == pair.first || at == pair.second) return;
       const bool local =
-          schedule_.rank_of(made.stage, made.microbatch) == static_cast<std::int32_t>(rank);
+          schedule_.rank_of(value.stage, value.microbatch) == static_cast<std::int32_t>(rank);
       Slot& slot = slots_[at];
-      const InstructionId awaited = local ? slot.maker : slot.message;
+      const InstructionId awaited = local ? slot.producer : slot.message;
       if (awaited != kNoInstruction) {
         inputs_[input_count_++] = {awaited, local ? nullptr : &slot};
         return;
       }
       found = false;
       if (local)
-        give_up();
+        reject();
       else
         slot.waiting_rank = rank;
     });
@@ -144,13 +144,13 @@ class DirectLowering {
       program_.dependencies.push_back(inputs_[at].id);
       if (inputs_[at].slot != nullptr) receive(*inputs_[at].slot, id);
     }
-    const Made made = made_by(op);
-    Slot& slot = slots_[index(made)];
+    const Value value = value_of(op);
+    Slot& slot = slots_[index(value)];
     const bool in_place = schedule_.rank_of(op.stage, op.microbatch) == own;
-    sound_ = sound_ && in_place && slot.maker == kNoInstruction;
-    slot.maker = id;
-    const Receiver& receiver = receiver_of(made);
-    if (!receiver.is_there || schedule_.rank_of(receiver.stage, op.microbatch) == own) return;
+    is_supported_ = is_supported_ && in_place && slot.producer == kNoInstruction;
+    slot.producer = id;
+    const Receiver& receiver = receiver_of(value);
+    if (!receiver.exists || schedule_.rank_of(receiver.stage, op.microbatch) == own) return;
     runnable_.push_back({true, id});
     ++sent_;
   }
@@ -163,22 +163,22 @@ class DirectLowering {
       return;
     }
     const bool of_pair = program_.instructions[consumer].op.pairing == Pairing::kSecond;
-    sound_ = sound_ && of_pair && slot.consumer + 1 == consumer;
+    is_supported_ = is_supported_ && of_pair && slot.consumer + 1 == consumer;
   }
 
-  void place_message(InstructionId maker) {
-    const Made made = made_by(program_.instructions[maker].op);
-    const std::int32_t sender = program_.instructions[maker].rank;
-    const std::int32_t receiver = schedule_.rank_of(receiver_of(made).stage, made.microbatch);
-    Slot& slot = slots_[index(made)];
+  void place_message(InstructionId producer) {
+    const Value value = value_of(program_.instructions[producer].op);
+    const std::int32_t sender = program_.instructions[producer].rank;
+    const std::int32_t receiver = schedule_.rank_of(receiver_of(value).stage, value.microbatch);
+    Slot& slot = slots_[index(value)];
     slot.message = program_.size();
-    const bool forward = made.product == Product::kActivation;
+    const bool forward = value.value_kind == ValueKind::kActivation;
     Op& op = add(kNoLane, sender, receiver);
-    op.stage = made.stage;
-    op.microbatch = made.microbatch;
-    op.slice = made.slice;
+    op.stage = value.stage;
+    op.microbatch = value.microbatch;
+    op.slice = value.slice;
     op.kind = forward ? OpKind::kSendForward : OpKind::kSendBackward;
-    program_.dependencies.push_back(maker);
+    program_.dependencies.push_back(producer);
     if (slot.waiting_rank != kNoLane) runnable_.push_back({false, slot.waiting_rank});
   }
 
@@ -193,33 +193,33 @@ class DirectLowering {
     return instruction.op;
   }
 
-  const Receiver& receiver_of(const Made& made) const {
-    return receivers_[kMade * static_cast<std::size_t>(made.stage) +
-                      static_cast<std::size_t>(made.product)];
+  const Receiver& receiver_of(const Value& value) const {
+    return receivers_[kPlainKinds * static_cast<std::size_t>(value.stage) +
+                      static_cast<std::size_t>(value.value_kind)];
   }
 
   /// Each row holds one kind of value of one stage, with an entry per micro-batch and slice.
-  std::size_t index(const Made& made) const {
-    return rows_[kMade * static_cast<std::size_t>(made.stage) +
-                 static_cast<std::size_t>(made.product)] +
-           static_cast<std::size_t>(made.microbatch) * slices_ +
-           static_cast<std::size_t>(made.slice);
+  std::size_t index(const Value& value) const {
+    return rows_[kPlainKinds * static_cast<std::size_t>(value.stage) +
+                 static_cast<std::size_t>(value.value_kind)] +
+           static_cast<std::size_t>(value.microbatch) * slices_ +
+           static_cast<std::size_t>(value.slice);
   }
-  std::size_t index(const Op& op) const { return index(made_by(op)); }
+  std::size_t index(const Op& op) const { return index(value_of(op)); }
 
-  bool give_up() { return sound_ = false; }
+  bool reject() { return is_supported_ = false; }
 
   struct Input {
     InstructionId id = kNoInstruction;
     Slot* slot = nullptr;  ///< null unless the input is a message
   };
 
-  static constexpr std::size_t kMade = 3;  ///< kinds of values of plain ops
+  static constexpr std::size_t kPlainKinds = 3;  ///< kinds of values of plain ops
 
   const Schedule& schedule_;
-  bool pairs_are_joint_;
+  bool pairs_are_atomic_;
   std::size_t slices_;
-  std::vector<std::size_t> rows_;  ///< [kMade * stage + product]: the first of its slots
+  std::vector<std::size_t> rows_;  ///< [kPlainKinds * stage + product]: the first of its slots
   std::vector<Slot> slots_;
   std::vector<Receiver> receivers_;  ///< same index
   std::vector<std::size_t> head_;
@@ -229,13 +229,13 @@ class DirectLowering {
   std::size_t sent_ = 0;
   std::size_t received_ = 0;
   Program program_;
-  bool sound_ = true;
+  bool is_supported_ = true;
 };
 
 /// Excludes schedules that this lowering does not support. Unsupported ops are found later.
 bool is_plain(const Schedule& schedule, Overlap overlap) {
-  return overlap != Overlap::kFused && schedule.joint_forwards == 1 &&
-         schedule.keeper_of_rank.empty() &&
+  return overlap != Overlap::kFused && schedule.fused_forwards == 1 &&
+         schedule.offload_target_of_rank.empty() &&
          schedule.order.size() == static_cast<std::size_t>(schedule.shape.ranks);
 }
 

@@ -32,8 +32,8 @@ std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, cons
                                              const UpdateOptions& options);
 
 /// The asynchronous case: an update after each op that writes a version of the weights.
-std::variant<Program, Deadlock> lower_updates_as_written(const ValidSchedule& schedule,
-                                                         const Program& program,
-                                                         const UpdateOptions& options);
+std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& schedule,
+                                                           const Program& program,
+                                                           const UpdateOptions& options);
 
 }  // namespace bubblescope

@@ -22,9 +22,10 @@ struct Writer {
 /// Updates ordered by version, then by stage, which is the same on all ranks.
 using Updates = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Writer>>;
 
-class UpdatesAsWritten {
+class AsynchronousUpdates {
  public:
-  UpdatesAsWritten(const Schedule& schedule, const Program& program, const UpdateOptions& options)
+  AsynchronousUpdates(const Schedule& schedule, const Program& program,
+                      const UpdateOptions& options)
       : schedule_(schedule),
         program_(program),
         options_(options),
@@ -72,7 +73,7 @@ class UpdatesAsWritten {
     }
     for (std::size_t at = 0; at < writers.size(); ++at) {
       const auto [rank, op] = writers[at];
-      draft_.add_behind(
+      draft_.add_after(
           op, {{stage, 0, 0, OpKind::kOptimizer}, static_cast<std::uint32_t>(rank), rank, rank});
       draft_.wait_for(awaited.empty() ? op : awaited[at]);
     }
@@ -87,14 +88,14 @@ class UpdatesAsWritten {
 
 }  // namespace
 
-std::variant<Program, Deadlock> lower_updates_as_written(const ValidSchedule& schedule,
-                                                         const Program& program,
-                                                         const UpdateOptions& options) {
+std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& schedule,
+                                                           const Program& program,
+                                                           const UpdateOptions& options) {
   if (options.optimizer != OptimizerMode::kLocal || options.reduction == GradReduction::kSerial)
     throw Error(Fault::kProblem, schedule->name +
                                      " updates its weights without flushes, each rank by itself; "
                                      "ask for --optimizer local, and no serial reduction");
-  return UpdatesAsWritten(schedule, program, options).run();
+  return AsynchronousUpdates(schedule, program, options).run();
 }
 
 }  // namespace bubblescope

@@ -14,7 +14,7 @@ namespace bubblescope {
 
 /// The kind of value that an op produces. A full backward and an input gradient produce the same:
 /// the gradient that the previous stage waits for.
-enum class Product : std::uint8_t {
+enum class ValueKind : std::uint8_t {
   kActivation,
   kGradient,
   kWeightGradient,
@@ -22,28 +22,28 @@ enum class Product : std::uint8_t {
   kEvicted,
   kLoaded,
 };
-inline constexpr int kProducts = 6;
+inline constexpr int kValueKinds = 6;
 
 /// For kinds that occur in orders.
-inline Product product_of(OpKind kind) {
-  if (kind == OpKind::kForward) return Product::kActivation;
-  if (kind == OpKind::kWeightGrad) return Product::kWeightGradient;
-  if (kind == OpKind::kRecompute) return Product::kRecomputed;
-  if (kind == OpKind::kEvict) return Product::kEvicted;
-  return kind == OpKind::kLoad ? Product::kLoaded : Product::kGradient;
+inline ValueKind value_kind_of(OpKind kind) {
+  if (kind == OpKind::kForward) return ValueKind::kActivation;
+  if (kind == OpKind::kWeightGrad) return ValueKind::kWeightGradient;
+  if (kind == OpKind::kRecompute) return ValueKind::kRecomputed;
+  if (kind == OpKind::kEvict) return ValueKind::kEvicted;
+  return kind == OpKind::kLoad ? ValueKind::kLoaded : ValueKind::kGradient;
 }
 
 /// One value: its kind, and the stage, micro-batch and slice that it belongs to.
-struct Made {
-  Product product = Product::kActivation;
+struct Value {
+  ValueKind value_kind = ValueKind::kActivation;
   std::int32_t stage = 0;
   std::int32_t microbatch = 0;
   std::int16_t slice = 0;
 };
 
 /// The value that a compute op produces.
-inline Made made_by(const Op& op) {
-  return {product_of(op.kind), op.stage, op.microbatch, op.slice};
+inline Value value_of(const Op& op) {
+  return {value_kind_of(op.kind), op.stage, op.microbatch, op.slice};
 }
 
 /// Called several times for every op, so it divides only if there are several pipelines.
@@ -66,37 +66,37 @@ void for_each_need(const Schedule& schedule, const Op& op, const Visit& visit) {
   const auto other = [](std::int32_t number) { return static_cast<std::int16_t>(number); };
   if (kind == OpKind::kForward) {
     if (!begins_pipeline(schedule, stage))
-      visit(Made{Product::kActivation, stage - 1, microbatch, slice});
-    if (slice > 0) visit(Made{Product::kActivation, stage, microbatch, other(slice - 1)});
+      visit(Value{ValueKind::kActivation, stage - 1, microbatch, slice});
+    if (slice > 0) visit(Value{ValueKind::kActivation, stage, microbatch, other(slice - 1)});
   } else if (gives_input_grad(kind)) {
-    visit(Made{Product::kActivation, stage, microbatch, slice});
+    visit(Value{ValueKind::kActivation, stage, microbatch, slice});
     if (!ends_pipeline(schedule, stage))
-      visit(Made{Product::kGradient, stage + 1, microbatch, slice});
+      visit(Value{ValueKind::kGradient, stage + 1, microbatch, slice});
     if (slice + 1 < schedule.shape.slices)
-      visit(Made{Product::kGradient, stage, microbatch, other(slice + 1)});
+      visit(Value{ValueKind::kGradient, stage, microbatch, other(slice + 1)});
   } else if (kind == OpKind::kWeightGrad) {
-    visit(Made{Product::kGradient, stage, microbatch, slice});
+    visit(Value{ValueKind::kGradient, stage, microbatch, slice});
   } else {
     const bool loads = kind == OpKind::kLoad;
-    visit(Made{loads ? Product::kEvicted : Product::kActivation, stage, microbatch, slice});
+    visit(Value{loads ? ValueKind::kEvicted : ValueKind::kActivation, stage, microbatch, slice});
   }
 }
 
 /// The values that one op needs: at most four.
 class Needs {
  public:
-  void add(Made made) { made_[count_++] = made; }
-  const Made* begin() const { return made_.data(); }
-  const Made* end() const { return made_.data() + count_; }
+  void add(Value value) { values_[count_++] = value; }
+  const Value* begin() const { return values_.data(); }
+  const Value* end() const { return values_.data() + count_; }
 
  private:
-  std::array<Made, 4> made_;
+  std::array<Value, 4> values_;
   std::size_t count_ = 0;
 };
 
-inline Needs needs_of(const Schedule& schedule, const Op& op) {
+inline Needs collect_needs(const Schedule& schedule, const Op& op) {
   Needs needs;
-  for_each_need(schedule, op, [&](const Made& made) { needs.add(made); });
+  for_each_need(schedule, op, [&](const Value& value) { needs.add(value); });
   return needs;
 }
 

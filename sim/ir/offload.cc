@@ -20,7 +20,7 @@ struct Wait {
   std::size_t user = 0;
 };
 
-std::vector<Wait> find_waits(const RankOrder& ops) {
+std::vector<Wait> collect_waits(const RankOrder& ops) {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int16_t>, std::size_t> forward_of;
   std::vector<Wait> waits;
   for (std::size_t at = 0; at < ops.size(); ++at) {
@@ -41,8 +41,8 @@ std::vector<Wait> find_waits(const RankOrder& ops) {
 std::vector<Wait> choose(std::vector<Wait> waits, const OffloadPlan& plan) {
   const auto all = static_cast<std::int64_t>(waits.size());
   const auto wanted = static_cast<std::size_t>((all * plan.share + kWhole / 2) / kWhole);
-  const std::size_t least = 2 * static_cast<std::size_t>(plan.ops_per_copy) + 2;
-  std::erase_if(waits, [&](const Wait& wait) { return wait.user - wait.forward < least; });
+  const std::size_t min_gap = 2 * static_cast<std::size_t>(plan.ops_per_copy) + 2;
+  std::erase_if(waits, [&](const Wait& wait) { return wait.user - wait.forward < min_gap; });
   std::stable_sort(waits.begin(), waits.end(), [](const Wait& left, const Wait& right) {
     return left.user - left.forward > right.user - right.forward;
   });
@@ -64,22 +64,22 @@ struct Copies {
 };
 
 Copies place_copies(const RankOrder& ops, const OffloadPlan& plan) {
-  const auto beside = static_cast<std::size_t>(plan.ops_per_copy);
+  const auto ops_between = static_cast<std::size_t>(plan.ops_per_copy);
   const auto splits_pair = [&](std::size_t place) {
     return place < ops.size() && ops[place].pairing == Pairing::kSecond;
   };
-  std::vector<Wait> waits = choose(find_waits(ops), plan);
+  std::vector<Wait> waits = choose(collect_waits(ops), plan);
   std::sort(waits.begin(), waits.end(),
             [](const Wait& left, const Wait& right) { return left.forward < right.forward; });
   Copies copies(ops.size());
   for (const Wait& wait : waits) {
-    const std::size_t free = wait.forward + beside + 1;
+    const std::size_t free = wait.forward + ops_between + 1;
     copies.add(splits_pair(free) ? free + 1 : free, ops[wait.forward], OpKind::kEvict);
   }
   std::sort(waits.begin(), waits.end(),
             [](const Wait& left, const Wait& right) { return left.user < right.user; });
   for (const Wait& wait : waits) {
-    const std::size_t taken = wait.user - beside;
+    const std::size_t taken = wait.user - ops_between;
     copies.add(splits_pair(taken) ? taken - 1 : taken, ops[wait.forward], OpKind::kLoad);
   }
   return copies;
@@ -89,9 +89,9 @@ void expect_free(const Schedule& schedule) {
   if (schedule.forward_only)
     throw Error(Fault::kProblem,
                 schedule.name + " runs forward only: nothing is kept; leave --offload out");
-  if (!schedule.keeper_of_rank.empty())
+  if (!schedule.offload_target_of_rank.empty())
     throw Error(Fault::kProblem, schedule.name + " evicts already; leave --offload out");
-  if (schedule.joint_forwards > 1)
+  if (schedule.fused_forwards > 1)
     throw Error(Fault::kProblem, schedule.name +
                                      " runs several forwards as one, between which copies have no "
                                      "place; leave --offload out, or let each run alone");
@@ -108,7 +108,7 @@ ValidSchedule with_offload(ValidSchedule given, const OffloadPlan& plan) {
   Schedule schedule = std::move(given).take();
   // The idle slots of the grid no longer apply.
   schedule.posted.clear();
-  schedule.keeper_of_rank = kept_by_host(schedule.shape.ranks);
+  schedule.offload_target_of_rank = host_offload_targets(schedule.shape.ranks);
   for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
     const RankOrder ops = std::exchange(schedule.order[rank], {});
     const bool versions = !schedule.weights.empty();

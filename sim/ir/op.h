@@ -79,7 +79,7 @@ inline bool is_collective(OpKind kind) { return kind >= OpKind::kUnshard && kind
 inline bool is_copy(OpKind kind) { return kind == OpKind::kEvict || kind == OpKind::kLoad; }
 /// Whether ops of this kind occur in a rank's order, and not only in the lists that frameworks
 /// write.
-inline bool stands_in_order(OpKind kind) { return is_compute(kind) || is_copy(kind); }
+inline bool occurs_in_order(OpKind kind) { return is_compute(kind) || is_copy(kind); }
 inline bool has_microbatch(OpKind kind) { return kind <= OpKind::kLoad; }
 /// True for B and I: the ops whose end lets the previous stage continue backward.
 inline bool gives_input_grad(OpKind kind) {

@@ -26,10 +26,10 @@ std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks) {
   return zigzag_placement(ranks, 2);
 }
 
-std::vector<std::int32_t> kept_by_host(std::int32_t ranks) {
-  std::vector<std::int32_t> keepers(ranks);
-  std::iota(keepers.begin(), keepers.end(), 0);
-  return keepers;
+std::vector<std::int32_t> host_offload_targets(std::int32_t ranks) {
+  std::vector<std::int32_t> offload_targets(ranks);
+  std::iota(offload_targets.begin(), offload_targets.end(), 0);
+  return offload_targets;
 }
 
 }  // namespace bubblescope

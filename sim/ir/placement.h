@@ -16,6 +16,6 @@ std::vector<std::int32_t> zigzag_placement(std::int32_t ranks, std::int32_t chun
 std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
 
 /// Evicted activations go to the host: each rank is mapped to its own host's memory.
-std::vector<std::int32_t> kept_by_host(std::int32_t ranks);
+std::vector<std::int32_t> host_offload_targets(std::int32_t ranks);
 
 }  // namespace bubblescope

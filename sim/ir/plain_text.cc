@@ -9,8 +9,8 @@ namespace bubblescope {
 
 namespace {
 
-constexpr std::size_t kLongestQuotation = 200;
-constexpr std::size_t kLongestMessage = 10'000;
+constexpr std::size_t kMaxQuotation = 200;
+constexpr std::size_t kMaxMessageText = 10'000;
 
 unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
@@ -86,25 +86,25 @@ bool is_control(std::string_view letter) {
          (code >= 0xE0000 && code <= 0xE007F);
 }
 
-std::string plain_line(std::string_view text) { return escaped(text, ""); }
+std::string escape_line(std::string_view text) { return escaped(text, ""); }
 
-std::string plain_lines(std::string_view text) { return escaped(text, "\n\t"); }
+std::string escape_lines(std::string_view text) { return escaped(text, "\n\t"); }
 
-std::string shortened(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return std::string(text);
-  std::size_t length = most;
+std::string shorten(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  std::size_t length = max_bytes;
   while (length > 0 && (byte_at(text, length) & 0xC0) == 0x80) --length;
   return std::string(text.substr(0, length)) + "...";
 }
 
-std::string plain_message(std::string_view message) {
-  const std::string plain = shortened(plain_lines(message), kLongestMessage);
+std::string escape_message(std::string_view message) {
+  const std::string plain = shorten(escape_lines(message), kMaxMessageText);
   std::string cut;
   for (std::string_view rest = plain; !rest.empty();) {
     const std::string_view piece = first_piece(rest);
-    cut += shortened(piece, kLongestQuotation);
+    cut += shorten(piece, kMaxQuotation);
     const bool is_quotation = piece[0] == '\'' || piece[0] == '"';
-    if (piece.size() > kLongestQuotation && is_quotation) cut += piece[0];
+    if (piece.size() > kMaxQuotation && is_quotation) cut += piece[0];
     rest.remove_prefix(piece.size());
   }
   return cut;

@@ -23,15 +23,15 @@ char32_t code_point(std::string_view letter);
 bool is_control(std::string_view letter);
 
 /// The text as one line: line ends and tabs are escaped too.
-std::string plain_line(std::string_view text);
+std::string escape_line(std::string_view text);
 
 /// The text as lines: '\n' and '\t' stay.
-std::string plain_lines(std::string_view text);
+std::string escape_lines(std::string_view text);
 
-/// The front of a text: at most `most` bytes and no partial character; "..." marks the cut.
-std::string shortened(std::string_view text, std::size_t most);
+/// The front of a text: at most `max_bytes` bytes and no partial character; "..." marks the cut.
+std::string shorten(std::string_view text, std::size_t max_bytes);
 
 /// A message that quotes input: plain, with every quotation and word limited to 200 characters.
-std::string plain_message(std::string_view message);
+std::string escape_message(std::string_view message);
 
 }  // namespace bubblescope

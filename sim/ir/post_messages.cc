@@ -26,7 +26,7 @@ class Posting {
       : schedule_(schedule),
         cells_(cells),
         index_(schedule),
-        made_(index_.size(), false),
+        produced_(index_.size(), false),
         next_(cells.size(), 0),
         lists_(cells.size()) {}
 
@@ -35,7 +35,7 @@ class Posting {
       lists_[rank].reserve(3 * cells_[rank].size());
     while (pass()) {
     }
-    if (!done()) throw Error(Fault::kProblem, describe_standstill());
+    if (!done()) throw Error(Fault::kProblem, describe_deadlock());
     return std::move(lists_);
   }
 
@@ -52,7 +52,7 @@ class Posting {
     const RankOrder& cells = cells_[rank];
     const std::size_t begin = next_[rank];
     if (begin == cells.size()) return false;
-    const std::size_t end = std::min(begin + count_as_one(cells[begin]), cells.size());
+    const std::size_t end = std::min(begin + count_fused_cells(cells[begin]), cells.size());
     for (std::size_t at = begin; at < end; ++at)
       if (!is_ready(cells[at])) return false;
     next_[rank] = end;
@@ -63,27 +63,27 @@ class Posting {
   }
 
   /// Pairs and fused forwards are appended together.
-  std::size_t count_as_one(const Op& op) const {
+  std::size_t count_fused_cells(const Op& op) const {
     if (op.pairing == Pairing::kFirst) return 2;
-    return op.kind == OpKind::kForward ? static_cast<std::size_t>(schedule_.joint_forwards) : 1;
+    return op.kind == OpKind::kForward ? static_cast<std::size_t>(schedule_.fused_forwards) : 1;
   }
 
   bool is_ready(const Op& op) const {
     if (!is_compute(op.kind)) return true;
-    for (const Made& made : needs_of(schedule_, op))
-      if (!made_[index_(made)] && !are_joint(schedule_, made, op)) return false;
+    for (const Value& value : collect_needs(schedule_, op))
+      if (!produced_[index_(value)] && !are_fused(schedule_, value, op)) return false;
     return true;
   }
 
   void deliver(std::size_t rank, const Op& op) {
     if (!is_compute(op.kind)) return;
-    made_[index_(op)] = true;
+    produced_[index_(op)] = true;
     const std::optional<std::int32_t> consumer = consumer_stage(schedule_, op);
     if (!consumer) return;
     const auto peer = static_cast<std::size_t>(schedule_.rank_of(*consumer, op.microbatch));
     if (peer == rank) return;
-    lists_[rank].push_back(send_of(made_by(op)));
-    lists_[peer].push_back(receive_of(made_by(op), *consumer));
+    lists_[rank].push_back(make_send(value_of(op)));
+    lists_[peer].push_back(make_receive(value_of(op), *consumer));
   }
 
   bool done() const {
@@ -92,7 +92,7 @@ class Posting {
     return true;
   }
 
-  std::string describe_standstill() const {
+  std::string describe_deadlock() const {
     constexpr int kNamed = 8;
     std::string text;
     int waiting = 0;
@@ -108,8 +108,8 @@ class Posting {
 
   const Schedule& schedule_;
   const std::vector<RankOrder>& cells_;
-  MadeIndex index_;
-  std::vector<bool> made_;
+  ValueIndex index_;
+  std::vector<bool> produced_;
   std::vector<std::size_t> next_;
   std::vector<RankOrder> lists_;
 };

@@ -19,7 +19,7 @@ struct PostedEvent {
 
   auto operator<=>(const PostedEvent&) const = default;
   bool is_post() const { return part == Part::kSendPost || part == Part::kReceivePost; }
-  bool of_send() const { return part == Part::kSendPost || part == Part::kSendWait; }
+  bool is_at_sender() const { return part == Part::kSendPost || part == Part::kSendWait; }
 };
 
 inline PostedEvent post_of(const PostedStep& step) {

@@ -42,7 +42,7 @@ class PostedRun {
       advance(lane);
     }
     for (std::uint32_t lane = 0; lane < waiters_.size(); ++lane)
-      if (const auto stuck = front(lane)) return explain(*stuck);
+      if (const auto blocked = front(lane)) return explain(*blocked);
     return std::nullopt;
   }
 
@@ -70,7 +70,7 @@ class PostedRun {
     bool moved = false;
     while (const auto event = front(lane)) {
       if (const auto missing = first_missing(*event)) {
-        waiters_[lane_behind(*missing)].push_back(lane);
+        waiters_[find_blocking_lane(*missing)].push_back(lane);
         break;
       }
       pass(lane);
@@ -125,11 +125,11 @@ class PostedRun {
     const Instruction& instruction = dataflow_.instructions[event.id];
     if (event.part == Part::kOwn) return instruction.lane;
     return own_lanes_ +
-           static_cast<std::uint32_t>(event.of_send() ? instruction.rank : instruction.peer);
+           static_cast<std::uint32_t>(event.is_at_sender() ? instruction.rank : instruction.peer);
   }
 
   /// The lane that must advance before a missing event can happen.
-  std::uint32_t lane_behind(PostedEvent missing) const {
+  std::uint32_t find_blocking_lane(PostedEvent missing) const {
     while (lane_of(missing) == kNoLane) missing = *first_missing(missing);
     return lane_of(missing);
   }
@@ -145,25 +145,25 @@ class PostedRun {
     std::set<PostedEvent> seen;
     while (seen.insert(event).second) event = front_of(awaited_by(event));
     std::map<PostedEvent, InstructionId> ids;
-    std::vector<Instruction> told;
+    std::vector<Instruction> reported;
     const auto id_of = [&](PostedEvent named) {
-      const auto [known, added] = ids.emplace(named, static_cast<InstructionId>(told.size()));
-      if (added) told.push_back(instruction_of(named));
+      const auto [known, added] = ids.emplace(named, static_cast<InstructionId>(reported.size()));
+      if (added) reported.push_back(instruction_of(named));
       return known->second;
     };
     WaitCycle cycle;
     const PostedEvent first = event;
     do {
       const PostedEvent awaited = awaited_by(event);
-      const InstructionId stuck = id_of(event);
-      cycle.emplace_back(stuck, id_of(awaited));
+      const InstructionId blocked = id_of(event);
+      cycle.emplace_back(blocked, id_of(awaited));
       event = front_of(awaited);
     } while (event != first);
-    return deadlock_of(cycle, told);
+    return make_deadlock(cycle, reported);
   }
 
-  PostedEvent awaited_by(PostedEvent stuck) const {
-    return rules_.to_name(stuck, *first_missing(stuck));
+  PostedEvent awaited_by(PostedEvent blocked) const {
+    return rules_.event_to_report(blocked, *first_missing(blocked));
   }
 
   Instruction instruction_of(PostedEvent event) const {
@@ -173,7 +173,7 @@ class PostedRun {
     const auto step = std::find_if(list.begin(), list.end(), [&](const PostedStep& posted) {
       return posted.id == event.id && is_message(posted.op.kind);
     });
-    return end_of_message(*step, dataflow_, lane, event.is_post() ? Role::kPost : Role::kWait);
+    return make_message_end(*step, dataflow_, lane, event.is_post() ? Role::kPost : Role::kWait);
   }
 
   const Program& dataflow_;

@@ -18,15 +18,15 @@ class StepSearch {
       : schedule_(schedule),
         dataflow_(dataflow),
         index_(schedule),
-        maker_(index_.size(), kNoInstruction),
+        producer_(index_.size(), kNoInstruction),
         message_(index_.size(), kNoInstruction),
         posted_ends_(dataflow.size(), 0) {
     for (InstructionId id = 0; id < dataflow.size(); ++id) {
       const Instruction& instruction = dataflow.instructions[id];
       if (is_compute(instruction.op.kind))
-        maker_[index_(instruction.op)] = id;
+        producer_[index_(instruction.op)] = id;
       else if (is_message(instruction))
-        message_[index_(*carried_by(schedule, instruction.op))] = id;
+        message_[index_(*find_carried_value(schedule, instruction.op))] = id;
     }
   }
 
@@ -56,7 +56,7 @@ class StepSearch {
 
  private:
   InstructionId find_compute(std::int32_t rank, const Op& op) const {
-    const InstructionId id = maker_[index_(op)];
+    const InstructionId id = producer_[index_(op)];
     if (id == kNoInstruction)
       throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
                                        ", which is not in its order; remove it");
@@ -70,8 +70,8 @@ class StepSearch {
   }
 
   InstructionId find_message(std::int32_t rank, const Op& op) const {
-    const std::optional<Made> made = carried_by(schedule_, op);
-    const InstructionId id = made ? message_[index_(*made)] : kNoInstruction;
+    const std::optional<Value> value = find_carried_value(schedule_, op);
+    const InstructionId id = value ? message_[index_(*value)] : kNoInstruction;
     if (id == kNoInstruction)
       throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
                                        ", but no such message is needed; remove it");
@@ -80,16 +80,16 @@ class StepSearch {
 
   const Schedule& schedule_;
   const Program& dataflow_;
-  MadeIndex index_;
-  std::vector<InstructionId> maker_;
+  ValueIndex index_;
+  std::vector<InstructionId> producer_;
   std::vector<InstructionId> message_;  ///< by the value that it carries
   std::vector<std::uint8_t> posted_ends_;
 };
 
 }  // namespace
 
-Instruction end_of_message(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
-                           Role role) {
+Instruction make_message_end(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
+                             Role role) {
   const Instruction& message = dataflow.instructions[step.id];
   if (is_send(step.op.kind)) return {step.op, lane, message.rank, message.peer, role};
   return {step.op, lane, message.peer, message.rank, role};

@@ -18,8 +18,8 @@ struct PostedStep {
 using PostedSteps = std::vector<PostedStep>;
 
 /// An instruction for the post or the wait of this step's message.
-Instruction end_of_message(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
-                           Role role);
+Instruction make_message_end(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
+                             Role role);
 
 /// Finds every posted op; other cells are left out. Indexed by rank. Throws Error for an op or a
 /// message that the Program lacks, and for a message that is not posted at both ends.

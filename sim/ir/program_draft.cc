@@ -19,8 +19,8 @@ struct LaneQueues {
   std::uint32_t size() const { return static_cast<std::uint32_t>(begin.size() - 1); }
 };
 
-LaneQueues queues_of(const std::vector<Instruction>& instructions, std::size_t lanes,
-                     const std::map<InstructionId, InstructionId>& behind) {
+LaneQueues collect_queues(const std::vector<Instruction>& instructions, std::size_t lanes,
+                          const std::map<InstructionId, InstructionId>& behind) {
   LaneQueues queues;
   queues.begin.assign(lanes + 1, 0);
   for (const Instruction& instruction : instructions)
@@ -70,7 +70,7 @@ class Sorter {
   /// The instructions of a cycle, each with the one it waits for, starting from a blocked lane.
   WaitCycle find_cycle() const {
     std::vector<bool> seen(instructions_.size(), false);
-    InstructionId id = first_stuck();
+    InstructionId id = find_first_blocked();
     while (!seen[id]) {
       seen[id] = true;
       id = front_of(first_missing(id));
@@ -112,9 +112,9 @@ class Sorter {
     }
     place_[id] = static_cast<InstructionId>(sorted_.size());
     sorted_.push_back(id);
-    for (std::uint32_t woken = first_waiting_[id]; woken != kNoInstruction;
-         woken = next_waiting_[woken])
-      runnable_.push_back(woken);
+    for (std::uint32_t waiting = first_waiting_[id]; waiting != kNoInstruction;
+         waiting = next_waiting_[waiting])
+      runnable_.push_back(waiting);
     return true;
   }
 
@@ -124,7 +124,7 @@ class Sorter {
     return kNoInstruction;
   }
 
-  InstructionId first_stuck() const {
+  InstructionId find_first_blocked() const {
     std::uint32_t lane = 0;
     while (head_[lane] == queues_.begin[lane + 1]) ++lane;
     return queues_.items[head_[lane]];
@@ -175,7 +175,7 @@ InstructionId ProgramDraft::add(const Instruction& instruction) {
   return size() - 1;
 }
 
-InstructionId ProgramDraft::add_behind(InstructionId previous, const Instruction& instruction) {
+InstructionId ProgramDraft::add_after(InstructionId previous, const Instruction& instruction) {
   const InstructionId id = add(instruction);
   const auto next = behind_.find(previous);
   if (next != behind_.end()) behind_[id] = next->second;
@@ -183,7 +183,7 @@ InstructionId ProgramDraft::add_behind(InstructionId previous, const Instruction
   return id;
 }
 
-void ProgramDraft::merge_added() {
+void ProgramDraft::merge_dependencies() {
   std::vector<std::uint32_t> begin(instructions_.size() + 1, 0);
   for (const auto& [waiter, awaited] : added_) ++begin[waiter + 1];
   for (InstructionId id = 0; id < size(); ++id)
@@ -200,11 +200,11 @@ void ProgramDraft::merge_added() {
 
 std::variant<Program, Deadlock> ProgramDraft::finish() && {
   dependency_begin_.push_back(static_cast<std::uint32_t>(dependencies_.size()));
-  if (!added_.empty()) merge_added();
-  Sorter sorter(instructions_, queues_of(instructions_, lanes_.size(), behind_), dependency_begin_,
-                dependencies_);
+  if (!added_.empty()) merge_dependencies();
+  Sorter sorter(instructions_, collect_queues(instructions_, lanes_.size(), behind_),
+                dependency_begin_, dependencies_);
   sorter.run();
-  if (!sorter.complete()) return deadlock_of(sorter.find_cycle(), instructions_);
+  if (!sorter.complete()) return make_deadlock(sorter.find_cycle(), instructions_);
   Program program;
   program.ranks = ranks_;
   program.lanes = std::move(lanes_);

@@ -26,7 +26,7 @@ class ProgramDraft {
 
   /// Adds an instruction directly behind another one in its lane, before its current successor.
   /// Returns the draft id.
-  InstructionId add_behind(InstructionId previous, const Instruction& instruction);
+  InstructionId add_after(InstructionId previous, const Instruction& instruction);
 
   /// Makes the last added instruction wait for `draft_id`, which may be added later.
   void wait_for(InstructionId draft_id) { dependencies_.push_back(draft_id); }
@@ -48,7 +48,7 @@ class ProgramDraft {
   std::variant<Program, Deadlock> finish() &&;
 
  private:
-  void merge_added();
+  void merge_dependencies();
 
   std::int32_t ranks_;
   std::vector<Lane> lanes_;

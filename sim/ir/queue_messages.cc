@@ -72,16 +72,17 @@ class QueueLowering {
   }
 
   void add_send(const PostedStep& step, std::uint32_t lane) {
-    send_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
+    send_post_[step.id] = draft_.add(make_message_end(step, dataflow_, lane, Role::kPost));
     wait_for_sends();
-    for (const InstructionId maker : dataflow_.dependencies_of(step.id)) draft_.wait_for(maker);
+    for (const InstructionId producer : dataflow_.dependencies_of(step.id))
+      draft_.wait_for(producer);
     channel_of(step.id).sends.push_back(step.id);
   }
 
   void add_receive(const PostedStep& step, std::uint32_t lane) {
-    receive_post_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kPost));
+    receive_post_[step.id] = draft_.add(make_message_end(step, dataflow_, lane, Role::kPost));
     wait_for_sends();
-    receive_wait_[step.id] = draft_.add(end_of_message(step, dataflow_, lane, Role::kWait));
+    receive_wait_[step.id] = draft_.add(make_message_end(step, dataflow_, lane, Role::kWait));
     draft_.wait_for(step.id);
     std::vector<InstructionId>& receives = channel_of(step.id).receives;
     place_of_receive_[step.id] = receives.size();

@@ -16,11 +16,11 @@ QueueRules::QueueRules(const Program& dataflow, const std::vector<PostedSteps>& 
     waits_for_sends_.push_back(
         std::any_of(steps[rank].begin(), steps[rank].end(),
                     [](const PostedStep& step) { return is_send_wait(step.op.kind); }));
-    go_to_message(rank);
+    advance_to_message(rank);
   }
 }
 
-void QueueRules::go_to_message(std::size_t rank) {
+void QueueRules::advance_to_message(std::size_t rank) {
   const PostedSteps& list = steps_[rank];
   std::size_t& at = at_[rank];
   while (at < list.size() && !is_message(list[at].op.kind)) ++at;
@@ -42,28 +42,28 @@ void QueueRules::pass(std::int32_t rank) {
     return;
   }
   is_waiting_[own] = false;
-  if (counts_slots()) {
+  if (has_slot_limit()) {
     Counts& counts = channels_[channel_of(event.id)];
     ++(event.part == Part::kSendPost ? counts.sent : counts.received);
   }
   ++at_[own];
-  go_to_message(own);
+  advance_to_message(own);
 }
 
 /// Send n finds a slot when n - slots + 1 messages have been received; otherwise it proceeds when
 /// its own receive is posted.
-bool QueueRules::finds_slot(InstructionId message) const {
+bool QueueRules::has_slot(InstructionId message) const {
   if (done_({message, Part::kReceivePost})) return true;
-  if (!counts_slots()) return false;
+  if (!has_slot_limit()) return false;
   const auto found = channels_.find(channel_of(message));
   const Counts counts = found == channels_.end() ? Counts{} : found->second;
   return counts.sent < counts.received + static_cast<std::uint32_t>(*slots_);
 }
 
-PostedEvent QueueRules::to_name(PostedEvent waiter, PostedEvent awaited) const {
+PostedEvent QueueRules::event_to_report(PostedEvent waiter, PostedEvent awaited) const {
   const InstructionId message = waiter.id;
   const PostedEvent own{message, Part::kReceivePost};
-  if (!counts_slots() || waiter.part != Part::kSendPost || awaited != own) return awaited;
+  if (!has_slot_limit() || waiter.part != Part::kSendPost || awaited != own) return awaited;
   const auto found = channels_.find(channel_of(message));
   const std::uint32_t sent = found == channels_.end() ? 0 : found->second.sent;
   std::uint32_t to_pass = sent - static_cast<std::uint32_t>(*slots_);

@@ -24,7 +24,7 @@ class QueueRules {
 
   /// The event to name if a send waits for a slot: its own receive or the receive that frees a
   /// slot, whichever comes first in the receiver's list.
-  PostedEvent to_name(PostedEvent waiter, PostedEvent awaited) const;
+  PostedEvent event_to_report(PostedEvent waiter, PostedEvent awaited) const;
 
   /// Lists what an event waits for besides its dependencies in the dataflow Program, which apply to
   /// the posts of sends too. `step` is the position of a compute op in its rank's list.
@@ -45,9 +45,9 @@ class QueueRules {
     return std::uint64_t{static_cast<std::uint32_t>(instruction.rank)} << 32 |
            static_cast<std::uint32_t>(instruction.peer);
   }
-  bool counts_slots() const { return slots_ && *slots_ > 0; }
-  void go_to_message(std::size_t rank);
-  bool finds_slot(InstructionId message) const;
+  bool has_slot_limit() const { return slots_ && *slots_ > 0; }
+  void advance_to_message(std::size_t rank);
+  bool has_slot(InstructionId message) const;
   template <class Visit>
   void for_each_send_wait(std::int32_t rank, std::size_t step, const Visit& visit) const;
 
@@ -90,7 +90,7 @@ void QueueRules::for_each_awaited(PostedEvent event, std::size_t step, const Vis
         visit(PostedEvent{needed, Part::kReceiveWait});
   } else {
     const bool sends = event.part == Part::kSendPost;
-    if (sends && slots_ && !finds_slot(event.id)) visit(PostedEvent{event.id, Part::kReceivePost});
+    if (sends && slots_ && !has_slot(event.id)) visit(PostedEvent{event.id, Part::kReceivePost});
     const std::int32_t rank = sends ? instruction.rank : instruction.peer;
     for_each_send_wait(rank, at_[static_cast<std::size_t>(rank)], visit);
     if (!sends) return;

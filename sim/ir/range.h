@@ -30,10 +30,10 @@ class DurationSum {
  public:
   void add(Nanos duration) {
     sum_ += duration;
-    if (duration < least_) least_ = duration;
+    if (duration < shortest_) shortest_ = duration;
   }
   /// The shortest duration, or 0.
-  Nanos least() const { return least_; }
+  Nanos shortest() const { return shortest_; }
   /// Throws Error if the sum is above kMaxNanos.
   void expect_in_range() const;
 
@@ -41,7 +41,7 @@ class DurationSum {
   __extension__ typedef __int128 Wide;
 
   Wide sum_ = 0;
-  Nanos least_ = 0;
+  Nanos shortest_ = 0;
 };
 
 /// Throws Error if the sum of the durations is above kMaxNanos.

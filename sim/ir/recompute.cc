@@ -49,20 +49,20 @@ struct Inserted {
 };
 
 Inserted insert(const Schedule& schedule, const RankOrder& list) {
-  Inserted made;
-  made.ops.reserve(list.size() + list.size() / 2);
+  Inserted inserted;
+  inserted.ops.reserve(list.size() + list.size() / 2);
   for (std::size_t at = 0; at < list.size(); ++at) {
     const bool pair = list[at].pairing == Pairing::kFirst && at + 1 < list.size();
     const std::size_t backward = pair ? at + 1 : at;
     if (list[at].pairing != Pairing::kSecond)
-      if (const auto again = recompute_before(schedule, list[backward])) {
-        made.ops.push_back(*again);
-        made.origin.push_back(backward);
+      if (const auto recomputation = recompute_before(schedule, list[backward])) {
+        inserted.ops.push_back(*recomputation);
+        inserted.origin.push_back(backward);
       }
-    made.ops.push_back(list[at]);
-    made.origin.push_back(at);
+    inserted.ops.push_back(list[at]);
+    inserted.origin.push_back(at);
   }
-  return made;
+  return inserted;
 }
 
 }  // namespace
@@ -82,12 +82,12 @@ ValidSchedule with_recompute(ValidSchedule given, const std::vector<Recompute>& 
   Schedule schedule = std::move(given).take();
   schedule.recompute_of_stage = std::move(policies);
   for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
-    Inserted made = insert(schedule, schedule.order[rank]);
-    schedule.order[rank] = std::move(made.ops);
+    Inserted inserted = insert(schedule, schedule.order[rank]);
+    schedule.order[rank] = std::move(inserted.ops);
     if (schedule.weights.empty()) continue;
     std::vector<WeightUse> uses;
-    for (std::size_t at = 0; at < made.origin.size(); ++at) {
-      uses.push_back(schedule.weights[rank][made.origin[at]]);
+    for (std::size_t at = 0; at < inserted.origin.size(); ++at) {
+      uses.push_back(schedule.weights[rank][inserted.origin[at]]);
       if (schedule.order[rank][at].kind == OpKind::kRecompute) uses.back().written.reset();
     }
     schedule.weights[rank] = std::move(uses);

@@ -15,7 +15,7 @@ std::string normalize_name(std::string_view name) {
   return normal;
 }
 
-std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+std::string find_nearest_name(std::string_view name, const std::vector<std::string>& known) {
   const std::vector<std::string> nearest = nearest_names(name, known);
   return nearest.empty() ? "" : nearest.front();
 }

@@ -15,7 +15,7 @@ namespace bubblescope {
 std::string normalize_name(std::string_view name);
 
 /// The known name with the smallest edit distance to a mistyped one; empty if none is close.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
+std::string find_nearest_name(std::string_view name, const std::vector<std::string>& known);
 
 /// "; did you mean 'zb-h1'?" for the nearest name; empty if there is none.
 std::string suggestion(std::string_view nearest);
@@ -55,7 +55,7 @@ class Registry {
       known.push_back(def.name);
       known.insert(known.end(), def.aliases.begin(), def.aliases.end());
     }
-    return nearest_name(wanted, known);
+    return find_nearest_name(wanted, known);
   }
 
  private:

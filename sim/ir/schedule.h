@@ -62,13 +62,13 @@ struct Schedule {
   std::vector<std::int32_t> replicas_of_stage;
   /// How many forwards of a stage are fused into one, counted over micro-batches and their slices:
   /// they are adjacent in the order, and their results are available when the last of them ends.
-  std::int32_t joint_forwards = 1;
+  std::int32_t fused_forwards = 1;
   /// [rank]: compute ops and copies. A copy does not run in the compute lane: the ops after an
   /// EVICT wait for its end, because they need the memory; a LOAD may begin at its position.
   std::vector<RankOrder> order;
   /// [rank]: its offload target, the rank whose memory holds what this rank evicts; the rank itself
   /// means the host's memory. Empty: nothing is evicted.
-  std::vector<std::int32_t> keeper_of_rank;
+  std::vector<std::int32_t> offload_target_of_rank;
   /// [rank], parallel to `order`, for asynchronous training. Empty: all ops of a step read the same
   /// weights.
   std::vector<std::vector<WeightUse>> weights;

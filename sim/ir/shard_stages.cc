@@ -13,7 +13,7 @@ namespace {
 
 using Stages = std::vector<std::int32_t>;
 
-Op cell_of(OpKind kind, std::int32_t stage) { return {stage, 0, 0, kind, Pairing::kAlone}; }
+Op make_cell(OpKind kind, std::int32_t stage) { return {stage, 0, 0, kind, Pairing::kAlone}; }
 
 bool contains(const Stages& stages, std::int32_t stage) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
@@ -67,21 +67,21 @@ RankOrder add_unshards(const RankOrder& order, PytorchRelease release) {
   for (std::size_t at = 0; at < order.size(); ++at) {
     const bool needs = is_compute(order[at].kind) && order[at].pairing != Pairing::kSecond;
     if (needs && !repeats(order, at)) {
-      const Stages next = next_stages(order, at, std::min(kGatheredStages, stages_left[at]));
+      const Stages next = next_stages(order, at, std::min(kMaxGatheredStages, stages_left[at]));
       sort_as_dropped(gathered, release);
       for (const std::int32_t stage : gathered)
-        if (!contains(next, stage)) cells.push_back(cell_of(OpKind::kReshard, stage));
+        if (!contains(next, stage)) cells.push_back(make_cell(OpKind::kReshard, stage));
       std::erase_if(gathered, [&](std::int32_t stage) { return !contains(next, stage); });
       for (const std::int32_t stage : next) {
         if (contains(gathered, stage)) continue;
         gathered.push_back(stage);
-        cells.push_back(cell_of(OpKind::kUnshard, stage));
+        cells.push_back(make_cell(OpKind::kUnshard, stage));
       }
     }
     cells.push_back(order[at]);
   }
   sort_as_dropped(gathered, release);
-  for (const std::int32_t stage : gathered) cells.push_back(cell_of(OpKind::kReshard, stage));
+  for (const std::int32_t stage : gathered) cells.push_back(make_cell(OpKind::kReshard, stage));
   return cells;
 }
 
@@ -94,7 +94,8 @@ RankOrder add_reductions(const RankOrder& order) {
     cells.push_back(op);
     if (makes_weight_grad(op.kind) && --missing[op.stage] == 0) complete.push_back(op.stage);
     if (op.pairing == Pairing::kFirst) continue;
-    for (const std::int32_t stage : complete) cells.push_back(cell_of(OpKind::kReduceGrad, stage));
+    for (const std::int32_t stage : complete)
+      cells.push_back(make_cell(OpKind::kReduceGrad, stage));
     complete.clear();
   }
   return cells;

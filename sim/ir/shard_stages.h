@@ -12,11 +12,12 @@
 namespace bubblescope {
 
 /// The maximum number of stages of a rank that are gathered at once (PyTorch's max_active_stages).
-inline constexpr std::size_t kGatheredStages = 3;
+inline constexpr std::size_t kMaxGatheredStages = 3;
 
 /// PyTorch's _add_unshard_reshard: before each op, drops the stages that are not among the next
-/// kGatheredStages different stages, and gathers those that are, in their order. Drops everything
-/// at the end. Releases before 2.15 drop in the order of a Python set, later ones oldest first.
+/// kMaxGatheredStages different stages, and gathers those that are, in their order. Drops
+/// everything at the end. Releases before 2.15 drop in the order of a Python set, later ones oldest
+/// first.
 RankOrder add_unshards(const RankOrder& order, PytorchRelease release);
 
 /// PyTorch's _add_reduce_grad: after the last weight gradient of each stage.

@@ -14,7 +14,7 @@ namespace bubblescope {
 namespace {
 
 /// A full backward takes two steps, as an input and a weight gradient; messages take none.
-std::int64_t steps_of(const Instruction& instruction) {
+std::int64_t count_steps(const Instruction& instruction) {
   if (is_message(instruction)) return 0;
   return instruction.op.kind == OpKind::kBackward ? 2 : 1;
 }
@@ -23,7 +23,7 @@ std::vector<std::int64_t> start_steps(const Program& program) {
   std::vector<std::int64_t> starts(program.size());
   std::vector<std::int64_t> lane_end(program.lanes.size(), 0);
   const auto end = [&](InstructionId id) {
-    return starts[id] + steps_of(program.instructions[id]);
+    return starts[id] + count_steps(program.instructions[id]);
   };
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;

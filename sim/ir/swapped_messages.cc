@@ -16,7 +16,7 @@ namespace {
 
 struct Posted {
   Op op;
-  Made made;
+  Value value;
   std::int32_t position;
 };
 
@@ -33,13 +33,14 @@ Channels collect(const Schedule& schedule, const std::vector<RankOrder>& posted)
   for (const RankOrder& cells : posted)
     for (std::size_t at = 0; at < cells.size(); ++at) {
       if (!is_message(cells[at].kind)) continue;
-      const auto made = carried_by(schedule, cells[at]);
-      if (!made) continue;
-      const std::int32_t from = schedule.rank_of(made->stage, made->microbatch);
-      const std::int32_t to = schedule.rank_of(*receiving_stage(schedule, *made), made->microbatch);
+      const auto value = find_carried_value(schedule, cells[at]);
+      if (!value) continue;
+      const std::int32_t from = schedule.rank_of(value->stage, value->microbatch);
+      const std::int32_t to =
+          schedule.rank_of(*receiving_stage(schedule, *value), value->microbatch);
       Channel& channel = channels[{from, to}];
       (is_send(cells[at].kind) ? channel.sends : channel.receives)
-          .push_back({cells[at], *made, static_cast<std::int32_t>(at)});
+          .push_back({cells[at], *value, static_cast<std::int32_t>(at)});
     }
   return channels;
 }
@@ -47,13 +48,13 @@ Channels collect(const Schedule& schedule, const std::vector<RankOrder>& posted)
 }  // namespace
 
 Problems find_swapped_messages(const Schedule& schedule, const std::vector<RankOrder>& posted) {
-  const MadeIndex index(schedule);
+  const ValueIndex index(schedule);
   Problems problems;
   for (const auto& [ranks, channel] : collect(schedule, posted))
     for (std::size_t at = 0; at < std::min(channel.sends.size(), channel.receives.size()); ++at) {
       const Posted& sent = channel.sends[at];
       const Posted& received = channel.receives[at];
-      if (index(sent.made) == index(received.made)) continue;
+      if (index(sent.value) == index(received.value)) continue;
       problems.push_back({ranks.second, received.position,
                           to_string(received.op) + " is message " + std::to_string(at) +
                               " expected from rank " + std::to_string(ranks.first) +

@@ -27,13 +27,13 @@ Nanos first_of(const std::vector<Nanos>& times, const Before& is_before) {
 
 }  // namespace
 
-StepBounds step_bounds(const Timeline& timeline) {
+StepBounds find_step_bounds(const Timeline& timeline) {
   if (timeline.start.empty()) return {};
   return {first_of(timeline.start, std::less<>()), first_of(timeline.end, std::greater<>())};
 }
 
-Nanos makespan_of(const Timeline& timeline) {
-  const StepBounds bounds = step_bounds(timeline);
+Nanos compute_makespan(const Timeline& timeline) {
+  const StepBounds bounds = find_step_bounds(timeline);
   return bounds.end - bounds.start;
 }
 

@@ -19,10 +19,10 @@ struct Timeline {
   std::string breakdown = {};
   /// The durations without contention; empty: the same as here. Messages that share a link take
   /// longer.
-  std::vector<Nanos> alone = {};
+  std::vector<Nanos> uncontended = {};
 
-  Nanos least_duration(InstructionId id) const {
-    return alone.empty() ? end[id] - start[id] : alone[id];
+  Nanos uncontended_duration(InstructionId id) const {
+    return uncontended.empty() ? end[id] - start[id] : uncontended[id];
   }
 };
 
@@ -31,9 +31,9 @@ struct StepBounds {
   Nanos start = 0;
   Nanos end = 0;
 };
-StepBounds step_bounds(const Timeline& timeline);
+StepBounds find_step_bounds(const Timeline& timeline);
 
 /// The time from the first start to the last end.
-Nanos makespan_of(const Timeline& timeline);
+Nanos compute_makespan(const Timeline& timeline);
 
 }  // namespace bubblescope

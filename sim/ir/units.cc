@@ -76,10 +76,10 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
 
 /// digits * 10^exponent * unit, rounded to the nearest integer; empty if it exceeds `limit`.
 std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit, std::int64_t unit = 1) {
-  const auto most = static_cast<Wide>(limit);
+  const auto max_value = static_cast<Wide>(limit);
   Wide value = decimal.digits * static_cast<Wide>(unit);
   for (; decimal.exponent > 0 && value != 0; --decimal.exponent) {
-    if (value > most / 10) return {};
+    if (value > max_value / 10) return {};
     value *= 10;
   }
   Wide remainder = 0;
@@ -88,7 +88,7 @@ std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit, std:
     value /= 10;
   }
   if (decimal.exponent == 0 && remainder >= 5) ++value;
-  if (value > most) return {};
+  if (value > max_value) return {};
   return static_cast<std::int64_t>(value);
 }
 
@@ -150,7 +150,7 @@ Millionths parse_millionths(std::string_view text) {
   throw Error("'" + std::string(text) + "' is no amount; write a plain number, such as 2 or -0.5");
 }
 
-std::string millionths_text(Millionths amount) {
+std::string format_millionths(Millionths amount) {
   std::string text = (amount < 0 ? "-" : "") + std::to_string(std::abs(amount / kWhole));
   std::string decimals = std::to_string(std::abs(amount % kWhole));
   decimals.insert(0, 6 - decimals.size(), '0');

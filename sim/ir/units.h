@@ -22,7 +22,7 @@ Nanos parse_duration(std::string_view text);
 Millionths parse_millionths(std::string_view text);
 
 /// "2", "1.5", "-0.25": the shortest text from which parse_millionths() reads the same amount.
-std::string millionths_text(Millionths amount);
+std::string format_millionths(Millionths amount);
 
 /// Parses "64MiB", "1.5GB" and "4096" (bytes) to the nearest byte. kB, MB, GB and TB are powers of
 /// 1000; KiB, MiB, GiB and TiB of 1024. Throws Error for anything else and above 2^60 bytes.

@@ -17,9 +17,9 @@ std::variant<ValidSchedule, InvalidSchedule> validate_schedule(Schedule schedule
 }
 
 ValidSchedule require_valid(Schedule schedule) {
-  std::variant<ValidSchedule, InvalidSchedule> proven = validate_schedule(std::move(schedule));
-  if (auto* valid = std::get_if<ValidSchedule>(&proven)) return std::move(*valid);
-  const auto& invalid = std::get<InvalidSchedule>(proven);
+  std::variant<ValidSchedule, InvalidSchedule> validated = validate_schedule(std::move(schedule));
+  if (auto* valid = std::get_if<ValidSchedule>(&validated)) return std::move(*valid);
+  const auto& invalid = std::get<InvalidSchedule>(validated);
   throw Error(Fault::kProblem, invalid.schedule.name +
                                    " is not legal: " + std::to_string(invalid.problems.size()) +
                                    " problem(s), the first: " + invalid.problems[0].message);

@@ -18,7 +18,7 @@ namespace {
 /// is one word, because there is one per value of a step.
 struct Place {
   std::uint32_t position : 30 = 0;
-  std::uint32_t made : 1 = 0;
+  std::uint32_t is_present : 1 = 0;
   std::uint32_t full : 1 = 0;
 };
 
@@ -43,13 +43,13 @@ class OpChecks {
       const RankOrder& ops = schedule_.order[rank];
       for (std::int32_t at = 0; at < static_cast<std::int32_t>(ops.size()); ++at) {
         check_pairing(rank, at);
-        check_joint(rank, at);
-        if (check_alone(rank, at)) record(rank, at);
+        check_fused(rank, at);
+        if (check_op(rank, at)) record(rank, at);
       }
     }
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
       for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
-        if (belongs(stage, microbatch)) check_whole(stage, microbatch);
+        if (belongs(stage, microbatch)) check_microbatch(stage, microbatch);
     sort_by_place(problems_);
     return std::move(problems_);
   }
@@ -72,11 +72,11 @@ class OpChecks {
              "the shape says " + std::to_string(shape.ranks) + " rank(s) and " +
                  std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
                  std::to_string(rows) + " row(s); they must agree and be at least 1");
-    if (schedule_.joint_forwards < 1 ||
-        std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.joint_forwards, 1) !=
+    if (schedule_.fused_forwards < 1 ||
+        std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.fused_forwards, 1) !=
             0)
       report({}, {},
-             "forwards run " + std::to_string(schedule_.joint_forwards) +
+             "forwards run " + std::to_string(schedule_.fused_forwards) +
                  " at a time, which does not divide their number; correct one");
     if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
         schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
@@ -89,7 +89,7 @@ class OpChecks {
       report({}, {},
              "the recomputation names " + std::to_string(policies) + " stage(s) of " +
                  std::to_string(schedule_.stages()) + "; name each, or none");
-    check_keepers(rows);
+    check_offload_targets(rows);
     if (problems_.empty()) check_size();
     if (has_replica_counts()) check_stages(rows);
     return problems_.empty();
@@ -98,12 +98,12 @@ class OpChecks {
   /// The tables of the checks grow with the shape, so a schedule with few ops must not claim
   /// millions.
   void check_size() {
-    constexpr std::int64_t kAlwaysFine = 4096;
+    constexpr std::int64_t kMinLimit = 4096;
     constexpr std::int64_t kPerOp = 64;
-    const std::int64_t most = kAlwaysFine + kPerOp * schedule_.op_count();
+    const std::int64_t limit = kMinLimit + kPerOp * schedule_.op_count();
     const std::int64_t microbatches = schedule_.shape.microbatches;
     const std::int64_t rows = schedule_.stages_per_pipeline() * microbatches;
-    if (rows > most || rows * schedule_.shape.slices > most)
+    if (rows > limit || rows * schedule_.shape.slices > limit)
       report({}, {},
              "the shape asks for " + std::to_string(schedule_.stages()) + " stage(s) x " +
                  std::to_string(microbatches) + " micro-batch(es) x " +
@@ -134,17 +134,17 @@ class OpChecks {
     }
   }
 
-  void check_keepers(std::int32_t ranks) {
-    const std::vector<std::int32_t>& keepers = schedule_.keeper_of_rank;
-    if (!keepers.empty() && keepers.size() != static_cast<std::size_t>(ranks))
+  void check_offload_targets(std::int32_t ranks) {
+    const std::vector<std::int32_t>& offload_targets = schedule_.offload_target_of_rank;
+    if (!offload_targets.empty() && offload_targets.size() != static_cast<std::size_t>(ranks))
       report({}, {},
-             "there are " + std::to_string(keepers.size()) + " keeper(s) for " +
+             "there are " + std::to_string(offload_targets.size()) + " keeper(s) for " +
                  std::to_string(ranks) + " rank(s); name one for each, or none");
-    for (std::size_t rank = 0; rank < keepers.size(); ++rank)
-      if (keepers[rank] < 0 || keepers[rank] >= ranks)
+    for (std::size_t rank = 0; rank < offload_targets.size(); ++rank)
+      if (offload_targets[rank] < 0 || offload_targets[rank] >= ranks)
         report({}, {},
-               "rank " + std::to_string(rank) + " evicts to rank " + std::to_string(keepers[rank]) +
-                   "; ranks are " + range_text(ranks));
+               "rank " + std::to_string(rank) + " evicts to rank " +
+                   std::to_string(offload_targets[rank]) + "; ranks are " + range_text(ranks));
   }
 
   void check_pairing(std::int32_t rank, std::int32_t at) {
@@ -166,28 +166,28 @@ class OpChecks {
   }
 
   /// Fused forwards must be adjacent and in order.
-  void check_joint(std::int32_t rank, std::int32_t at) {
+  void check_fused(std::int32_t rank, std::int32_t at) {
     const RankOrder& ops = schedule_.order[rank];
-    const std::int64_t joint = schedule_.joint_forwards;
-    if (joint == 1 || ops[at].kind != OpKind::kForward) return;
+    const std::int64_t fused = schedule_.fused_forwards;
+    if (fused == 1 || ops[at].kind != OpKind::kForward) return;
     const std::int64_t index = schedule_.forward_index(ops[at]);
-    if (index % joint == 0) return;
+    if (index % fused == 0) return;
     const bool behind = at > 0 && ops[at - 1].kind == OpKind::kForward &&
                         ops[at - 1].stage == ops[at].stage &&
                         schedule_.forward_index(ops[at - 1]) == index - 1;
     if (!behind)
       report(rank, at,
              to_string(ops[at]) + " must stand right behind the forward before it, with which it " +
-                 "runs as one (" + std::to_string(joint) + " at a time)");
+                 "runs as one (" + std::to_string(fused) + " at a time)");
   }
 
   /// Checks an op without regard to the others; false if it must not be recorded.
-  bool check_alone(std::int32_t rank, std::int32_t at) {
+  bool check_op(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.order[rank][at];
     const Shape& shape = schedule_.shape;
-    if (!stands_in_order(op.kind)) {
+    if (!occurs_in_order(op.kind)) {
       report(rank, at, to_string(op) + " is no compute op; messages belong to the posted lists");
-    } else if (is_copy(op.kind) && schedule_.keeper_of_rank.empty()) {
+    } else if (is_copy(op.kind) && schedule_.offload_target_of_rank.empty()) {
       report(rank, at,
              to_string(op) + " has nowhere to go: no memory keeps what a rank evicts; name one");
     } else if (op.stage < 0 || op.stage >= schedule_.stages()) {
@@ -223,7 +223,7 @@ class OpChecks {
     const Op& op = schedule_.order[rank][at];
     Place& place = places_[index_(op)];
     const bool full = op.kind == OpKind::kBackward;
-    if (!place.made) {
+    if (!place.is_present) {
       place = {static_cast<std::uint32_t>(at) & 0x3fffffffu, 1u, full ? 1u : 0u};
     } else if ((place.full != 0) == full) {
       report(rank, at,
@@ -236,24 +236,24 @@ class OpChecks {
     }
   }
 
-  const Place& place(Product product, std::int32_t stage, std::int32_t microbatch,
+  const Place& place(ValueKind value_kind, std::int32_t stage, std::int32_t microbatch,
                      std::int16_t slice) const {
-    return places_[index_(Made{product, stage, microbatch, slice})];
+    return places_[index_(Value{value_kind, stage, microbatch, slice})];
   }
 
-  void check_whole(std::int32_t stage, std::int32_t microbatch) {
+  void check_microbatch(std::int32_t stage, std::int32_t microbatch) {
     const std::int32_t rank = schedule_.rank_of(stage, microbatch);
     for (std::int16_t slice = 0; slice < schedule_.shape.slices; ++slice) {
       const Op op{stage, microbatch, slice};
-      const Place& forward = place(Product::kActivation, stage, microbatch, slice);
-      const Place& gradient = place(Product::kGradient, stage, microbatch, slice);
-      const Place& weights = place(Product::kWeightGradient, stage, microbatch, slice);
-      if (!forward.made) report(rank, {}, to_string(op) + " is missing; add it to this rank");
+      const Place& forward = place(ValueKind::kActivation, stage, microbatch, slice);
+      const Place& gradient = place(ValueKind::kGradient, stage, microbatch, slice);
+      const Place& weights = place(ValueKind::kWeightGradient, stage, microbatch, slice);
+      if (!forward.is_present) report(rank, {}, to_string(op) + " is missing; add it to this rank");
       if (schedule_.forward_only) continue;
       check_backward(rank, op, gradient, weights);
       check_recompute(rank, op, forward, gradient);
       check_copies(rank, op, forward, gradient);
-      if (forward.made && gradient.made && gradient.position < forward.position)
+      if (forward.is_present && gradient.is_present && gradient.position < forward.position)
         report(
             rank, position_of(gradient),
             text(op, gradient) + " runs before its forward " + to_string(op) + "; move it behind");
@@ -271,69 +271,71 @@ class OpChecks {
   void check_backward(std::int32_t rank, const Op& op, const Place& gradient,
                       const Place& weights) {
     const std::string weight_text = text(op, OpKind::kWeightGrad);
-    if (!gradient.made && !weights.made)
+    if (!gradient.is_present && !weights.is_present)
       report(rank, {},
              text(op, OpKind::kBackward) + " is missing, and so are I and W; add B, or I and W");
-    else if (!gradient.made)
+    else if (!gradient.is_present)
       report(rank, position_of(weights),
              weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
-    else if (gradient.full && weights.made)
+    else if (gradient.full && weights.is_present)
       report(rank, position_of(weights),
              weight_text + " repeats what " + text(op, gradient) +
                  " does; write I for B, or remove W");
-    else if (!gradient.full && !weights.made)
+    else if (!gradient.full && !weights.is_present)
       report(rank, {}, weight_text + " is missing; add it after " + text(op, gradient));
-    else if (weights.made && weights.position < gradient.position)
+    else if (weights.is_present && weights.position < gradient.position)
       report(rank, position_of(weights),
              weight_text + " runs before its " + text(op, gradient) + "; move it behind");
   }
 
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
                        const Place& gradient) {
-    const Place& again = place(Product::kRecomputed, op.stage, op.microbatch, op.slice);
-    const std::string again_text = text(op, OpKind::kRecompute);
+    const Place& recomputed = place(ValueKind::kRecomputed, op.stage, op.microbatch, op.slice);
+    const std::string recomputed_text = text(op, OpKind::kRecompute);
     const bool planned = schedule_.recompute(op.stage) != Recompute::kNone;
-    if (again.made && !planned)
-      report(rank, position_of(again),
-             again_text + " stands on stage " + std::to_string(op.stage) +
+    if (recomputed.is_present && !planned)
+      report(rank, position_of(recomputed),
+             recomputed_text + " stands on stage " + std::to_string(op.stage) +
                  ", which does not recompute; remove it, or let the stage recompute");
-    if (!again.made && planned && !schedule_.recompute_of_stage.empty())
+    if (!recomputed.is_present && planned && !schedule_.recompute_of_stage.empty())
       report(rank, {},
-             again_text + " is missing, for stage " + std::to_string(op.stage) +
+             recomputed_text + " is missing, for stage " + std::to_string(op.stage) +
                  " recomputes; add it before the backward");
-    if (!again.made) return;
-    if (forward.made && again.position < forward.position)
-      report(rank, position_of(again), again_text + " runs before its forward; move it behind");
-    if (gradient.made && gradient.position < again.position)
-      report(rank, position_of(again),
-             again_text + " runs after its backward, which needs it; move it before");
+    if (!recomputed.is_present) return;
+    if (forward.is_present && recomputed.position < forward.position)
+      report(rank, position_of(recomputed),
+             recomputed_text + " runs before its forward; move it behind");
+    if (gradient.is_present && gradient.position < recomputed.position)
+      report(rank, position_of(recomputed),
+             recomputed_text + " runs after its backward, which needs it; move it before");
   }
 
   /// The order must be: forward, EVICT, LOAD, then the op that uses the activations.
   void check_copies(std::int32_t rank, const Op& op, const Place& forward, const Place& gradient) {
-    const Place& out = place(Product::kEvicted, op.stage, op.microbatch, op.slice);
-    const Place& back = place(Product::kLoaded, op.stage, op.microbatch, op.slice);
-    const Place& again = place(Product::kRecomputed, op.stage, op.microbatch, op.slice);
-    const std::string out_text = text(op, OpKind::kEvict);
-    const std::string back_text = text(op, OpKind::kLoad);
-    if (out.made && !back.made)
-      report(rank, position_of(out), out_text + " never comes back; add " + back_text);
-    if (back.made && !out.made)
-      report(rank, position_of(back), back_text + " brings back what never left; remove it");
-    if (out.made && forward.made && out.position < forward.position)
-      report(rank, position_of(out), out_text + " runs before its forward; move it behind");
-    if (out.made && back.made && back.position < out.position)
-      report(rank, position_of(back), back_text + " runs before " + out_text + "; move it behind");
-    const Place& user = again.made ? again : gradient;
-    if (back.made && user.made && user.position < back.position)
-      report(rank, position_of(back),
-             back_text + " runs after " +
-                 (again.made ? text(op, OpKind::kRecompute) : text(op, gradient)) +
+    const Place& evict = place(ValueKind::kEvicted, op.stage, op.microbatch, op.slice);
+    const Place& load = place(ValueKind::kLoaded, op.stage, op.microbatch, op.slice);
+    const Place& recomputed = place(ValueKind::kRecomputed, op.stage, op.microbatch, op.slice);
+    const std::string evict_text = text(op, OpKind::kEvict);
+    const std::string load_text = text(op, OpKind::kLoad);
+    if (evict.is_present && !load.is_present)
+      report(rank, position_of(evict), evict_text + " never comes back; add " + load_text);
+    if (load.is_present && !evict.is_present)
+      report(rank, position_of(load), load_text + " brings back what never left; remove it");
+    if (evict.is_present && forward.is_present && evict.position < forward.position)
+      report(rank, position_of(evict), evict_text + " runs before its forward; move it behind");
+    if (evict.is_present && load.is_present && load.position < evict.position)
+      report(rank, position_of(load),
+             load_text + " runs before " + evict_text + "; move it behind");
+    const Place& user = recomputed.is_present ? recomputed : gradient;
+    if (load.is_present && user.is_present && user.position < load.position)
+      report(rank, position_of(load),
+             load_text + " runs after " +
+                 (recomputed.is_present ? text(op, OpKind::kRecompute) : text(op, gradient)) +
                  ", which needs it; move it before");
   }
 
   const Schedule& schedule_;
-  MadeIndex index_;
+  ValueIndex index_;
   std::vector<Place> places_;
   Problems problems_;
 };
@@ -346,7 +348,7 @@ Problems validate_ops(const Schedule& schedule) {
   return problems;
 }
 
-Problem deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock) {
+Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock) {
   const Wait& wait = deadlock.front();
   const RankOrder& ops = schedule->order[wait.rank];
   const auto at = std::find_if(ops.begin(), ops.end(), [&](Op op) {
@@ -361,15 +363,15 @@ Problem deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock
 std::optional<Problem> find_deadlock(const ValidSchedule& schedule) {
   const auto lowered = lower(schedule);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    return deadlock_problem(schedule, *deadlock);
+    return make_deadlock_problem(schedule, *deadlock);
   return std::nullopt;
 }
 
 Problems validate(const Schedule& schedule) {
-  const std::variant<ValidSchedule, InvalidSchedule> proven = validate_schedule(schedule);
-  if (const auto* invalid = std::get_if<InvalidSchedule>(&proven)) return invalid->problems;
+  const std::variant<ValidSchedule, InvalidSchedule> validated = validate_schedule(schedule);
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated)) return invalid->problems;
   Problems problems = validate_message_order(schedule);
-  if (auto deadlock = find_deadlock(std::get<ValidSchedule>(proven)))
+  if (auto deadlock = find_deadlock(std::get<ValidSchedule>(validated)))
     problems.push_back(*std::move(deadlock));
   return problems;
 }

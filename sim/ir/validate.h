@@ -55,6 +55,6 @@ Problems validate_waits(const Schedule& schedule);
 Problems validate_weights(const Schedule& schedule);
 
 /// A deadlock as a problem, reported at the op that blocks its first rank.
-Problem deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);
+Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);
 
 }  // namespace bubblescope

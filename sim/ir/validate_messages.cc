@@ -16,7 +16,7 @@ namespace {
 struct Ends {
   std::optional<std::int32_t> send;
   std::optional<std::int32_t> recv;
-  std::optional<std::int32_t> made;  ///< position of the op that produces the content
+  std::optional<std::int32_t> content;  ///< position of the op that produces the content
 };
 
 class MessageChecks {
@@ -41,7 +41,7 @@ class MessageChecks {
     for (std::int32_t at = 0; at < static_cast<std::int32_t>(cells.size()); ++at) {
       const Op& op = cells[at];
       if (is_compute(op.kind))
-        ends_[index_(op)].made = at;
+        ends_[index_(op)].content = at;
       else if (is_message(op.kind))
         record_message(rank, at);
     }
@@ -49,33 +49,35 @@ class MessageChecks {
 
   void record_message(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.posted[rank][at];
-    const std::optional<Made> made = carried_by(schedule_, op);
-    if (!made) return report(rank, at, to_string(op) + " has no neighbour stage or micro-batch");
-    const std::int32_t from = schedule_.rank_of(made->stage, made->microbatch);
-    const std::int32_t to = schedule_.rank_of(*receiving_stage(schedule_, *made), made->microbatch);
-    const std::int32_t home = is_send(op.kind) ? from : to;
+    const std::optional<Value> content = find_carried_value(schedule_, op);
+    if (!content) return report(rank, at, to_string(op) + " has no neighbour stage or micro-batch");
+    const std::int32_t from = schedule_.rank_of(content->stage, content->microbatch);
+    const std::int32_t to =
+        schedule_.rank_of(*receiving_stage(schedule_, *content), content->microbatch);
+    const std::int32_t expected_rank = is_send(op.kind) ? from : to;
     if (from == to)
       return report(rank, at,
                     to_string(op) + " stays on rank " + std::to_string(from) + "; remove it");
-    if (home != rank)
-      return report(rank, at,
-                    to_string(op) + " belongs to rank " + std::to_string(home) + "; move it there");
-    Ends& ends = ends_[index_(*made)];
+    if (expected_rank != rank)
+      return report(
+          rank, at,
+          to_string(op) + " belongs to rank " + std::to_string(expected_rank) + "; move it there");
+    Ends& ends = ends_[index_(*content)];
     std::optional<std::int32_t>& end = is_send(op.kind) ? ends.send : ends.recv;
     if (end) return report(rank, at, to_string(op) + " is posted twice; remove one");
     end = at;
-    if (is_send(op.kind) && !ends.made)
+    if (is_send(op.kind) && !ends.content)
       report(rank, at, to_string(op) + " is posted before what it sends is made; move it behind");
   }
 
   void check_consumer(std::int32_t rank, const Op& op) {
-    for (const Made& made : needs_of(schedule_, op)) {
-      const std::int32_t from = schedule_.rank_of(made.stage, made.microbatch);
+    for (const Value& content : collect_needs(schedule_, op)) {
+      const std::int32_t from = schedule_.rank_of(content.stage, content.microbatch);
       if (from == rank) continue;
-      const Ends& ends = ends_[index_(made)];
-      const std::optional<std::int32_t> user = ends_[index_(op)].made;
-      const Op send = send_of(made);
-      const Op recv = receive_of(made, op.stage);
+      const Ends& ends = ends_[index_(content)];
+      const std::optional<std::int32_t> user = ends_[index_(op)].content;
+      const Op send = make_send(content);
+      const Op recv = make_receive(content, op.stage);
       if (!ends.send)
         report(from, {},
                to_string(send) + " is missing; " + to_string(op) + " of rank " +
@@ -90,7 +92,7 @@ class MessageChecks {
   }
 
   const Schedule& schedule_;
-  MadeIndex index_;
+  ValueIndex index_;
   std::vector<Ends> ends_;
   Problems problems_;
 };

@@ -34,7 +34,7 @@ class CellChecks {
     std::size_t next = 0;
     for (std::size_t at = 0; at < cells.size(); ++at) {
       const Op& cell = cells[at];
-      if (!stands_in_order(cell.kind)) continue;
+      if (!occurs_in_order(cell.kind)) continue;
       if (next == order.size() || cell != order[next])
         return report(rank, at,
                       to_string(cell) + " is posted where the order has " +

@@ -23,22 +23,22 @@ class WaitChecks {
       report(at, to_string(cells_[static_cast<std::size_t>(at)]) + " has no wait; add its WAIT_" +
                      std::string(code(cells_[static_cast<std::size_t>(at)].kind)) +
                      " behind it, as PyTorch 2.15 asks for");
-    if (reducing_) report_reduction();
+    if (open_reduction_) report_reduction();
     return std::move(problems_);
   }
 
  private:
   /// Identifies a message of the rank: a SEND and its WAIT_SEND have the same.
-  using Sent = std::tuple<bool, std::int32_t, std::int32_t, std::int16_t>;
+  using MessageKey = std::tuple<bool, std::int32_t, std::int32_t, std::int16_t>;
 
-  static Sent sent_by(const Op& op) {
+  static MessageKey message_key(const Op& op) {
     const bool forward = op.kind == OpKind::kSendForward || op.kind == OpKind::kWaitSendForward;
     return {forward, op.stage, op.microbatch, op.slice};
   }
 
   void check(const Op& op, std::int32_t at) {
-    if (is_send(op.kind)) pending_sends_.emplace(sent_by(op), at);
-    if (is_send_wait(op.kind) && pending_sends_.erase(sent_by(op)) == 0)
+    if (is_send(op.kind)) pending_sends_.emplace(message_key(op), at);
+    if (is_send_wait(op.kind) && pending_sends_.erase(message_key(op)) == 0)
       report(at, to_string(op) +
                      " waits for no SEND of this rank that is still on its way; put one wait "
                      "behind each SEND");
@@ -47,22 +47,22 @@ class WaitChecks {
   }
 
   void begin_reduction(std::int32_t at) {
-    if (reducing_) report_reduction();
-    reducing_ = at;
+    if (open_reduction_) report_reduction();
+    open_reduction_ = at;
   }
 
   void end_reduction(const Op& op, std::int32_t at) {
-    if (!reducing_ || cells_[static_cast<std::size_t>(*reducing_)].stage != op.stage)
+    if (!open_reduction_ || cells_[static_cast<std::size_t>(*open_reduction_)].stage != op.stage)
       return report(at, to_string(op) +
                             " waits for no REDUCE_GRAD that is under way; put it behind that of "
                             "its stage");
-    reducing_.reset();
+    open_reduction_.reset();
   }
 
   void report_reduction() {
-    const Op& op = cells_[static_cast<std::size_t>(*reducing_)];
-    report(*reducing_, to_string(op) + " has no wait before the rank's next reduction; add " +
-                           std::to_string(op.stage) + "WAIT_REDUCE_GRAD behind it");
+    const Op& op = cells_[static_cast<std::size_t>(*open_reduction_)];
+    report(*open_reduction_, to_string(op) + " has no wait before the rank's next reduction; add " +
+                                 std::to_string(op.stage) + "WAIT_REDUCE_GRAD behind it");
   }
 
   void report(std::int32_t at, std::string message) {
@@ -71,8 +71,8 @@ class WaitChecks {
 
   const RankOrder& cells_;
   std::int32_t rank_;
-  std::map<Sent, std::int32_t> pending_sends_;  ///< to their position
-  std::optional<std::int32_t> reducing_;        ///< position of the reduction in progress
+  std::map<MessageKey, std::int32_t> pending_sends_;  ///< to their position
+  std::optional<std::int32_t> open_reduction_;        ///< position of the reduction in progress
   Problems problems_;
 };
 

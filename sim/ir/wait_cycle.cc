@@ -6,18 +6,18 @@
 
 namespace bubblescope {
 
-Deadlock deadlock_of(const WaitCycle& cycle, const std::vector<Instruction>& instructions) {
+Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& instructions) {
   Deadlock deadlock;
   for (std::size_t at = 0; at < cycle.size(); ++at) {
-    const Instruction& stuck = instructions[cycle[at].first];
-    if (stuck.lane == kNoLane) continue;
+    const Instruction& blocked = instructions[cycle[at].first];
+    if (blocked.lane == kNoLane) continue;
     const auto [next, next_awaited] = cycle[(at + 1) % cycle.size()];
-    if (stuck.role == Role::kPost && next == cycle[at].second &&
-        instructions[next].lane != kNoLane && instructions[next].rank == stuck.rank)
+    if (blocked.role == Role::kPost && next == cycle[at].second &&
+        instructions[next].lane != kNoLane && instructions[next].rank == blocked.rank)
       continue;
     const bool through = instructions[next].lane == kNoLane;
     const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
-    deadlock.push_back({stuck.rank, stuck.op, awaited.rank, awaited.op});
+    deadlock.push_back({blocked.rank, blocked.op, awaited.rank, awaited.op});
   }
   std::rotate(deadlock.begin(),
               std::min_element(deadlock.begin(), deadlock.end(),

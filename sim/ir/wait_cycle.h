@@ -15,6 +15,6 @@ using WaitCycle = std::vector<std::pair<InstructionId, InstructionId>>;
 /// Instructions without a lane are reported as a link between two that have one. A post directly
 /// behind the op that blocks its own rank is left out, as the op says more. The lowest rank comes
 /// first.
-Deadlock deadlock_of(const WaitCycle& cycle, const std::vector<Instruction>& instructions);
+Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& instructions);
 
 }  // namespace bubblescope

@@ -59,24 +59,24 @@ Network network_of(const Transformer& model, std::int64_t layer) {
   return {visited * experts.feed_forward, visited};
 }
 
-void add_core(std::vector<KeptTensor>& kept, const Transformer& model,
+void add_core(std::vector<SavedTensor>& saved, const Transformer& model,
               const Parallelism& parallel) {
   const Bytes rows = parallel.tokens() * model.heads / parallel.tensor;
   if (parallel.flash_attention) {
-    kept.push_back({"log-sum-exp of scores", 4 * rows});
+    saved.push_back({"log-sum-exp of scores", 4 * rows});
     return;
   }
-  kept.push_back({"softmax of scores", 2 * rows * parallel.sequence});
+  saved.push_back({"softmax of scores", 2 * rows * parallel.sequence});
   if (!model.dropout) return;
-  kept.push_back({"dropout mask of scores", rows * parallel.sequence});
-  kept.push_back({"scores after dropout", 2 * rows * parallel.sequence});
+  saved.push_back({"dropout mask of scores", rows * parallel.sequence});
+  saved.push_back({"scores after dropout", 2 * rows * parallel.sequence});
 }
 
-void add_network(std::vector<KeptTensor>& kept, const Transformer& model, const Network& network,
+void add_network(std::vector<SavedTensor>& saved, const Transformer& model, const Network& network,
                  const Sizes& sizes) {
-  if (model.gated) kept.push_back({"gate of the network", sizes.split(network.inner)});
-  kept.push_back({"inner of the network", sizes.split(network.inner)});
-  kept.push_back({"activation of the network", sizes.split(network.inner)});
+  if (model.gated) saved.push_back({"gate of the network", sizes.split(network.inner)});
+  saved.push_back({"inner of the network", sizes.split(network.inner)});
+  saved.push_back({"activation of the network", sizes.split(network.inner)});
 }
 
 /// Inputs of the GEMMs and gradients of their outputs: what W needs.
@@ -95,45 +95,45 @@ Bytes held_for_weight_gradient(const Transformer& model, const Parallelism& para
 
 }  // namespace
 
-std::vector<KeptTensor> kept_tensors(const Transformer& model, const Parallelism& parallel,
-                                     std::int64_t layer) {
+std::vector<SavedTensor> saved_tensors(const Transformer& model, const Parallelism& parallel,
+                                       std::int64_t layer) {
   const Sizes sizes(model, parallel);
   const Network network = network_of(model, layer);
-  std::vector<KeptTensor> kept{
+  std::vector<SavedTensor> saved{
       {"input of the first norm", sizes.around_norms(model.hidden)},
       {"input of queries, keys and values", sizes.around_norms(model.hidden)},
       {"queries", sizes.split(sizes.query_width())},
       {"keys", sizes.split(sizes.key_width())},
       {"values", sizes.split(sizes.value_width())},
   };
-  if (model.latent) kept.push_back({"latents", sizes.around_norms(sizes.latent_width())});
-  add_core(kept, model, parallel);
-  kept.push_back({"input of the output projection", sizes.split(sizes.output_width())});
-  kept.push_back({"input of the second norm", sizes.around_norms(model.hidden)});
-  kept.push_back({"input of the network", sizes.around_norms(network.copies * model.hidden)});
-  add_network(kept, model, network, sizes);
+  if (model.latent) saved.push_back({"latents", sizes.around_norms(sizes.latent_width())});
+  add_core(saved, model, parallel);
+  saved.push_back({"input of the output projection", sizes.split(sizes.output_width())});
+  saved.push_back({"input of the second norm", sizes.around_norms(model.hidden)});
+  saved.push_back({"input of the network", sizes.around_norms(network.copies * model.hidden)});
+  add_network(saved, model, network, sizes);
   if (model.dropout)
-    kept.push_back({"dropout masks of attention and network", sizes.around_norms(model.hidden)});
-  return kept;
+    saved.push_back({"dropout masks of attention and network", sizes.around_norms(model.hidden)});
+  return saved;
 }
 
-MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel,
-                         std::int64_t layer) {
-  Bytes kept = 0;
+MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& parallel,
+                                  std::int64_t layer) {
+  Bytes saved = 0;
   if (parallel.recompute == Recompute::kFull) {
-    kept = Sizes(model, parallel).around_norms(model.hidden);
+    saved = Sizes(model, parallel).around_norms(model.hidden);
   } else {
     const bool selective = parallel.recompute == Recompute::kSelective;
-    for (const KeptTensor& tensor : kept_tensors(model, parallel, layer)) {
+    for (const SavedTensor& tensor : saved_tensors(model, parallel, layer)) {
       const bool core = tensor.name.find("scores") != std::string::npos;
-      if (!core || !selective) kept += tensor.bytes;
+      if (!core || !selective) saved += tensor.bytes;
     }
   }
   const Bytes held = held_for_weight_gradient(model, parallel, layer);
-  return {kept, held - kept, -held};
+  return {saved, held - saved, -held};
 }
 
-MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel) {
+MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& parallel) {
   const Bytes logits = parallel.tokens() * model.vocabulary / parallel.tensor;
   // The head's input and the input of its norm.
   const Bytes input = 2 * Sizes(model, parallel).around_norms(model.hidden);
@@ -141,22 +141,22 @@ MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel) {
   return {4 * logits + input, held - 4 * logits - input, -held};
 }
 
-MemoryDelta prediction_memory(const Transformer& model, const Parallelism& parallel) {
+MemoryDelta estimate_prediction_memory(const Transformer& model, const Parallelism& parallel) {
   MemoryDelta sum{0, 0, 0};
   const auto add = [&](const MemoryDelta& more) {
     sum.forward += model.predictions * more.forward;
     sum.input_grad += model.predictions * more.input_grad;
     sum.weight_grad += model.predictions * more.weight_grad;
   };
-  add(layer_memory(model, parallel, model.layers - 1));
-  add(head_memory(model, parallel));
-  add(embedding_memory(model, parallel));
+  add(estimate_layer_memory(model, parallel, model.layers - 1));
+  add(estimate_head_memory(model, parallel));
+  add(estimate_embedding_memory(model, parallel));
   const Bytes projected = Sizes(model, parallel).around_norms(2 * model.hidden);
   add({projected, 0, -projected});
   return sum;
 }
 
-MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel) {
+MemoryDelta estimate_embedding_memory(const Transformer& model, const Parallelism& parallel) {
   const Bytes ids = 8 * parallel.tokens();
   const Bytes mask =
       model.dropout ? model.hidden * parallel.tokens() / parallel.norm_split() : Bytes{0};

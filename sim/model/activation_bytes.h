@@ -12,7 +12,7 @@
 namespace bubblescope {
 
 /// One tensor that the forward of a layer saves, per rank and micro-batch.
-struct KeptTensor {
+struct SavedTensor {
   std::string name;
   Bytes bytes = 0;
 };
@@ -21,19 +21,20 @@ struct KeptTensor {
 /// arXiv 2205.05198, table 2: s b h (10 + 24/t + 5 a s / (h t)); with sequence parallelism
 /// everything is over t. The last term vanishes if the core of attention is recomputed or flash
 /// attention is used, which keeps one number per row of scores instead: 4 a s b / t bytes.
-std::vector<KeptTensor> kept_tensors(const Transformer& model, const Parallelism& parallel,
-                                     std::int64_t layer);
+std::vector<SavedTensor> saved_tensors(const Transformer& model, const Parallelism& parallel,
+                                       std::int64_t layer);
 
 /// The bytes that F takes and that I and W change: after I the inputs of the GEMMs and the
 /// gradients of their outputs remain until W (arXiv 2401.10241, section 2: 32 s b h for GPT-style
 /// layers).
-MemoryDelta layer_memory(const Transformer& model, const Parallelism& parallel, std::int64_t layer);
+MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& parallel,
+                                  std::int64_t layer);
 
 /// Logits in 32 bits, their gradient in 16, and the head's input.
-MemoryDelta head_memory(const Transformer& model, const Parallelism& parallel);
+MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& parallel);
 /// All multi-token prediction modules: a layer, the head again and the projection's input.
-MemoryDelta prediction_memory(const Transformer& model, const Parallelism& parallel);
+MemoryDelta estimate_prediction_memory(const Transformer& model, const Parallelism& parallel);
 /// Token ids, and the dropout mask if there is one.
-MemoryDelta embedding_memory(const Transformer& model, const Parallelism& parallel);
+MemoryDelta estimate_embedding_memory(const Transformer& model, const Parallelism& parallel);
 
 }  // namespace bubblescope

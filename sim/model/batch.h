@@ -15,11 +15,11 @@ inline constexpr std::size_t kBatchWidth = 16;
 using Batch = std::array<double, kBatchWidth>;
 
 /// The longest step that a batch can time: 2^52 nanoseconds, 52 days.
-inline constexpr double kLongestBatchTime = 4503599627370496.0;
+inline constexpr double kMaxBatchTime = 4503599627370496.0;
 
 /// Rounds to the nearest whole number, for values below 2^51: doubles above 2^52 have no fraction.
 inline double to_whole_nanos(double duration) {
-  constexpr double kShift = 1.5 * kLongestBatchTime;
+  constexpr double kShift = 1.5 * kMaxBatchTime;
   return (duration + kShift) - kShift;
 }
 

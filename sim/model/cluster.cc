@@ -9,9 +9,9 @@
 namespace bubblescope {
 
 Rate rate_of(double bandwidth_gbps) {
-  constexpr double kLeast = 0.001;
-  constexpr double kMost = 1e6;
-  if (!(bandwidth_gbps >= kLeast && bandwidth_gbps <= kMost))
+  constexpr double kMin = 0.001;
+  constexpr double kMax = 1e6;
+  if (!(bandwidth_gbps >= kMin && bandwidth_gbps <= kMax))
     throw Error("a bandwidth must be 0.001 to 1000000 Gb/s");
   return std::llround(bandwidth_gbps * static_cast<double>(kLoadPerByte) / 8);
 }
@@ -28,9 +28,9 @@ double LinkSpeed::bandwidth_gbps(Bytes message) const {
 }
 
 Rate LinkSpeed::capacity() const {
-  double most = 0;
-  for (const SpeedPoint& point : points) most = std::max(most, point.bandwidth_gbps);
-  return rate_of(most);
+  double highest = 0;
+  for (const SpeedPoint& point : points) highest = std::max(highest, point.bandwidth_gbps);
+  return rate_of(highest);
 }
 
 const OwnLink* Cluster::own_link(std::int32_t from, std::int32_t to) const {

@@ -17,7 +17,7 @@ using Rate = std::int64_t;
 using Load = std::int64_t;
 inline constexpr Load kLoadPerByte = 720'720;
 /// The largest message whose Load fits.
-inline constexpr Bytes kMostMessageBytes = 10'000'000'000'000;
+inline constexpr Bytes kMaxMessageBytes = 10'000'000'000'000;
 
 /// The nearest Rate. Throws Error outside 0.001 to 1 000 000 Gb/s.
 Rate rate_of(double bandwidth_gbps);
@@ -42,14 +42,14 @@ struct LinkSpeed {
 };
 
 /// The scope of a shared device: the messages that pass it.
-enum class Carries : std::uint8_t { kAll, kWithinNode, kBetweenNodes };
+enum class Scope : std::uint8_t { kAll, kWithinNode, kBetweenNodes };
 
 /// A NIC, a PCIe switch, a port: the messages of its ranks share its bandwidth.
 struct SharedDevice {
   std::string name;  ///< "nic 0"
   std::vector<std::int32_t> ranks;
   Rate capacity = 0;
-  Carries carries = Carries::kAll;
+  Scope scope = Scope::kAll;
   bool half_duplex = false;  ///< one bandwidth for both directions together; else one for each
 };
 

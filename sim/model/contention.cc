@@ -16,27 +16,28 @@ namespace {
 
 /// The progress rate of an op with this slowdown, rounded to a whole number of parts per
 /// nanosecond.
-Rate pace_of(double slowdown) {
-  const double pace = std::round(static_cast<double>(kWholePace) / std::max(1.0, slowdown));
-  return std::max<Rate>(1, static_cast<Rate>(pace));
+Rate progress_rate_of(double slowdown) {
+  const double progress_rate =
+      std::round(static_cast<double>(kFullProgressRate) / std::max(1.0, slowdown));
+  return std::max<Rate>(1, static_cast<Rate>(progress_rate));
 }
 
 /// Progress rates by the number of busy ranks, from 1.
-std::vector<Rate> paces_of(const Slowdown& slowdown, std::int32_t ranks_per_device) {
-  std::vector<Rate> paces{kWholePace};
+std::vector<Rate> progress_rates_of(const Slowdown& slowdown, std::int32_t ranks_per_device) {
+  std::vector<Rate> progress_rates{kFullProgressRate};
   for (std::int32_t busy = 2; busy <= ranks_per_device; ++busy) {
     const std::size_t at = std::min(static_cast<std::size_t>(busy) - 2, slowdown.size() - 1);
-    paces.push_back(pace_of(slowdown[at]));
+    progress_rates.push_back(progress_rate_of(slowdown[at]));
   }
-  return paces;
+  return progress_rates;
 }
 
 /// Progress rates by the number of busy ranks, from 0, for messages and copies, which make no rank
 /// busy.
-std::vector<Rate> paces_beside(const Slowdown& slowdown) {
-  std::vector<Rate> paces{kWholePace};
-  for (const double times : slowdown) paces.push_back(pace_of(times));
-  return paces;
+std::vector<Rate> progress_rates_beside(const Slowdown& slowdown) {
+  std::vector<Rate> progress_rates{kFullProgressRate};
+  for (const double times : slowdown) progress_rates.push_back(progress_rate_of(times));
+  return progress_rates;
 }
 
 const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
@@ -48,9 +49,9 @@ const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
 }
 
 /// Adds contended ops and messages to a Traffic.
-class Gathering {
+class ContentionBuilder {
  public:
-  Gathering(Traffic traffic, const Contention& contention)
+  ContentionBuilder(Traffic traffic, const Contention& contention)
       : traffic_(std::move(traffic)), contention_(contention) {
     for (const Flow& flow : traffic_.flows) flows_.insert(flow.instruction);
   }
@@ -61,33 +62,34 @@ class Gathering {
                            (is_copy(op.kind) && !contention_.copy.empty());
     if (role != Role::kWork || (!is_compute(op.kind) && !is_slowed)) return;
     if (traffic_.fixed[id] <= 0 || flows_.contains(id)) return;
-    if (traffic_.fixed[id] > kLongestInCompany)
+    if (traffic_.fixed[id] > kMaxContendedDuration)
       throw Error(to_string(op) + " takes over an hour, which is too long for an op in company");
     const auto device = static_cast<std::uint32_t>(rank / contention_.ranks_per_device);
     traffic_.devices = std::max(traffic_.devices, device + 1);
-    traffic_.company.push_back({id, device, paces_at(op), is_compute(op.kind)});
+    traffic_.contended_ops.push_back({id, device, row_of(op), is_compute(op.kind)});
   }
 
   Traffic finish() && { return std::move(traffic_); }
 
  private:
   /// The row of an op's progress rates; all messages share one row, and so do all copies.
-  std::uint32_t paces_at(const Op& op) {
+  std::uint32_t row_of(const Op& op) {
     const bool computes = is_compute(op.kind);
     const auto [at, is_new] =
         known_.try_emplace(computes ? std::pair(op.stage, op.kind) : std::pair(0, op.kind),
-                           static_cast<std::uint32_t>(traffic_.paces.size()));
+                           static_cast<std::uint32_t>(traffic_.progress_rates.size()));
     if (is_new)
-      traffic_.paces.push_back(computes           ? op_paces(op)
-                               : is_copy(op.kind) ? paces_beside(contention_.copy)
-                                                  : paces_beside(contention_.message));
+      traffic_.progress_rates.push_back(computes ? progress_rates_for(op)
+                                        : is_copy(op.kind)
+                                            ? progress_rates_beside(contention_.copy)
+                                            : progress_rates_beside(contention_.message));
     return at->second;
   }
 
-  std::vector<Rate> op_paces(const Op& op) const {
+  std::vector<Rate> progress_rates_for(const Op& op) const {
     const Slowdown& slowdown = slowdown_of(contention_, op);
-    if (slowdown.empty()) return {kWholePace};
-    return paces_of(slowdown, contention_.ranks_per_device);
+    if (slowdown.empty()) return {kFullProgressRate};
+    return progress_rates_of(slowdown, contention_.ranks_per_device);
   }
 
   Traffic traffic_;
@@ -98,10 +100,10 @@ class Gathering {
 
 }  // namespace
 
-Traffic with_company(Traffic traffic, const Program& program, const Contention& contention) {
-  Gathering gathering(std::move(traffic), contention);
-  for (InstructionId id = 0; id < program.size(); ++id) gathering.add(id, program.instructions[id]);
-  return std::move(gathering).finish();
+Traffic with_contention(Traffic traffic, const Program& program, const Contention& contention) {
+  ContentionBuilder builder(std::move(traffic), contention);
+  for (InstructionId id = 0; id < program.size(); ++id) builder.add(id, program.instructions[id]);
+  return std::move(builder).finish();
 }
 
 }  // namespace bubblescope

@@ -27,11 +27,11 @@ struct Contention {
 
 /// The longest op that can be contended, because its progress is counted in fractions of a
 /// nanosecond.
-inline constexpr Nanos kLongestInCompany = 3'600'000'000'000;
+inline constexpr Nanos kMaxContendedDuration = 3'600'000'000'000;
 
 /// Adds contention to the compute ops, copies and messages of a Program, except messages that flow
 /// through shared resources. Their fixed times become their durations alone. Throws Error for an op
 /// that is too long or whose stage the contention does not cover.
-Traffic with_company(Traffic traffic, const Program& program, const Contention& contention);
+Traffic with_contention(Traffic traffic, const Program& program, const Contention& contention);
 
 }  // namespace bubblescope

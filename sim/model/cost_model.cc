@@ -64,7 +64,7 @@ void expect_links(const Program& program, const CostModel& costs) {
 }
 
 /// The time of a stage that several ranks share, as if one rank ran all of it.
-Nanos of_all(std::int64_t shares, Nanos cost) {
+Nanos combine_shares(std::int64_t shares, Nanos cost) {
   return multiply(cost, shares, "a stage that ranks share");
 }
 
@@ -85,20 +85,20 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
       const std::int64_t part = (chunk_of[stage] % chunks) * slices + slice % slices;
       const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
       StageCost& part_cost = model.stages.emplace_back();
-      part_cost.forward = part_of(of_all(shares, cost.forward), parts, part);
-      part_cost.backward = part_of(of_all(shares, cost.full_backward()), parts, part);
-      part_cost.input_grad = part_of(of_all(shares, cost.input_grad), parts, part);
-      part_cost.weight_grad = part_of(of_all(shares, cost.weight_grad), parts, part);
-      part_cost.recompute =
-          part_of(of_all(shares, cost.recompute_of(schedule.recompute(stage))), parts, part);
-      part_cost.evict = part_of(of_all(shares, cost.copy), parts, part);
+      part_cost.forward = part_of(combine_shares(shares, cost.forward), parts, part);
+      part_cost.backward = part_of(combine_shares(shares, cost.full_backward()), parts, part);
+      part_cost.input_grad = part_of(combine_shares(shares, cost.input_grad), parts, part);
+      part_cost.weight_grad = part_of(combine_shares(shares, cost.weight_grad), parts, part);
+      part_cost.recompute = part_of(
+          combine_shares(shares, cost.recompute_of(schedule.recompute(stage))), parts, part);
+      part_cost.evict = part_of(combine_shares(shares, cost.copy), parts, part);
       part_cost.load = part_cost.evict;
     }
   model.norm = cost.norm;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
     const auto part = [&](Nanos share) {
-      return part_of(of_all(shares, share), chunks, chunk_of[stage] % chunks);
+      return part_of(combine_shares(shares, share), chunks, chunk_of[stage] % chunks);
     };
     const auto& [optimizer, reduce_grad, unshard] = cost.update;
     model.updates.push_back({part(optimizer), part(reduce_grad), part(unshard)});
@@ -109,9 +109,9 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
 namespace {
 
 /// A lookup table for the usual instructions: a Program has many of each kind on each stage.
-class PriceList {
+class PriceTable {
  public:
-  PriceList(const CostModel& costs, std::int32_t ranks)
+  PriceTable(const CostModel& costs, std::int32_t ranks)
       : costs_(costs), ranks_(ranks), same_links_(costs.message_between.empty()) {
     for (const StageCost& cost : costs.stages)
       for (const Nanos price : {cost.forward, cost.backward, cost.input_grad, cost.weight_grad,
@@ -141,7 +141,7 @@ class PriceList {
 
 std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   expect_links(program, costs);
-  const PriceList price_of(costs, program.ranks);
+  const PriceTable price_of(costs, program.ranks);
   const auto stages = static_cast<std::int64_t>(costs.stages.size()) / costs.slices;
   DurationSum sum;
   std::vector<Nanos> durations(program.instructions.size());
@@ -161,7 +161,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     sum.add(duration);
     *next++ = duration;
   }
-  if (sum.least() < 0)
+  if (sum.shortest() < 0)
     throw Error("an overlapped pair is shorter than its forward; make it longer");
   sum.expect_in_range();
   return durations;

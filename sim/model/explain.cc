@@ -38,7 +38,7 @@ std::string parallel_text(const Parallelism& parallel) {
 
 std::string prediction_text(const Transformer& model) {
   if (model.predictions == 0) return "";
-  return ", and " + number(static_cast<double>(prediction_parameters(model)) / 1e9) +
+  return ", and " + number(static_cast<double>(count_prediction_parameters(model)) / 1e9) +
          " billion that predict " + std::to_string(model.predictions) +
          " more tokens, on the last stage";
 }
@@ -63,39 +63,41 @@ std::string states_text(const ModelOnDevices& on) {
          " of gradient, " + (gradients == Gradients::kLean ? "10" : "12") +
          " of Adam per parameter (arXiv 1910.02054, section 3); 2 GiB for the driver and the "
          "libraries (assumed); " +
-         gibibytes(on.kept_free) + " of the " + gibibytes(on.gpu.memory) +
+         gibibytes(on.reserved_memory) + " of the " + gibibytes(on.gpu.memory) +
          " that a device has for a program reserved";
 }
 
 }  // namespace
 
-std::string in_words(const ModelOnDevices& on) {
+std::string describe_model(const ModelOnDevices& on) {
   return on.name + ", " + parallel_text(on.parallel);
 }
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   const Gpu& gpu = on.gpu;
-  const double billions = static_cast<double>(total_parameters(on.model)) / 1e9;
+  const double billions = static_cast<double>(count_total_parameters(on.model)) / 1e9;
   std::vector<std::string> lines{
       "model: " + std::to_string(on.model.layers) + " layers of " +
           std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters" +
           prediction_text(on.model),
       "parallel: " + parallel_text(on.parallel),
       "products: 2 FLOPs per weight and token, in F, in I and in W; " +
-          number(100 * assumed.product_rate) + " % of the " + number(gpu.reachable_flops / 1e12) +
-          " TFLOP/s that are reachable, and n / (n + " + number(assumed.half_rate_size) +
+          number(100 * assumed.gemm_efficiency) + " % of the " +
+          number(gpu.reachable_flops / 1e12) + " TFLOP/s that are reachable, and n / (n + " +
+          number(assumed.half_efficiency_size) +
           ") of that for each side n (fitted to arXiv 2401.10241, table 9)",
       std::string("attention's core: ") +
           (!on.parallel.flash_attention
                ? std::string("scores written, masked, put through softmax and read; ")
            : assumed.causal ? "causal, half of the scores; "
                             : "") +
-          number(100 * assumed.core_rate) + " % of the reachable rate; its backward is all in I, " +
+          number(100 * assumed.core_efficiency) +
+          " % of the reachable rate; its backward is all in I, " +
           number(on.parallel.flash_attention ? assumed.flash_backward : 2) +
           " times F (rates of arXiv 2307.08691 and 2407.08608)",
       "elementwise work: what unfused kernels read and write, over " +
-          number(100 * assumed.elementwise_rate) + " % of " +
+          number(100 * assumed.elementwise_efficiency) + " % of " +
           number(gpu.memory_bytes_per_second / 1e12) +
           " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)",
       "launches: " + number(assumed.forward_kernels) +

@@ -7,14 +7,14 @@
 
 namespace bubblescope {
 
-Nanos all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {
+Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {
   if (ranks <= 1) return 0;
-  const Nanos ring = 2 * all_gather_time(bytes, ranks, link);
+  const Nanos ring = 2 * estimate_all_gather_time(bytes, ranks, link);
   const auto depth = std::bit_width(static_cast<std::uint32_t>(ranks) - 1);
   return std::min(ring, 2 * depth * link.latency + 2 * (link.time(bytes) - link.latency));
 }
 
-Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link) {
+Nanos estimate_all_gather_time(double bytes, std::int32_t ranks, const Link& link) {
   if (ranks <= 1) return 0;
   const double sent = bytes * (ranks - 1) / ranks;
   // A ring over many nodes pipelines its messages, so its latency is that of a tree.
@@ -23,7 +23,7 @@ Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link) {
   return steps * link.latency + link.time(sent) - link.latency;
 }
 
-Nanos all_to_all_time(double bytes, std::int32_t ranks, const Link& link) {
+Nanos estimate_all_to_all_time(double bytes, std::int32_t ranks, const Link& link) {
   if (ranks <= 1) return 0;
   return link.time(bytes * (ranks - 1) / ranks);
 }

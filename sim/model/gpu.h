@@ -48,9 +48,9 @@ using GpuRegistrar = Registrar<GpuDef>;
 /// The time of a collective over `ranks` ranks with `bytes` each, for the faster of ring and tree.
 /// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and 2
 /// log2(n) latencies. Reduce-scatter and all-gather take half a ring.
-Nanos all_reduce_time(double bytes, std::int32_t ranks, const Link& link);
-Nanos all_gather_time(double bytes, std::int32_t ranks, const Link& link);
+Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const Link& link);
+Nanos estimate_all_gather_time(double bytes, std::int32_t ranks, const Link& link);
 /// Every rank keeps 1/n of its bytes and sends the rest pairwise.
-Nanos all_to_all_time(double bytes, std::int32_t ranks, const Link& link);
+Nanos estimate_all_to_all_time(double bytes, std::int32_t ranks, const Link& link);
 
 }  // namespace bubblescope

@@ -30,7 +30,7 @@ Nanos scaled(Nanos step, double error) {
 
 std::string KnownErrors::from() const { return std::string(device) + "/megatron/bf16"; }
 
-const KnownErrors* nearest_errors(const ModelOnDevices& on) {
+const KnownErrors* find_nearest_errors(const ModelOnDevices& on) {
   if (on.assumptions.slowdown != 1) return nullptr;
   const bool experts = on.model.experts.has_value();
   const auto found = std::find_if(kErrors.begin(), kErrors.end(), [&](const KnownErrors& errors) {
@@ -39,7 +39,7 @@ const KnownErrors* nearest_errors(const ModelOnDevices& on) {
   return found == kErrors.end() ? nullptr : &*found;
 }
 
-StepInterval interval_of(Nanos step, const KnownErrors& errors) {
+StepInterval compute_interval(Nanos step, const KnownErrors& errors) {
   return {scaled(step, errors.highest), scaled(step, errors.lowest)};
 }
 

@@ -41,8 +41,8 @@ inline constexpr double kMemoryError = 0.028;
 
 /// Those of the device; nothing where no run on it has been compared, or where a slowdown says that
 /// the prediction is calibrated.
-const KnownErrors* nearest_errors(const ModelOnDevices& on);
+const KnownErrors* find_nearest_errors(const ModelOnDevices& on);
 
-StepInterval interval_of(Nanos step, const KnownErrors& errors);
+StepInterval compute_interval(Nanos step, const KnownErrors& errors);
 
 }  // namespace bubblescope

@@ -13,7 +13,7 @@ bool has_experts(const Transformer& model, std::int64_t layer) {
 
 /// 16-bit numbers that the kernels between a layer's GEMMs read and write per token: those around
 /// the norms, which sequence parallelism splits, and those between split GEMMs.
-struct NumbersMoved {
+struct MovedNumbers {
   double around = 0;
   double split = 0;
 };
@@ -24,9 +24,9 @@ double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 
 double score_bytes_backward(const Transformer& model) { return model.dropout ? 11 : 6; }
 
 /// Times of one layer's parts.
-class LayerClock {
+class LayerTimer {
  public:
-  explicit LayerClock(const ModelOnDevices& on) : on_(on) {}
+  explicit LayerTimer(const ModelOnDevices& on) : on_(on) {}
 
   double tokens() const { return static_cast<double>(on_.parallel.tokens()); }
   double per_tensor_rank(double amount) const { return amount / on_.parallel.tensor; }
@@ -34,22 +34,23 @@ class LayerClock {
 
   /// A GEMM of `rows` tokens with a matrix. Its F, I and W sum over different sides but have the
   /// same sides, so they take the same time.
-  double product(double rows, double inputs, double outputs) const {
-    double rate = on_.gpu.reachable_flops * on_.assumptions.product_rate;
+  double gemm(double rows, double inputs, double outputs) const {
+    double rate = on_.gpu.reachable_flops * on_.assumptions.gemm_efficiency;
     for (const double side : {rows, inputs, outputs})
-      rate *= side / (side + on_.assumptions.half_rate_size);
+      rate *= side / (side + on_.assumptions.half_efficiency_size);
     const double bytes = 2 * (rows * inputs + inputs * outputs + rows * outputs);
     return std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
            on_.assumptions.slowdown;
   }
 
   double memory(double bytes) const {
-    return bytes / (on_.gpu.memory_bytes_per_second * on_.assumptions.memory_rate) * 1e9;
+    return bytes / (on_.gpu.memory_bytes_per_second * on_.assumptions.memory_efficiency) * 1e9;
   }
 
   /// The time of kernels that are limited by memory bandwidth.
   double moved(double bytes) const {
-    return memory(bytes) * on_.assumptions.memory_rate / on_.assumptions.elementwise_rate;
+    return memory(bytes) * on_.assumptions.memory_efficiency /
+           on_.assumptions.elementwise_efficiency;
   }
 
   /// The core of attention in F: scores and weighted values, 2 GEMMs of s^2 a d each. If scores are
@@ -62,7 +63,7 @@ class LayerClock {
     const double share = on_.assumptions.causal && on_.parallel.flash_attention ? 0.5 : 1;
     const double sequence = static_cast<double>(on_.parallel.sequence);
     const double flops = share * 2 * tokens() * sequence * per_tensor_rank(width);
-    const double rate = on_.gpu.reachable_flops * on_.assumptions.core_rate;
+    const double rate = on_.gpu.reachable_flops * on_.assumptions.core_efficiency;
     return std::max(flops / rate * 1e9 * on_.assumptions.slowdown, scores(4));
   }
 
@@ -75,7 +76,7 @@ class LayerClock {
                  bytes);
   }
 
-  double elementwise(const NumbersMoved& numbers) const {
+  double elementwise(const MovedNumbers& numbers) const {
     return moved(2 * tokens() * (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
   }
 
@@ -87,21 +88,22 @@ class LayerClock {
   /// one if every expert is whole on its rank, which then processes its own part of the sequence.
   double tensor_collectives(bool around_network) const {
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
-    const Link link = group_link(on_.gpu, on_.parallel.tensor, 1);
-    return waited((around_network ? 2 : 1) * all_reduce_time(bytes, on_.parallel.tensor, link),
-                  on_.assumptions.tensor_exposed);
+    const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
+    return exposed_time(
+        (around_network ? 2 : 1) * estimate_all_reduce_time(bytes, on_.parallel.tensor, link),
+        on_.assumptions.tensor_exposed);
   }
 
   double expert_collectives() const {
-    return waited(static_cast<Nanos>(expert_exchange()), on_.assumptions.expert_exposed);
+    return exposed_time(static_cast<Nanos>(expert_exchange()), on_.assumptions.expert_exposed);
   }
 
   /// With sequence parallelism, inputs are saved in parts and gathered again in I, beside a GEMM.
-  double regathered() const {
+  double regather_time() const {
     if (!on_.parallel.sequence_parallel) return 0;
     const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
-    const Link link = group_link(on_.gpu, on_.parallel.tensor, 1);
-    return waited(2 * all_gather_time(bytes, on_.parallel.tensor, link), 0);
+    const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
+    return exposed_time(2 * estimate_all_gather_time(bytes, on_.parallel.tensor, link), 0);
   }
 
   /// All keys and values of the sequence are gathered in F; their gradients are scattered in I.
@@ -109,8 +111,9 @@ class LayerClock {
     const Parallelism& parallel = on_.parallel;
     const double width = 2 * static_cast<double>(on_.model.key_value_heads * on_.model.head_size);
     const double bytes = 2 * per_tensor_rank(width) * tokens() * parallel.context;
-    const Link link = group_link(on_.gpu, parallel.context, parallel.tensor);
-    return waited(all_gather_time(bytes, parallel.context, link), on_.assumptions.context_exposed);
+    const Link link = find_group_link(on_.gpu, parallel.context, parallel.tensor);
+    return exposed_time(estimate_all_gather_time(bytes, parallel.context, link),
+                        on_.assumptions.context_exposed);
   }
 
   /// The time to send tokens to their experts and back, before any of it is hidden.
@@ -120,13 +123,13 @@ class LayerClock {
                          static_cast<double>(on_.model.experts->per_token);
     if (parallel.expert <= 1) return 0;
     return static_cast<double>(
-        2 * exchange_time(on_.gpu, bytes, parallel.expert, parallel.expert_split()));
+        2 * estimate_exchange_time(on_.gpu, bytes, parallel.expert, parallel.expert_split()));
   }
 
  private:
   /// The time that a collective adds to a layer: its exposed part, and the slowdown by its hidden
   /// part.
-  double waited(Nanos collective, double exposed) const {
+  double exposed_time(Nanos collective, double exposed) const {
     return static_cast<double>(collective) *
            (exposed + (1 - exposed) * on_.assumptions.collective_sms);
   }
@@ -135,60 +138,60 @@ class LayerClock {
 };
 
 /// The GEMMs around the core of attention in F.
-double attention_products(const ModelOnDevices& on, const LayerClock& clock) {
+double attention_gemm_time(const ModelOnDevices& on, const LayerTimer& timer) {
   const Transformer& model = on.model;
   const auto hidden = static_cast<double>(model.hidden);
   const auto split = [&](std::int64_t width) {
-    return clock.per_tensor_rank(static_cast<double>(width));
+    return timer.per_tensor_rank(static_cast<double>(width));
   };
-  const double rows = clock.tokens();
+  const double rows = timer.tokens();
   if (!model.latent)
-    return clock.product(rows, hidden,
-                         split(model.head_size * (model.heads + 2 * model.key_value_heads))) +
-           clock.product(rows, split(model.head_size * model.heads), hidden);
+    return timer.gemm(rows, hidden,
+                      split(model.head_size * (model.heads + 2 * model.key_value_heads))) +
+           timer.gemm(rows, split(model.head_size * model.heads), hidden);
   const LatentAttention& latent = *model.latent;
   const double queries = split(model.heads * (model.head_size + latent.rotary_size));
   const auto query_rank = static_cast<double>(latent.query_rank);
   const auto key_value_rank = static_cast<double>(latent.key_value_rank);
-  const double up = latent.query_rank > 0 ? clock.product(rows, hidden, query_rank) +
-                                                clock.product(rows, query_rank, queries)
-                                          : clock.product(rows, hidden, queries);
-  return up +
-         clock.product(rows, hidden, key_value_rank + static_cast<double>(latent.rotary_size)) +
-         clock.product(rows, key_value_rank,
-                       split(model.heads * (model.head_size + latent.value_size))) +
-         clock.product(rows, split(model.heads * latent.value_size), hidden);
+  const double up = latent.query_rank > 0 ? timer.gemm(rows, hidden, query_rank) +
+                                                timer.gemm(rows, query_rank, queries)
+                                          : timer.gemm(rows, hidden, queries);
+  return up + timer.gemm(rows, hidden, key_value_rank + static_cast<double>(latent.rotary_size)) +
+         timer.gemm(rows, key_value_rank,
+                    split(model.heads * (model.head_size + latent.value_size))) +
+         timer.gemm(rows, split(model.heads * latent.value_size), hidden);
 }
 
 /// The GEMMs of a feed-forward network with an inner width, in F.
-double network_products(const ModelOnDevices& on, const LayerClock& clock, double rows,
-                        double width) {
+double network_gemm_time(const ModelOnDevices& on, const LayerTimer& timer, double rows,
+                         double width) {
   if (width == 0) return 0;
   const auto hidden = static_cast<double>(on.model.hidden);
-  return clock.product(rows, hidden, (on.model.gated ? 2 : 1) * width) +
-         clock.product(rows, width, hidden);
+  return timer.gemm(rows, hidden, (on.model.gated ? 2 : 1) * width) +
+         timer.gemm(rows, width, hidden);
 }
 
 /// All GEMMs of a layer in F.
-double products_of(const ModelOnDevices& on, const LayerClock& clock, std::int64_t layer) {
-  const double attention = attention_products(on, clock);
+double gemm_time(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
+  const double attention = attention_gemm_time(on, timer);
   const auto split = [&](std::int64_t width) {
-    return clock.per_tensor_rank(static_cast<double>(width));
+    return timer.per_tensor_rank(static_cast<double>(width));
   };
   if (!has_experts(on.model, layer))
-    return attention + network_products(on, clock, clock.tokens(), split(on.model.feed_forward));
+    return attention + network_gemm_time(on, timer, timer.tokens(), split(on.model.feed_forward));
   const Experts& experts = *on.model.experts;
   const double local = static_cast<double>(experts.count) / on.parallel.expert;
   const double parts = on.parallel.expert_split();
   // Each rank of a tensor group sends a part of the group's tokens to the experts.
-  const double rows = clock.per_tensor_rank(clock.tokens() * parts) *
+  const double rows = timer.per_tensor_rank(timer.tokens() * parts) *
                       static_cast<double>(experts.per_token) / local;
   return attention +
-         network_products(on, clock, clock.tokens(), split(experts.shared * experts.feed_forward)) +
-         clock.product(clock.tokens(), static_cast<double>(on.model.hidden),
-                       static_cast<double>(experts.count)) +
+         network_gemm_time(on, timer, timer.tokens(),
+                           split(experts.shared * experts.feed_forward)) +
+         timer.gemm(timer.tokens(), static_cast<double>(on.model.hidden),
+                    static_cast<double>(experts.count)) +
          local *
-             network_products(on, clock, rows, static_cast<double>(experts.feed_forward) / parts);
+             network_gemm_time(on, timer, rows, static_cast<double>(experts.feed_forward) / parts);
 }
 
 double inner_width(const Transformer& model, std::int64_t layer) {
@@ -214,7 +217,7 @@ HeadWidths widths_of(const Transformer& model) {
 
 /// Tokens are permuted into the order of their experts and back: each copy is read and written
 /// twice.
-double numbers_dealt(const Transformer& model, std::int64_t layer) {
+double permuted_numbers(const Transformer& model, std::int64_t layer) {
   if (!has_experts(model, layer)) return 0;
   return 4 * static_cast<double>(model.experts->per_token * model.hidden);
 }
@@ -222,11 +225,11 @@ double numbers_dealt(const Transformer& model, std::int64_t layer) {
 /// Numbers moved by two norms (read and written), two residuals, and splitting and merging heads.
 /// GPT style adds biases beside the GEMMs, and dropout with a one-byte mask in the residual's
 /// kernel. Gated models add rotary positions and a fused kernel over three tensors.
-NumbersMoved moved_forward(const Transformer& model, std::int64_t layer) {
+MovedNumbers moved_forward(const Transformer& model, std::int64_t layer) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
   const double inner = inner_width(model, layer);
-  const double around = (model.dropout ? 11 : 10) * hidden + numbers_dealt(model, layer);
+  const double around = (model.dropout ? 11 : 10) * hidden + permuted_numbers(model, layer);
   if (model.gated)
     return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + 3 * inner};
   return {around, 4 * heads.all + 2 * heads.queries + 4 * inner};
@@ -234,11 +237,11 @@ NumbersMoved moved_forward(const Transformer& model, std::int64_t layer) {
 
 /// The gradient of a norm reads two tensors and writes one, that of a residual adds two, that of an
 /// activation reads two and writes one, and that of a bias is a sum.
-NumbersMoved moved_backward(const Transformer& model, std::int64_t layer) {
+MovedNumbers moved_backward(const Transformer& model, std::int64_t layer) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
   const double inner = inner_width(model, layer);
-  const double around = (model.dropout ? 17 : 12) * hidden + numbers_dealt(model, layer);
+  const double around = (model.dropout ? 17 : 12) * hidden + permuted_numbers(model, layer);
   const double together = 2 * heads.all + 2 * heads.queries;
   if (model.gated) return {around, together + 2 * (heads.queries + heads.keys) + 5 * inner};
   return {around, together + heads.all + 4 * inner};
@@ -246,7 +249,7 @@ NumbersMoved moved_backward(const Transformer& model, std::int64_t layer) {
 
 }  // namespace
 
-Link group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
+Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
   if (std::int64_t{ranks} * stride <= gpu.per_node) return gpu.inside;
   const double members = std::max(1, gpu.per_node / stride);
   return {gpu.outside.latency, members == 1 ? gpu.outside.bytes_per_second
@@ -254,103 +257,103 @@ Link group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
                                                        members * gpu.outside.bytes_per_second)};
 }
 
-Nanos exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride) {
+Nanos estimate_exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks,
+                             std::int32_t stride) {
   const std::int32_t members = std::clamp(gpu.per_node / stride, 1, ranks);
-  if (members == ranks) return all_to_all_time(bytes, ranks, gpu.inside);
+  if (members == ranks) return estimate_all_to_all_time(bytes, ranks, gpu.inside);
   const double inside = bytes * (members - 1) / ranks;
   const double outside = bytes * (ranks - members) / ranks;
   return std::max(members > 1 ? gpu.inside.time(inside) : 0, gpu.outside.time(outside));
 }
 
-const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
+const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
   const std::int64_t stride =
       std::int64_t{on.parallel.tensor} * on.parallel.context * on.parallel.data;
   const bool one_node = from * stride / on.gpu.per_node == to * stride / on.gpu.per_node;
   return one_node ? on.gpu.inside : on.gpu.outside;
 }
 
-double exchange_waits(const ModelOnDevices& on, std::int64_t layer) {
-  return has_experts(on.model, layer) ? LayerClock(on).expert_collectives() : 0;
+double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer) {
+  return has_experts(on.model, layer) ? LayerTimer(on).expert_collectives() : 0;
 }
 
-PhaseTimes layer_times(const ModelOnDevices& on, std::int64_t layer) {
-  const LayerClock clock(on);
-  const double products = products_of(on, clock, layer);
-  const double core = clock.core();
-  const double scores = clock.scores(score_bytes_forward(on.model));
+PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
+  const LayerTimer timer(on);
+  const double gemms = gemm_time(on, timer, layer);
+  const double core = timer.core();
+  const double scores = timer.scores(score_bytes_forward(on.model));
   const bool with_experts = has_experts(on.model, layer);
   const bool around_network =
       !with_experts || on.parallel.expert_split() > 1 || on.model.experts->shared > 0;
-  const double waits = clock.tensor_collectives(around_network) + clock.context_collectives() +
-                       (with_experts ? clock.expert_collectives() : 0);
+  const double exposed_waits = timer.tensor_collectives(around_network) +
+                               timer.context_collectives() +
+                               (with_experts ? timer.expert_collectives() : 0);
   PhaseTimes times;
-  times.forward = products + core + scores + clock.elementwise(moved_forward(on.model, layer)) +
-                  clock.launches(1) + waits;
+  times.forward = gemms + core + scores + timer.elementwise(moved_forward(on.model, layer)) +
+                  timer.launches(1) + exposed_waits;
   const double core_backward = on.parallel.flash_attention ? on.assumptions.flash_backward : 2;
-  times.input_grad = products + core_backward * core +
-                     clock.scores(score_bytes_backward(on.model)) +
-                     clock.elementwise(moved_backward(on.model, layer)) + clock.launches(1) +
-                     waits + clock.regathered();
-  times.weight_grad = products + clock.launches(4 / on.assumptions.forward_kernels);
+  times.input_grad = gemms + core_backward * core + timer.scores(score_bytes_backward(on.model)) +
+                     timer.elementwise(moved_backward(on.model, layer)) + timer.launches(1) +
+                     exposed_waits + timer.regather_time();
+  times.weight_grad = gemms + timer.launches(4 / on.assumptions.forward_kernels);
   if (on.parallel.recompute == Recompute::kFull) times.input_grad += times.forward;
   if (on.parallel.recompute == Recompute::kSelective) times.input_grad += core + scores;
   return times;
 }
 
-PhaseTimes embedding_times(const ModelOnDevices& on) {
-  const LayerClock clock(on);
-  const double numbers = clock.tokens() * static_cast<double>(on.model.hidden);
-  const double lookup = clock.moved(4 * clock.per_norm_rank(numbers)) + clock.launches(0.2);
+PhaseTimes estimate_embedding_times(const ModelOnDevices& on) {
+  const LayerTimer timer(on);
+  const double numbers = timer.tokens() * static_cast<double>(on.model.hidden);
+  const double lookup = timer.moved(4 * timer.per_norm_rank(numbers)) + timer.launches(0.2);
   return {lookup, 0, lookup};
 }
 
-PhaseTimes head_times(const ModelOnDevices& on) {
-  const LayerClock clock(on);
-  const double columns = clock.per_tensor_rank(static_cast<double>(on.model.vocabulary));
-  const double product =
-      clock.product(clock.tokens(), static_cast<double>(on.model.hidden), columns);
-  const double softmax = clock.moved(4 * 4 * clock.tokens() * columns);
-  return {product + softmax + clock.launches(0.5), product + softmax / 2 + clock.launches(0.3),
-          product + clock.launches(0.1)};
+PhaseTimes estimate_head_times(const ModelOnDevices& on) {
+  const LayerTimer timer(on);
+  const double columns = timer.per_tensor_rank(static_cast<double>(on.model.vocabulary));
+  const double gemm = timer.gemm(timer.tokens(), static_cast<double>(on.model.hidden), columns);
+  const double softmax = timer.moved(4 * 4 * timer.tokens() * columns);
+  return {gemm + softmax + timer.launches(0.5), gemm + softmax / 2 + timer.launches(0.3),
+          gemm + timer.launches(0.1)};
 }
 
-double accumulation_time(const ModelOnDevices& on, double parameters) {
-  return LayerClock(on).memory(on.assumptions.accumulation_bytes * parameters);
+double estimate_accumulation_time(const ModelOnDevices& on, double parameters) {
+  return LayerTimer(on).memory(on.assumptions.accumulation_bytes * parameters);
 }
 
-PhaseTimes prediction_times(const ModelOnDevices& on) {
+PhaseTimes estimate_prediction_times(const ModelOnDevices& on) {
   PhaseTimes sum;
-  const LayerClock clock(on);
+  const LayerTimer timer(on);
   const auto hidden = static_cast<double>(on.model.hidden);
-  const double projection =
-      clock.product(clock.tokens(), 2 * hidden, clock.per_tensor_rank(hidden));
+  const double projection = timer.gemm(timer.tokens(), 2 * hidden, timer.per_tensor_rank(hidden));
   for (std::int64_t module = 0; module < on.model.predictions; ++module) {
-    sum += layer_times(on, on.model.layers - 1);
+    sum += estimate_layer_times(on, on.model.layers - 1);
     sum += {projection, projection, projection};
-    sum += embedding_times(on);
-    sum += head_times(on);
+    sum += estimate_embedding_times(on);
+    sum += estimate_head_times(on);
   }
   return sum;
 }
 
-double model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal) {
+double compute_model_flops_per_sample(const Transformer& model, std::int64_t sequence,
+                                      bool causal) {
   const double length = static_cast<double>(sequence);
   const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
   const double width =
       static_cast<double>(model.heads) * (2 * static_cast<double>(model.head_size) + rotary);
   const std::int64_t more = model.predictions;
   double per_token =
-      static_cast<double>((1 + more) * head_parameters(model) +
-                          more * (prediction_projection_parameters(model) +
-                                  parameters_of_layer(model, model.layers - 1).active()));
+      static_cast<double>((1 + more) * count_head_parameters(model) +
+                          more * (count_prediction_projection_parameters(model) +
+                                  count_layer_parameters(model, model.layers - 1).active()));
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    per_token += static_cast<double>(parameters_of_layer(model, layer).active());
+    per_token += static_cast<double>(count_layer_parameters(model, layer).active());
   const double core =
       static_cast<double>(model.layers + more) * (causal ? 1 : 2) * length * length * width;
   return 3 * (2 * length * per_token + core);
 }
 
-ModelRates model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step) {
+ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step) {
   const Parallelism& parallel = on.parallel;
   const double seconds = static_cast<double>(step) / 1e9;
   const double samples =
@@ -359,8 +362,8 @@ ModelRates model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step)
   rates.devices =
       static_cast<double>(parallel.tensor) * parallel.context * shape.ranks * parallel.data;
   rates.tokens_per_second = samples * static_cast<double>(parallel.sequence) / seconds;
-  rates.mfu = model_flops_per_sample(on.model, parallel.sequence, on.assumptions.causal) * samples /
-              (seconds * rates.devices * on.gpu.peak_flops);
+  rates.mfu = compute_model_flops_per_sample(on.model, parallel.sequence, on.assumptions.causal) *
+              samples / (seconds * rates.devices * on.gpu.peak_flops);
   return rates;
 }
 

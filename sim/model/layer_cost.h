@@ -16,17 +16,18 @@ struct CostAssumptions {
   /// GEMM efficiency: the fraction of the reachable rate that consecutive GEMMs reach, times n / (n
   /// + half) for each side n. Both are fitted to the weight gradients of arXiv 2401.10241, table 9,
   /// and match them within 2 %.
-  double product_rate = 0.95;
-  double half_rate_size = 50;
-  double memory_rate = 0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
+  double gemm_efficiency = 0.95;
+  double half_efficiency_size = 50;
+  double memory_efficiency =
+      0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
   /// The same for norms, biases, dropout and activation functions: fitted to F and I of the same
   /// table 9 and of arXiv 2205.05198, table 4.
-  double elementwise_rate = 0.67;
+  double elementwise_efficiency = 0.67;
   Nanos launch = 4'000;         ///< per kernel: the time to occupy all SMs and to drain them
   double forward_kernels = 18;  ///< per layer; its input gradient has as many, W four
   double flash_backward = 2.5;  ///< attention core, backward over forward; 2 if scores are saved
   /// Flash attention relative to plain GEMMs (arXiv 2307.08691 and 2407.08608, head size 128).
-  double core_rate = 0.75;
+  double core_efficiency = 0.75;
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
   double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange
@@ -69,27 +70,27 @@ struct ModelOnDevices {
   std::string name;                       ///< "llama3-70b on h100"
   std::string device = {};                ///< "h100", a preset's name, or a file
   std::vector<std::string> sources = {};  ///< where the model's and the device's numbers come from
-  Bytes kept_free = 0;                    ///< device memory reserved for what is not counted
+  Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
 
-  Bytes usable_memory() const { return gpu.memory - kept_free; }
+  Bytes usable_memory() const { return gpu.memory - reserved_memory; }
 };
 
 /// The time that a layer's F, and again its I, waits for the experts' all-to-all.
-double exchange_waits(const ModelOnDevices& on, std::int64_t layer);
+double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer);
 
 /// The times of layer 0..layers-1. Every weight costs 2 FLOPs per token in F, in I and in W. The
 /// core of attention has no weights: its whole backward is in I, and so is recomputation.
-PhaseTimes layer_times(const ModelOnDevices& on, std::int64_t layer);
-PhaseTimes embedding_times(const ModelOnDevices& on);
-PhaseTimes head_times(const ModelOnDevices& on);
+PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
+PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
+PhaseTimes estimate_head_times(const ModelOnDevices& on);
 /// All multi-token prediction modules.
-PhaseTimes prediction_times(const ModelOnDevices& on);
+PhaseTimes estimate_prediction_times(const ModelOnDevices& on);
 /// The time to accumulate the gradients of so many weights outside W's GEMMs, in nanoseconds.
-double accumulation_time(const ModelOnDevices& on, double parameters);
+double estimate_accumulation_time(const ModelOnDevices& on, double parameters);
 
 /// FLOPs of one sample's forward and backward through the whole model, without recomputation: the
 /// basis of MFU.
-double model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal);
+double compute_model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal);
 
 /// The efficiency of devices for a given step time.
 struct ModelRates {
@@ -97,16 +98,16 @@ struct ModelRates {
   double tokens_per_second = 0;  ///< of all devices
   double mfu = 0;                ///< model FLOPs utilisation, a fraction
 };
-ModelRates model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step);
+ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step);
 
 /// The bandwidth per rank of a collective's ring, in a group that starts at a device and steps by
 /// `stride` devices. If the group spans nodes, the NICs of all its members in a node carry it
 /// together, as in NCCL's rings: one channel leaves the node through each.
-Link group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
+Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
 /// Time of an all-to-all: each rank keeps 1/n of its bytes and sends the rest pairwise, within its
 /// node and to other nodes at the same time.
-Nanos exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride);
+Nanos estimate_exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride);
 /// The link between two ranks of a pipeline; devices are numbered as in model_step().
-const Link& rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
+const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 
 }  // namespace bubblescope

@@ -37,7 +37,7 @@ struct MemoryDelta {
 MemoryDelta chunk_millionths(Release release);
 
 /// The fraction of its activations that a forward saves if the rest is recomputed.
-struct KeptShares {
+struct SavedFractions {
   Millionths full = 0;  ///< the stage's input
   /// As in GPT-3: 34 of the 34 + 5 a s / h bytes per position and feature, with a = 96, s = 2048, h
   /// = 12288 (Korthikanti et al. 2022).
@@ -54,10 +54,10 @@ struct MemoryModel {
   /// In millionths of the user's own unit, per chunk and times `unit_parts`.
   MemoryDelta unit{kWhole, 0, -kWhole};
   std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
-  KeptShares kept;                            ///< for stages that recompute
+  SavedFractions saved;                       ///< for stages that recompute
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty if no cost file gives bytes
   std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty
-  /// [stage]: what a forward saves if the rest is recomputed; empty: `kept` decides.
+  /// [stage]: what a forward saves if the rest is recomputed; empty: `saved` decides.
   std::vector<Bytes> checkpoint_bytes;
   std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer
   std::vector<std::int64_t> cap;    ///< [rank], in millionths of the unit; empty: none

@@ -15,10 +15,10 @@ namespace bubblescope {
 
 namespace {
 
-/// The largest divisor of `number` that is at most `most`.
-std::int64_t divisor_below(std::int64_t number, std::int64_t most) {
-  while (most > 1 && number % most != 0) --most;
-  return std::max<std::int64_t>(most, 1);
+/// The largest divisor of `number` that is at most `largest`.
+std::int64_t divisor_below(std::int64_t number, std::int64_t largest) {
+  while (largest > 1 && number % largest != 0) --largest;
+  return std::max<std::int64_t>(largest, 1);
 }
 
 void expect_divisible(const ModelOnDevices& on) {
@@ -51,16 +51,17 @@ void expect_divisible(const ModelOnDevices& on) {
 }
 
 void expect_layers(const ModelOnDevices& on, std::int32_t stages) {
-  const std::int64_t most = most_stages(on.model);
-  if (stages > most)
+  const std::int64_t largest = max_stages(on.model);
+  if (stages > largest)
     throw Error(Fault::kProblem, "the model's " + std::to_string(on.model.layers) +
                                      " layers, its embedding and its head make at most " +
-                                     std::to_string(most) + " stages, not " +
+                                     std::to_string(largest) + " stages, not " +
                                      std::to_string(stages) + "; give less of --pp or --vpp");
 }
 
 /// Every rank that holds a stage holds all of it.
-std::vector<RankLoad> loads_of(const Schedule& schedule, const std::vector<StageLoad>& stages) {
+std::vector<RankLoad> sum_rank_loads(const Schedule& schedule,
+                                     const std::vector<StageLoad>& stages) {
   std::vector<RankLoad> loads(static_cast<std::size_t>(schedule.shape.ranks));
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& held =
@@ -82,21 +83,22 @@ double message_bytes(const ModelOnDevices& on, std::int32_t slices) {
 
 /// Every tensor rank sends its part. If the receiver's tensor ranks each need the whole, they
 /// gather it in their node (scatter-gather, arXiv 2104.04473, section 4.1).
-Nanos message_time(const ModelOnDevices& on, const Link& link, double bytes) {
+Nanos estimate_message_time(const ModelOnDevices& on, const Link& link, double bytes) {
   const Parallelism& parallel = on.parallel;
   if (parallel.sequence_parallel) return link.time(bytes);
   return link.time(bytes / parallel.tensor) +
-         all_gather_time(bytes, parallel.tensor, group_link(on.gpu, parallel.tensor, 1));
+         estimate_all_gather_time(bytes, parallel.tensor,
+                                  find_group_link(on.gpu, parallel.tensor, 1));
 }
 
 /// Sets the message times between all pairs of ranks, by their nodes.
 void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape) {
   for (std::int32_t from = 0; from < shape.ranks; ++from)
     for (std::int32_t to = 0; to < shape.ranks; ++to) {
-      const Link& link = rank_link(on, from, to);
-      const Nanos time = message_time(on, link, message_bytes(on, shape.slices));
+      const Link& link = find_rank_link(on, from, to);
+      const Nanos time = estimate_message_time(on, link, message_bytes(on, shape.slices));
       costs.message_between.push_back(time);
-      costs.byte_time_between.push_back(time - message_time(on, link, 0));
+      costs.byte_time_between.push_back(time - estimate_message_time(on, link, 0));
     }
 }
 
@@ -128,12 +130,12 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
 }
 
 /// Buffers of a rank: two messages each way, a layer that is being recomputed, gathered weights.
-Bytes buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
+Bytes count_buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
   Bytes buffers = ranks > 1 ? round_bytes(4 * message_bytes(on, 1), "a message") : 0;
   if (on.parallel.recompute == Recompute::kFull) {
     Parallelism whole = on.parallel;
     whole.recompute = Recompute::kNone;
-    buffers += layer_memory(on.model, whole, on.model.layers - 1).forward;
+    buffers += estimate_layer_memory(on.model, whole, on.model.layers - 1).forward;
   }
   if (on.parallel.zero_stage >= 3 && load.layers > 0)
     buffers += round_bytes(4 * load.parameters.all() / static_cast<double>(load.layers),
@@ -141,7 +143,7 @@ Bytes buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad&
   return buffers;
 }
 
-StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
+StageCost make_slice_cost(const PhaseTimes& times, std::int32_t slices) {
   StageCost cost;
   cost.forward = cost.recompute = round_nanos(times.forward / slices, "the forward of a stage");
   cost.input_grad = round_nanos(times.input_grad / slices, "the input gradient of a stage");
@@ -153,7 +155,7 @@ StageCost slice_cost(const PhaseTimes& times, std::int32_t slices) {
 /// The time of an overlapped pair. The all-to-all of each half runs beside the other half's
 /// compute, which it slows down like any hidden collective. Assumes that the backward is of the
 /// same stage.
-Nanos pair_time(const StageCost& cost, const ModelOnDevices& on, double exchange) {
+Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double exchange) {
   const bool again = on.parallel.recompute == Recompute::kFull;
   const double waits = (again ? 3 : 2) * exchange;
   const double both = static_cast<double>(cost.forward + cost.backward);
@@ -169,13 +171,13 @@ MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
   return {forward, -forward - weight_grad, weight_grad};
 }
 
-StateBytes states_of_rank(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
-  StateBytes states = states_of(on.parallel, load.parameters);
-  states.buffers = buffer_bytes(on, ranks, load);
+StateBytes count_rank_states(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
+  StateBytes states = count_states(on.parallel, load.parameters);
+  states.buffers = count_buffer_bytes(on, ranks, load);
   return states;
 }
 
-ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
+ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule) {
   expect_divisible(on);
   const std::int32_t count = schedule.stages_per_pipeline();
   expect_layers(on, count);
@@ -188,24 +190,25 @@ ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule) {
   step.first_layer = split.first_layer();
   step.costs.slices = slices;
   set_messages(step.costs, on, schedule.shape);
-  step.costs.norm = norm_time(on, schedule.shape.ranks);
+  step.costs.norm = estimate_norm_time(on, schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
     const StageSharing sharing{schedule.replicas(stage) * schedule.pipelines, by_schedule};
-    StageCost cost = slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices);
+    StageCost cost =
+        make_slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices);
     if (on.assumptions.pairs_hide_exchange && load.exchange > 0)
-      cost.overlapped_pair = pair_time(cost, on, load.exchange / slices);
+      cost.overlapped_pair = estimate_pair_time(cost, on, load.exchange / slices);
     step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices), cost);
-    step.costs.updates.push_back(update_cost(on, load.parameters, load.times, sharing));
+    step.costs.updates.push_back(estimate_update_cost(on, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(slice_memory(load.memory, slices));
   }
   expose_messages(step.costs, schedule, on.assumptions.message_exposed);
-  for (const RankLoad& load : loads_of(schedule, stages))
-    step.states.push_back(states_of_rank(on, schedule.shape.ranks, load));
+  for (const RankLoad& load : sum_rank_loads(schedule, stages))
+    step.states.push_back(count_rank_states(on, schedule.shape.ranks, load));
   return step;
 }
 
-Schedule unordered_schedule(const Shape& shape) {
+Schedule make_unordered_schedule(const Shape& shape) {
   Schedule unordered;
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
@@ -213,21 +216,21 @@ Schedule unordered_schedule(const Shape& shape) {
   return unordered;
 }
 
-ModelStep model_step(const ModelOnDevices& on, const Shape& shape) {
-  return model_step(on, unordered_schedule(shape));
+ModelStep compute_model_step(const ModelOnDevices& on, const Shape& shape) {
+  return compute_model_step(on, make_unordered_schedule(shape));
 }
 
-Bytes least_bytes(const ModelStep& step) {
+Bytes min_bytes(const ModelStep& step) {
   const auto forward_less = [](const MemoryDelta& left, const MemoryDelta& right) {
     return left.forward < right.forward;
   };
-  const auto [least, most] =
+  const auto [smallest, largest] =
       std::minmax_element(step.activation_bytes.begin(), step.activation_bytes.end(), forward_less);
   Bytes sum = 0;
   const Bytes fixed = step.states.front().context;
   for (const StateBytes& states : step.states) sum += states.total();
   const Bytes mean = sum / static_cast<Bytes>(step.states.size());
-  return std::max(mean + least->forward, fixed + most->forward);
+  return std::max(mean + smallest->forward, fixed + largest->forward);
 }
 
 }  // namespace bubblescope

@@ -24,7 +24,7 @@ struct ModelStep {
 /// Layers are split so that the slowest stage is as fast as possible. Devices are numbered with
 /// tensor ranks innermost, then context, data and pipeline ranks (Megatron-LM's order). Throws
 /// Error if there are too many stages or the layers cannot be split as requested.
-ModelStep model_step(const ModelOnDevices& on, const Schedule& schedule);
+ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule);
 
 /// The sum over all stages of a rank.
 struct RankLoad {
@@ -34,23 +34,23 @@ struct RankLoad {
 
 /// The states of a rank in a pipeline of so many ranks, including its buffers, with one version of
 /// the weights.
-StateBytes states_of_rank(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load);
+StateBytes count_rank_states(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load);
 
 /// One slice's part of a stage's activations.
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);
 
 /// A placeholder for a schedule that has no order yet: stages are assigned to ranks in a loop.
-Schedule unordered_schedule(const Shape& shape);
+Schedule make_unordered_schedule(const Shape& shape);
 
 /// The same for schedules that read costs before they have an order.
-ModelStep model_step(const ModelOnDevices& on, const Shape& shape);
+ModelStep compute_model_step(const ModelOnDevices& on, const Shape& shape);
 
 /// A lower bound on the memory of the fullest rank, wherever a schedule puts the stages: the mean
 /// states per rank and one micro-batch. If this exceeds a device's memory, no simulation is needed.
-Bytes least_bytes(const ModelStep& step);
+Bytes min_bytes(const ModelStep& step);
 
 /// "llama3-70b on h100, tp 4, ...": how a report names the source of its costs.
-std::string in_words(const ModelOnDevices& on);
+std::string describe_model(const ModelOnDevices& on);
 
 /// One line per assumption.
 std::vector<std::string> explain(const ModelOnDevices& on);

@@ -29,8 +29,8 @@ std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t what) {
 
 /// Identical for a full backward and an input gradient, because they produce the same value.
 std::uint64_t identity_of(const Op& op) {
-  const auto kind = is_compute(op.kind) ? static_cast<std::uint64_t>(product_of(op.kind))
-                                        : kProducts + static_cast<std::uint64_t>(op.kind);
+  const auto kind = is_compute(op.kind) ? static_cast<std::uint64_t>(value_kind_of(op.kind))
+                                        : kValueKinds + static_cast<std::uint64_t>(op.kind);
   const auto where = static_cast<std::uint64_t>(op.stage) << 32 |
                      static_cast<std::uint64_t>(static_cast<std::uint32_t>(op.microbatch));
   return mix(where) + (kind << 16 | static_cast<std::uint64_t>(op.slice));
@@ -66,7 +66,7 @@ double rounded(double factor) {
 }
 
 /// [n]: the chance that one of n scenarios straggles, 1 - (1 - p)^n, of 2^32.
-std::vector<std::uint64_t> straggles_within(double probability) {
+std::vector<std::uint64_t> straggle_chances(double probability) {
   std::vector<std::uint64_t> within;
   double none = 1;
   for (std::size_t scenarios = 0; scenarios <= kBatchWidth; ++scenarios) {
@@ -96,8 +96,9 @@ FactorTable::FactorTable(Distribution distribution, double sigma) : distribution
 
 double FactorTable::largest() const {
   if (entries_.empty()) return 1;
-  const double most = entries_.back();
-  return distribution_ == Distribution::kLognormal ? most * most : most + most;
+  const double largest_entry = entries_.back();
+  return distribution_ == Distribution::kLognormal ? largest_entry * largest_entry
+                                                   : largest_entry + largest_entry;
 }
 
 inline Batch FactorTable::factors(std::uint64_t key, std::size_t block) const {
@@ -119,8 +120,8 @@ inline Batch FactorTable::factors(std::uint64_t key, std::size_t block) const {
   return first;
 }
 
-std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
-                             const std::vector<SlowRank>& slow_ranks) {
+std::vector<Nanos> apply_slow_ranks(const Program& program, std::vector<Nanos> durations,
+                                    const std::vector<SlowRank>& slow_ranks) {
   std::vector<double> factors(static_cast<std::size_t>(program.ranks), 1);
   for (const SlowRank& slow : slow_ranks) {
     if (slow.rank >= program.ranks)
@@ -148,13 +149,13 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
       op_table_(noise.distribution, noise.op_jitter),
       message_table_(noise.distribution, noise.message_jitter),
       rank_table_(noise.distribution, noise.rank_jitter),
-      length_table_(noise.distribution, noise.ragged),
-      straggles_within_(straggles_within(noise.stragglers.probability)) {
+      length_table_(noise.distribution, noise.sequence_length_jitter),
+      straggle_chances_(straggle_chances(noise.stragglers.probability)) {
   const double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
                        length_table_.largest() * std::max(1.0, noise.stragglers.factor);
   double sum = 0;
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
-  if (sum * worst > kLongestBatchTime / 2)
+  if (sum * worst > kMaxBatchTime / 2)
     throw Error("with this noise a step might take over 26 days; ask for less noise or fewer ops");
   keys_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) {
@@ -172,7 +173,8 @@ NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(mode
       Batch factors = kOnes;
       if (model.rank_table_.has_spread())
         factors = model.rank_table_.factors(key_of(noise.seed, Stream::kRank, what), block);
-      if (slow_steps) factors = let_straggle(factors, key_of(noise.seed, Stream::kSlowStep, what));
+      if (slow_steps)
+        factors = apply_stragglers(factors, key_of(noise.seed, Stream::kSlowStep, what));
       of_rank_.push_back(factors);
     }
   if (!model.length_table_.has_spread()) return;
@@ -185,8 +187,8 @@ NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(mode
 
 /// Draws the distance to the next scenario that straggles, so that a batch without stragglers, the
 /// usual case, needs one draw.
-Batch NoisyBatch::let_straggle(Batch durations, std::uint64_t key) const {
-  const std::vector<std::uint64_t>& within = model_.straggles_within_;
+Batch NoisyBatch::apply_stragglers(Batch durations, std::uint64_t key) const {
+  const std::vector<std::uint64_t>& within = model_.straggle_chances_;
   std::uint64_t number = block_ * kBatchWidth;
   for (std::size_t left = kBatchWidth; left > 0;) {
     const std::uint64_t bits = draw(key, number++) >> 32;
@@ -205,9 +207,9 @@ const Batch& NoisyBatch::length(InstructionId id) const {
   return of_microbatch_[static_cast<std::size_t>(op.microbatch)];
 }
 
-/// Whether let_straggle() would change anything; usually not.
+/// Whether apply_stragglers() would change anything; usually not.
 inline bool NoisyBatch::has_straggler(std::uint64_t key) const {
-  return draw(key, block_ * kBatchWidth) >> 32 < model_.straggles_within_[kBatchWidth];
+  return draw(key, block_ * kBatchWidth) >> 32 < model_.straggle_chances_[kBatchWidth];
 }
 
 /// Applies all factors in one loop, with 1 for missing ones, because storing intermediate batches
@@ -234,7 +236,7 @@ Batch NoisyBatch::operator()(InstructionId id) const {
   const Stragglers& stragglers = model_.noise_.stragglers;
   if (compute && stragglers.probability > 0 && !stragglers.whole_rank &&
       has_straggler(key ^ kStraggling))
-    durations = let_straggle(durations, key ^ kStraggling);
+    durations = apply_stragglers(durations, key ^ kStraggling);
   for (double& duration : durations) duration = to_whole_nanos(duration);
   return durations;
 }

@@ -37,13 +37,13 @@ struct Noise {
   double message_jitter = 0;  ///< per message; per latency if messages share links
   double rank_jitter = 0;     ///< per rank and scenario, for all its ops
   /// Jitter of a micro-batch's sequence length: scales all its ops and the bytes it moves.
-  double ragged = 0;
+  double sequence_length_jitter = 0;
   Stragglers stragglers;
   std::uint64_t seed = 1;
 
   /// Whether any two scenarios can differ.
   bool is_random() const {
-    return op_jitter > 0 || message_jitter > 0 || rank_jitter > 0 || ragged > 0 ||
+    return op_jitter > 0 || message_jitter > 0 || rank_jitter > 0 || sequence_length_jitter > 0 ||
            stragglers.probability > 0;
   }
 };
@@ -56,8 +56,8 @@ struct SlowRank {
 
 /// Multiplies the durations of slow ranks' ops, rounded to the nearest nanosecond. Throws Error if
 /// the Program does not have such a rank.
-std::vector<Nanos> slow_down(const Program& program, std::vector<Nanos> durations,
-                             const std::vector<SlowRank>& slow_ranks);
+std::vector<Nanos> apply_slow_ranks(const Program& program, std::vector<Nanos> durations,
+                                    const std::vector<SlowRank>& slow_ranks);
 
 /// Factors by quantile. A 16-bit draw picks one of 256 quantiles of a normal distribution twice;
 /// the sum over the square root of 2 is normal, up to 4.08 sigma.
@@ -97,7 +97,7 @@ class NoiseModel {
   std::int32_t microbatches_ = 0;
   FactorTable op_table_, message_table_, rank_table_, length_table_;
   /// [n]: the chance that one of n scenarios straggles, of 2^32.
-  std::vector<std::uint64_t> straggles_within_;
+  std::vector<std::uint64_t> straggle_chances_;
 };
 
 /// The durations in scenarios 16 x block and so on. Refers to the NoiseModel.
@@ -110,7 +110,7 @@ class NoisyBatch {
 
  private:
   bool has_straggler(std::uint64_t key) const;
-  Batch let_straggle(Batch durations, std::uint64_t key) const;
+  Batch apply_stragglers(Batch durations, std::uint64_t key) const;
 
   const NoiseModel& model_;
   std::size_t block_;

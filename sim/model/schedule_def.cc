@@ -33,7 +33,7 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   const Shape& shape = request.shape;
   std::vector<std::string> reasons;
   if (request.profile != Profile::kNone &&
-      std::find(def.profiles.begin(), def.profiles.end(), rules_of(request.profile)) ==
+      std::find(def.profiles.begin(), def.profiles.end(), resolve_profile(request.profile)) ==
           def.profiles.end())
     reasons.push_back(refuse_profile(def, request.profile));
   if (shape.ranks < 1) reasons.push_back("--pp must be at least 1");
@@ -44,7 +44,7 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
     reasons.push_back("--microbatch-group-size must be at least 1");
   if (shape.group_size && !def.groups_microbatches)
     reasons.push_back(def.name + " has no groups; leave --microbatch-group-size out");
-  if (shape.slices != def.implied_slices && !def.cuts_sequences)
+  if (shape.slices != def.implied_slices && !def.slices_sequences)
     reasons.push_back(def.name + " does not cut sequences; leave --slices out");
   if (request.moe_overlap && !def.overlaps_experts)
     reasons.push_back(def.name + " has no turns to overlap; leave --moe-overlap out");
@@ -69,7 +69,7 @@ std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleR
   std::vector<std::string> reasons = refuse_shape(def, request);
   if (!reasons.empty() || !def.refuse) return reasons;
   ScheduleRequest by_rules = request;
-  by_rules.profile = rules_of(request.profile);
+  by_rules.profile = resolve_profile(request.profile);
   reasons = def.refuse(by_rules);
   return reasons;
 }
@@ -85,14 +85,14 @@ ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
       text += (at == 0 ? ": " : "; ") + reasons[at];
     throw Error(Fault::kProblem, text);
   }
-  request.profile = rules_of(request.profile);
+  request.profile = resolve_profile(request.profile);
   Schedule schedule = def.build(request);
   schedule.name = def.name;
   schedule.shape = request.shape;
   return require_valid(std::move(schedule));
 }
 
-Profile rules_of(Profile profile) {
+Profile resolve_profile(Profile profile) {
   return profile == Profile::kPytorch215 ? Profile::kPytorch : profile;
 }
 

@@ -72,14 +72,14 @@ struct ScheduleDef {
   std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
-  /// Chunks per rank if the schedule fixes them; else --vpp decides, by default `usual_chunks`.
+  /// Chunks per rank if the schedule fixes them; else --vpp decides, by default `default_chunks`.
   std::optional<std::int32_t> implied_chunks = {};
-  std::int32_t usual_chunks = 1;     ///< 2 if the schedule with 1 has another name
-  std::int32_t usual_slices = 1;     ///< the default of --slices
+  std::int32_t default_chunks = 1;   ///< 2 if the schedule with 1 has another name
+  std::int32_t default_slices = 1;   ///< the default of --slices
   std::int32_t implied_slices = 1;   ///< slices that the schedule creates itself
   bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
   bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size
-  bool cuts_sequences = false;       ///< whether it takes --slices above 1
+  bool slices_sequences = false;     ///< whether it takes --slices above 1
   bool overlaps_experts = false;     ///< whether it takes --moe-overlap
   bool reads_costs = false;          ///< whether the order depends on costs and memory
   bool replicates_stages = false;    ///< whether it takes --replicas
@@ -104,7 +104,7 @@ const ScheduleDef& find_schedule(const std::string& name);
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
 
 /// The profile that defines orders and shapes: that of the framework's first release.
-Profile rules_of(Profile profile);
+Profile resolve_profile(Profile profile);
 
 /// "pytorch" and so on; empty for kNone.
 std::string to_string(Profile profile);

@@ -17,15 +17,15 @@ double total(const PhaseTimes& times) {
 }
 
 LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer, std::int64_t end) {
-  const LayerParameters held = parameters_of_layer(on.model, layer);
+  const LayerParameters held = count_layer_parameters(on.model, layer);
   const double tensor = on.parallel.tensor;
   const StageParameters parameters{
       static_cast<double>(held.attention + held.network) / tensor + static_cast<double>(held.norms),
       static_cast<double>(held.experts) / on.parallel.expert_split() / on.parallel.expert};
-  PhaseTimes times = layer_times(on, layer);
-  times.weight_grad += accumulation_time(on, parameters.all());
-  return {end, times, layer_memory(on.model, on.parallel, layer), parameters,
-          exchange_waits(on, layer)};
+  PhaseTimes times = estimate_layer_times(on, layer);
+  times.weight_grad += estimate_accumulation_time(on, parameters.all());
+  return {end, times, estimate_layer_memory(on.model, on.parallel, layer), parameters,
+          exposed_exchange_time(on, layer)};
 }
 
 void add_memory(MemoryDelta& sum, const MemoryDelta& more, std::int64_t count) {
@@ -51,10 +51,11 @@ std::vector<std::int64_t> split_as_given(const ModelOnDevices& on, std::int32_t 
 std::vector<std::int64_t> split_evenly(const ModelOnDevices& on, std::int32_t stages,
                                        double layer_time) {
   const Parallelism& parallel = on.parallel;
-  const double tail = total(head_times(on)) + total(prediction_times(on));
-  return split_layers(on.model.layers, stages,
-                      {parallel.embedding_layers.value_or(total(embedding_times(on)) / layer_time),
-                       parallel.head_layers.value_or(tail / layer_time)});
+  const double tail = total(estimate_head_times(on)) + total(estimate_prediction_times(on));
+  return split_layers(
+      on.model.layers, stages,
+      {parallel.embedding_layers.value_or(total(estimate_embedding_times(on)) / layer_time),
+       parallel.head_layers.value_or(tail / layer_time)});
 }
 
 }  // namespace
@@ -101,18 +102,19 @@ StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t 
 }
 
 void StageLoads::add_embedding(StageLoad& sum) const {
-  sum.times += embedding_times(on_);
-  add_memory(sum.memory, embedding_memory(on_.model, on_.parallel), 1);
-  const double table = static_cast<double>(embedding_parameters(on_.model)) / on_.parallel.tensor;
-  sum.times.weight_grad += accumulation_time(on_, table);
+  sum.times += estimate_embedding_times(on_);
+  add_memory(sum.memory, estimate_embedding_memory(on_.model, on_.parallel), 1);
+  const double table =
+      static_cast<double>(count_embedding_parameters(on_.model)) / on_.parallel.tensor;
+  sum.times.weight_grad += estimate_accumulation_time(on_, table);
   sum.parameters.dense += table;
 }
 
 void StageLoads::add_head(StageLoad& sum) const {
-  sum.times += head_times(on_);
-  add_memory(sum.memory, head_memory(on_.model, on_.parallel), 1);
-  const double table = static_cast<double>(head_parameters(on_.model)) / on_.parallel.tensor;
-  sum.times.weight_grad += accumulation_time(on_, table);
+  sum.times += estimate_head_times(on_);
+  add_memory(sum.memory, estimate_head_memory(on_.model, on_.parallel), 1);
+  const double table = static_cast<double>(count_head_parameters(on_.model)) / on_.parallel.tensor;
+  sum.times.weight_grad += estimate_accumulation_time(on_, table);
   if (!on_.model.tied_embeddings || stages_ > 1) sum.parameters.dense += table;
 }
 
@@ -122,14 +124,14 @@ void StageLoads::add_predictions(StageLoad& sum) const {
   const std::int64_t count = on_.model.predictions;
   if (count == 0) return;
   const double tensor = on_.parallel.tensor;
-  sum.times += prediction_times(on_);
-  add_memory(sum.memory, prediction_memory(on_.model, on_.parallel), 1);
+  sum.times += estimate_prediction_times(on_);
+  add_memory(sum.memory, estimate_prediction_memory(on_.model, on_.parallel), 1);
   sum.parameters += {static_cast<double>(count) * kinds_.back().parameters.dense,
                      static_cast<double>(count) * kinds_.back().parameters.experts};
   sum.parameters.dense +=
-      static_cast<double>(count * prediction_projection_parameters(on_.model)) / tensor;
+      static_cast<double>(count * count_prediction_projection_parameters(on_.model)) / tensor;
   if (stages_ > 1)
-    sum.parameters.dense += static_cast<double>(embedding_parameters(on_.model)) / tensor;
+    sum.parameters.dense += static_cast<double>(count_embedding_parameters(on_.model)) / tensor;
 }
 
 }  // namespace bubblescope

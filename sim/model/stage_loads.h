@@ -56,6 +56,6 @@ class StageLoads {
 };
 
 /// The maximum number of stages: the embedding and the head may each have a stage of their own.
-inline std::int64_t most_stages(const Transformer& model) { return model.layers + 2; }
+inline std::int64_t max_stages(const Transformer& model) { return model.layers + 2; }
 
 }  // namespace bubblescope

@@ -7,12 +7,12 @@ namespace bubblescope {
 
 /// One micro-batch's recomputation on one stage.
 struct StageRecompute {
-  Nanos time = 0;    ///< per slice
-  Bytes spared = 0;  ///< per slice: bytes that its forward need not save
+  Nanos time = 0;         ///< per slice
+  Bytes freed_bytes = 0;  ///< per slice: bytes that its forward need not save
 };
 
 /// Covers the layers that the step assigns to a stage; embedding and head are not recomputed.
-StageRecompute stage_recompute(const ModelOnDevices& on, const ModelStep& step,
-                               const Schedule& schedule, std::int32_t stage);
+StageRecompute estimate_stage_recompute(const ModelOnDevices& on, const ModelStep& step,
+                                        const Schedule& schedule, std::int32_t stage);
 
 }  // namespace bubblescope

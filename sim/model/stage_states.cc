@@ -17,12 +17,12 @@ constexpr double kWeightBytes = 2;
 constexpr double kUpdateBytes = 46;
 constexpr Nanos kLastBucket = 16;  ///< a sixteenth of a collective cannot be hidden
 
-double gradient_bytes(const Parallelism& parallel) {
+double count_gradient_bytes(const Parallelism& parallel) {
   return parallel.gradients == Gradients::kFp32 ? 4 : 2;
 }
 
 /// Adam's two moments and the master weight, or the 16 bits of it that the weight lacks.
-double optimizer_bytes(const Parallelism& parallel) {
+double count_optimizer_bytes(const Parallelism& parallel) {
   return parallel.gradients == Gradients::kLean ? 10 : 12;
 }
 
@@ -32,11 +32,11 @@ struct CopyGroup {
   std::int32_t stride = 1;
 };
 
-CopyGroup dense_copies(const Parallelism& parallel) {
+CopyGroup count_dense_copies(const Parallelism& parallel) {
   return {parallel.data * parallel.context, parallel.tensor};
 }
 
-CopyGroup expert_copies(const Parallelism& parallel) {
+CopyGroup count_expert_copies(const Parallelism& parallel) {
   const std::int32_t parts = parallel.expert_split() * parallel.expert;
   return {static_cast<std::int32_t>(parallel.ranks_of_stage() / parts), parts};
 }
@@ -48,8 +48,8 @@ StateBytes shard(double parameters, std::int32_t copies, const Parallelism& para
   };
   StateBytes states;
   states.weights = bytes(kWeightBytes, zero_stage >= 3);
-  states.gradients = bytes(gradient_bytes(parallel), zero_stage >= 2);
-  states.optimizer = bytes(optimizer_bytes(parallel), zero_stage >= 1);
+  states.gradients = bytes(count_gradient_bytes(parallel), zero_stage >= 2);
+  states.optimizer = bytes(count_optimizer_bytes(parallel), zero_stage >= 1);
   return states;
 }
 
@@ -65,12 +65,12 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
   if (parameters == 0) return {};
   const bool sharded = on.parallel.zero_stage >= 1;
   const std::int32_t copies = group.copies * holders;
-  const Link link = group_link(on.gpu, copies, group.stride);
+  const Link link = find_group_link(on.gpu, copies, group.stride);
   UpdateTimes times;
-  const double reduced = gradient_bytes(on.parallel) * parameters;
-  times.reduce =
-      sharded ? all_gather_time(reduced, copies, link) : all_reduce_time(reduced, copies, link);
-  times.gather = all_gather_time(kWeightBytes * parameters, group.copies, link);
+  const double reduced = count_gradient_bytes(on.parallel) * parameters;
+  times.reduce = sharded ? estimate_all_gather_time(reduced, copies, link)
+                         : estimate_all_reduce_time(reduced, copies, link);
+  times.gather = estimate_all_gather_time(kWeightBytes * parameters, group.copies, link);
   times.updated = parameters / (sharded ? group.copies : 1);
   return times;
 }
@@ -78,8 +78,10 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
 /// For all parameters of a stage.
 UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters,
                      std::int32_t holders) {
-  const UpdateTimes dense = times_of(on, parameters.dense, dense_copies(on.parallel), holders);
-  const UpdateTimes experts = times_of(on, parameters.experts, expert_copies(on.parallel), holders);
+  const UpdateTimes dense =
+      times_of(on, parameters.dense, count_dense_copies(on.parallel), holders);
+  const UpdateTimes experts =
+      times_of(on, parameters.experts, count_expert_copies(on.parallel), holders);
   return {dense.reduce + experts.reduce, dense.gather + experts.gather,
           dense.updated + experts.updated};
 }
@@ -103,9 +105,9 @@ StateBytes& StateBytes::operator+=(const StateBytes& more) {
   return *this;
 }
 
-StateBytes states_of(const Parallelism& parallel, const StageParameters& parameters) {
-  StateBytes states = shard(parameters.dense, dense_copies(parallel).copies, parallel);
-  states += shard(parameters.experts, expert_copies(parallel).copies, parallel);
+StateBytes count_states(const Parallelism& parallel, const StageParameters& parameters) {
+  StateBytes states = shard(parameters.dense, count_dense_copies(parallel).copies, parallel);
+  states += shard(parameters.experts, count_expert_copies(parallel).copies, parallel);
   states.context = kContext;
   return states;
 }
@@ -124,11 +126,11 @@ PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
   return times;
 }
 
-UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& parameters,
-                       const PhaseTimes& times, const StageSharing& sharing) {
+UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters& parameters,
+                                const PhaseTimes& times, const StageSharing& sharing) {
   const UpdateTimes all = times_of(on, parameters, sharing.holders);
   const std::int32_t zero_stage = on.parallel.zero_stage;
-  const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_rate;
+  const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_efficiency;
   UpdateCost cost;
   if (sharing.by_schedule || zero_stage < 2)
     cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions);
@@ -139,10 +141,10 @@ UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& paramete
   return cost;
 }
 
-Nanos norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks) {
+Nanos estimate_norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks) {
   const Parallelism& parallel = on.parallel;
   const std::int32_t ranks = parallel.tensor * parallel.context * parallel.data * pipeline_ranks;
-  return all_reduce_time(4, ranks, group_link(on.gpu, ranks, 1));
+  return estimate_all_reduce_time(4, ranks, find_group_link(on.gpu, ranks, 1));
 }
 
 }  // namespace bubblescope

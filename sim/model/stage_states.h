@@ -37,7 +37,7 @@ struct StateBytes {
 /// Weights 2, gradients 4 and Adam 12 bytes per parameter (less for other Parallelism::gradients),
 /// divided over their copies by ZeRO stage (arXiv 1910.02054, section 5); plus the context. The
 /// caller adds buffers.
-StateBytes states_of(const Parallelism& parallel, const StageParameters& parameters);
+StateBytes count_states(const Parallelism& parallel, const StageParameters& parameters);
 
 /// The sharing of a stage: who holds it, and who moves its shards.
 struct StageSharing {
@@ -58,10 +58,10 @@ PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
 /// hide it. From ZeRO stage 2 on nothing remains to be reduced, and in stage 3 nothing to be
 /// gathered, unless the schedule itself does that (`by_schedule`: UNSHARD and REDUCE_GRAD are its
 /// ops).
-UpdateCost update_cost(const ModelOnDevices& on, const StageParameters& parameters,
-                       const PhaseTimes& times, const StageSharing& sharing);
+UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters& parameters,
+                                const PhaseTimes& times, const StageSharing& sharing);
 
 /// The gradient norm: one number, summed over all ranks.
-Nanos norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks);
+Nanos estimate_norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks);
 
 }  // namespace bubblescope

@@ -11,8 +11,8 @@ namespace bubblescope {
 
 namespace {
 
-bool carries(Carries what, bool same_node) {
-  return what == Carries::kAll || (what == Carries::kWithinNode) == same_node;
+bool is_in_scope(Scope what, bool same_node) {
+  return what == Scope::kAll || (what == Scope::kWithinNode) == same_node;
 }
 
 /// One direction of a device or a link.
@@ -31,7 +31,7 @@ class Router {
   struct Route {
     Nanos latency = 0;
     Load load = 0;
-    Rate fastest = 0;
+    Rate max_rate = 0;
     std::uint32_t path = 0;
   };
 
@@ -45,12 +45,12 @@ class Router {
   Route lay(std::int32_t from, std::int32_t to) {
     const LinkSpeed& speed = cluster_.speed(from, to);
     const Bytes bytes = cluster_.bytes(from, to);
-    if (bytes > kMostMessageBytes)
+    if (bytes > kMaxMessageBytes)
       throw Error("a message of over 10 TB cannot be sent through a cluster; correct its bytes");
     std::vector<std::uint32_t> path;
     Route route{speed.latency, bytes * kLoadPerByte, 0, 0};
     if (!speed.points.empty()) {
-      route.fastest = speed.rate(bytes);
+      route.max_rate = speed.rate(bytes);
       path.push_back(add_resource(
           {"link " + std::to_string(from) + ">" + std::to_string(to), speed.capacity()}));
     }
@@ -58,7 +58,7 @@ class Router {
     if (path.empty()) route.load = 0;
     for (const std::uint32_t resource : path) {
       const Rate capacity = traffic_.resources[resource].capacity;
-      route.fastest = route.fastest == 0 ? capacity : std::min(route.fastest, capacity);
+      route.max_rate = route.max_rate == 0 ? capacity : std::min(route.max_rate, capacity);
     }
     route.path = static_cast<std::uint32_t>(traffic_.path_begin.size() - 1);
     traffic_.path_resources.insert(traffic_.path_resources.end(), path.begin(), path.end());
@@ -70,7 +70,7 @@ class Router {
     const bool same_node = cluster_.same_node(from, to);
     const auto add = [&](std::int32_t rank, Direction direction) {
       for (const std::size_t device : devices_of_rank_[rank]) {
-        if (!carries(cluster_.devices[device].carries, same_node)) continue;
+        if (!is_in_scope(cluster_.devices[device].scope, same_node)) continue;
         const std::uint32_t resource = resource_of(device, direction);
         if (std::find(path.begin(), path.end(), resource) == path.end()) path.push_back(resource);
       }
@@ -118,25 +118,26 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
     if (!is_message(instruction)) continue;
     const Router::Route& route = router.route(instruction.rank, instruction.peer);
     traffic.fixed[id] = route.latency;
-    if (route.load > 0) traffic.flows.push_back({id, route.load, route.fastest, route.path});
+    if (route.load > 0) traffic.flows.push_back({id, route.load, route.max_rate, route.path});
   }
   return traffic;
 }
 
-Nanos message_alone(const Cluster& cluster, std::int32_t from, std::int32_t to) {
+Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to) {
   Traffic scratch;
   const Router::Route route = Router(cluster, scratch).route(from, to);
-  return route.latency + (route.load > 0 ? time_alone(route.load, route.fastest) : 0);
+  return route.latency + (route.load > 0 ? uncontended_time(route.load, route.max_rate) : 0);
 }
 
-CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Schedule& schedule) {
+CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
+                                    const Schedule& schedule) {
   const std::int32_t ranks = schedule.shape.ranks;
   costs.message_between.resize(static_cast<std::size_t>(std::int64_t{ranks} * ranks),
                                costs.message);
   const auto set = [&](std::int32_t from, std::int32_t to) {
     if (from == to) return;
     costs.message_between[static_cast<std::size_t>(std::int64_t{from} * ranks + to)] =
-        message_alone(cluster, from, to);
+        uncontended_message_time(cluster, from, to);
   };
   for (std::int32_t stage = 0; stage + 1 < schedule.stages(); ++stage)
     for (std::int32_t near = 0; near < schedule.replicas(stage); ++near)
@@ -152,10 +153,10 @@ CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Sch
   return costs;
 }
 
-std::vector<Nanos> durations_alone(const Traffic& traffic) {
+std::vector<Nanos> uncontended_durations(const Traffic& traffic) {
   std::vector<Nanos> durations = traffic.fixed;
   for (const Flow& flow : traffic.flows)
-    durations[flow.instruction] += time_alone(flow.load, flow.fastest);
+    durations[flow.instruction] += uncontended_time(flow.load, flow.max_rate);
   return durations;
 }
 

@@ -21,20 +21,20 @@ struct Resource {
 /// Bytes that pass all resources of a path at the same rate.
 struct Flow {
   InstructionId instruction = 0;
-  Load load = 0;     ///< above 0
-  Rate fastest = 0;  ///< its rate alone: the smallest capacity on its path
+  Load load = 0;      ///< above 0
+  Rate max_rate = 0;  ///< its rate alone: the smallest capacity on its path
   std::uint32_t path = 0;
 };
 
 /// The progress rate of an op alone: parts of its work per nanosecond.
-inline constexpr Rate kWholePace = 720'720;
+inline constexpr Rate kFullProgressRate = 720'720;
 
 /// A contended op: a compute op, or a message or copy, on a device where several ranks compute.
-struct CompanyOp {
+struct ContendedOp {
   InstructionId instruction = 0;
   std::uint32_t device = 0;
-  std::uint32_t paces = 0;  ///< index of a row of Traffic::paces
-  bool computes = true;     ///< makes its rank busy
+  std::uint32_t progress_rates = 0;  ///< index of a row of Traffic::paces
+  bool computes = true;              ///< makes its rank busy
 };
 
 /// An instruction takes its fixed time (for a message, the latency); a flow then lasts until its
@@ -46,11 +46,11 @@ struct Traffic {
   std::vector<Resource> resources;
   std::vector<std::uint32_t> path_begin{0};  ///< one entry per path, and the end
   std::vector<std::uint32_t> path_resources;
-  std::vector<CompanyOp> company;  ///< in order of their instructions
-  std::uint32_t devices = 0;       ///< number of devices with contended ops
+  std::vector<ContendedOp> contended_ops;  ///< in order of their instructions
+  std::uint32_t devices = 0;               ///< number of devices with contended ops
   /// Rows indexed by the number of busy ranks, from 1 for compute ops and from 0 for messages;
   /// beyond the last entry, the last.
-  std::vector<std::vector<Rate>> paces;
+  std::vector<std::vector<Rate>> progress_rates;
 
   std::span<const std::uint32_t> path(std::uint32_t at) const {
     return {path_resources.data() + path_begin[at], path_begin[at + 1] - path_begin[at]};
@@ -59,7 +59,7 @@ struct Traffic {
 
 /// The duration of a flow that is alone on its path: the first whole nanosecond at which all of it
 /// has passed.
-inline Nanos time_alone(Load load, Rate rate) { return (load + rate - 1) / rate; }
+inline Nanos uncontended_time(Load load, Rate rate) { return (load + rate - 1) / rate; }
 
 /// Routes a Program's messages through a cluster. `durations` are those of price(); the entries of
 /// messages are ignored. Throws Error if the cluster has another number of ranks.
@@ -67,13 +67,14 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
                        const Cluster& cluster);
 
 /// The duration of a message between two ranks with nothing shared.
-Nanos message_alone(const Cluster& cluster, std::int32_t from, std::int32_t to);
+Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to);
 
 /// Sets the message durations of a schedule to those with nothing shared. Pairs of ranks without
 /// messages keep theirs.
-CostModel with_messages_alone(CostModel costs, const Cluster& cluster, const Schedule& schedule);
+CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
+                                    const Schedule& schedule);
 
 /// Durations with nothing shared, for the dataflow pass.
-std::vector<Nanos> durations_alone(const Traffic& traffic);
+std::vector<Nanos> uncontended_durations(const Traffic& traffic);
 
 }  // namespace bubblescope

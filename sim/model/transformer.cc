@@ -29,7 +29,7 @@ std::int64_t network_parameters(const Transformer& model, std::int64_t inner) {
 
 }  // namespace
 
-LayerParameters parameters_of_layer(const Transformer& model, std::int64_t layer) {
+LayerParameters count_layer_parameters(const Transformer& model, std::int64_t layer) {
   LayerParameters parameters;
   parameters.attention = attention_parameters(model);
   // With and without a bias.
@@ -47,30 +47,32 @@ LayerParameters parameters_of_layer(const Transformer& model, std::int64_t layer
   return parameters;
 }
 
-std::int64_t embedding_parameters(const Transformer& model) {
+std::int64_t count_embedding_parameters(const Transformer& model) {
   return (model.vocabulary + model.position_table) * model.hidden;
 }
 
-std::int64_t head_parameters(const Transformer& model) { return model.vocabulary * model.hidden; }
+std::int64_t count_head_parameters(const Transformer& model) {
+  return model.vocabulary * model.hidden;
+}
 
-std::int64_t prediction_projection_parameters(const Transformer& model) {
+std::int64_t count_prediction_projection_parameters(const Transformer& model) {
   return 2 * model.hidden * model.hidden;
 }
 
-std::int64_t prediction_parameters(const Transformer& model) {
-  return model.predictions * (prediction_projection_parameters(model) + 3 * model.hidden +
-                              parameters_of_layer(model, model.layers - 1).total());
+std::int64_t count_prediction_parameters(const Transformer& model) {
+  return model.predictions * (count_prediction_projection_parameters(model) + 3 * model.hidden +
+                              count_layer_parameters(model, model.layers - 1).total());
 }
 
-std::int64_t total_parameters(const Transformer& model) {
-  std::int64_t total = embedding_parameters(model) + model.hidden;
-  if (!model.tied_embeddings) total += head_parameters(model);
+std::int64_t count_total_parameters(const Transformer& model) {
+  std::int64_t total = count_embedding_parameters(model) + model.hidden;
+  if (!model.tied_embeddings) total += count_head_parameters(model);
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    total += parameters_of_layer(model, layer).total();
+    total += count_layer_parameters(model, layer).total();
   return total;
 }
 
-std::vector<std::string> faults_of(const Transformer& model) {
+std::vector<std::string> find_faults(const Transformer& model) {
   std::vector<std::string> faults;
   const auto expect = [&](bool sound, const char* fault) {
     if (!sound) faults.emplace_back(fault);

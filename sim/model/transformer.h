@@ -62,21 +62,21 @@ struct LayerParameters {
 };
 
 /// Counts for layer 0..layers-1.
-LayerParameters parameters_of_layer(const Transformer& model, std::int64_t layer);
+LayerParameters count_layer_parameters(const Transformer& model, std::int64_t layer);
 
 /// The token (and position) table on the first stage.
-std::int64_t embedding_parameters(const Transformer& model);
+std::int64_t count_embedding_parameters(const Transformer& model);
 /// The output projection on the last stage; a tied one is a copy of the token table there.
-std::int64_t head_parameters(const Transformer& model);
+std::int64_t count_head_parameters(const Transformer& model);
 /// The projection of one multi-token prediction module.
-std::int64_t prediction_projection_parameters(const Transformer& model);
+std::int64_t count_prediction_projection_parameters(const Transformer& model);
 /// The main model, without multi-token prediction. A tied head counts once.
-std::int64_t total_parameters(const Transformer& model);
+std::int64_t count_total_parameters(const Transformer& model);
 /// All multi-token prediction modules, without the shared embedding and head.
-std::int64_t prediction_parameters(const Transformer& model);
+std::int64_t count_prediction_parameters(const Transformer& model);
 
 /// The problems of a description, each with the remedy; empty: none.
-std::vector<std::string> faults_of(const Transformer& model);
+std::vector<std::string> find_faults(const Transformer& model);
 
 /// A known model, registered by one of the files in presets/.
 struct ModelDef {

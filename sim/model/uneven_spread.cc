@@ -15,23 +15,23 @@ Nanos share_of(Nanos total, std::int64_t part, std::int64_t whole) {
   return static_cast<Nanos>(Wide{total} * part / whole);
 }
 
-class Cutting {
+class WeightedSplit {
  public:
-  Cutting(std::span<const std::int64_t> weights, std::int32_t slices)
-      : slices_(slices), until_(weights.size() + 1, 0) {
-    std::partial_sum(weights.begin(), weights.end(), until_.begin() + 1);
+  WeightedSplit(std::span<const std::int64_t> weights, std::int32_t slices)
+      : slices_(slices), prefix_sums_(weights.size() + 1, 0) {
+    std::partial_sum(weights.begin(), weights.end(), prefix_sums_.begin() + 1);
   }
 
   /// The part of a total that a stage's slice gets.
   Nanos part(Nanos total, std::int32_t stage, std::int32_t slice) const {
-    const Nanos of_stage = share_of(total, until_[stage + 1], until_.back()) -
-                           share_of(total, until_[stage], until_.back());
+    const Nanos of_stage = share_of(total, prefix_sums_[stage + 1], prefix_sums_.back()) -
+                           share_of(total, prefix_sums_[stage], prefix_sums_.back());
     return share_of(of_stage, slice + 1, slices_) - share_of(of_stage, slice, slices_);
   }
 
  private:
   std::int32_t slices_;
-  std::vector<std::int64_t> until_;
+  std::vector<std::int64_t> prefix_sums_;
 };
 
 }  // namespace
@@ -49,16 +49,16 @@ CostModel spread_unevenly(const UniformCost& cost, const Schedule& schedule,
     total.weight_grad += even.weight_grad;
     total.recompute += even.recompute;
   }
-  const Cutting cutting(weights, model.slices);
+  const WeightedSplit split(weights, model.slices);
   for (std::int32_t at = 0; at < schedule.stages() * model.slices; ++at) {
     const std::int32_t stage = at / model.slices % stages;
     const std::int32_t slice = at % model.slices;
-    StageCost& cut = model.stages[at];
-    cut.forward = cutting.part(total.forward, stage, slice);
-    cut.backward = cutting.part(total.backward, stage, slice);
-    cut.input_grad = cutting.part(total.input_grad, stage, slice);
-    cut.weight_grad = cutting.part(total.weight_grad, stage, slice);
-    cut.recompute = cutting.part(total.recompute, stage, slice);
+    StageCost& part_cost = model.stages[at];
+    part_cost.forward = split.part(total.forward, stage, slice);
+    part_cost.backward = split.part(total.backward, stage, slice);
+    part_cost.input_grad = split.part(total.input_grad, stage, slice);
+    part_cost.weight_grad = split.part(total.weight_grad, stage, slice);
+    part_cost.recompute = split.part(total.recompute, stage, slice);
   }
   return model;
 }

@@ -26,8 +26,8 @@ Cluster alternating_nodes(std::int32_t ranks) {
   for (std::int32_t rank = 0; rank < ranks; ++rank) cluster.node_of_rank.push_back(rank % 2);
   cluster.within_node = cluster.between_nodes = {5'000, {{0, 400}}};
   cluster.message_bytes = 1 << 20;
-  cluster.devices = {{"nic 0", {}, rate_of(400), Carries::kBetweenNodes},
-                     {"nic 1", {}, rate_of(400), Carries::kBetweenNodes}};
+  cluster.devices = {{"nic 0", {}, rate_of(400), Scope::kBetweenNodes},
+                     {"nic 1", {}, rate_of(400), Scope::kBetweenNodes}};
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     cluster.devices[static_cast<std::size_t>(rank % 2)].ranks.push_back(rank);
   return cluster;
@@ -78,7 +78,7 @@ void BM_AllNoise(benchmark::State& state) {
   noise.op_jitter = 0.05;
   noise.message_jitter = 0.2;
   noise.rank_jitter = 0.02;
-  noise.ragged = 0.2;
+  noise.sequence_length_jitter = 0.2;
   noise.stragglers = {0.001, 3};
   time_noise(state, noise);
 }

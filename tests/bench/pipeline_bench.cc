@@ -11,7 +11,7 @@
 namespace bubblescope {
 namespace {
 
-ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
+ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.chunks = chunks;
@@ -20,7 +20,7 @@ ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t
 }
 
 ValidSchedule interleaved() {
-  return build_schedule(find_schedule("interleaved"), request_of(64, 2, 1024));
+  return build_schedule(find_schedule("interleaved"), make_request(64, 2, 1024));
 }
 
 /// Reports time per item; `items` are ops or instructions.
@@ -70,7 +70,7 @@ BENCHMARK(BM_Analyze)->Unit(benchmark::kMillisecond);
 void BM_WholeWalkSmall(benchmark::State& state) {
   const ScheduleDef& def = find_schedule("1f1b");
   for (auto _ : state) {
-    const Schedule schedule = build_schedule(def, request_of(8, 1, 64));
+    const Schedule schedule = build_schedule(def, make_request(8, 1, 64));
     const Program program = std::get<Program>(lower(schedule));
     const Timeline timeline = simulate(program, spread({}, schedule));
     benchmark::DoNotOptimize(analyze(schedule, program, timeline));

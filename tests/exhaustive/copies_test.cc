@@ -57,7 +57,7 @@ Spans spans_of(const Schedule& schedule, const UniformCost& cost, bool everythin
   for (InstructionId id = 0; id < program.size(); ++id) {
     const OpKind kind = program.instructions[id].op.kind;
     const bool plain = is_compute(kind) && kind != OpKind::kRecompute;
-    if (plain || (everything && stands_in_order(kind)))
+    if (plain || (everything && occurs_in_order(kind)))
       spans[to_string(program.instructions[id].op)] = {timeline.start[id], timeline.end[id]};
   }
   return spans;
@@ -73,7 +73,7 @@ UniformCost uneven(Nanos copy, Nanos message) {
   return cost;
 }
 
-TEST(Moves, ThatCostNothingLeaveEverySchedulesTimes) {
+TEST(Moves, ThatTakeNoTimeChangeNoSchedulesTimes) {
   int compared = 0;
   for (const Schedule& schedule : catalogue()) {
     UniformCost cost = uneven(0, 7);
@@ -84,8 +84,9 @@ TEST(Moves, ThatCostNothingLeaveEverySchedulesTimes) {
       EXPECT_TRUE(validate(moved).empty()) << schedule.name;
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
       const bool runs_alone =
-          schedule.joint_forwards == 1;  // copies cannot be placed within fused forwards
-      if (moved.keeper_of_rank.empty() && runs_alone) moved = with_offload(std::move(moved), {});
+          schedule.fused_forwards == 1;  // copies cannot be placed within fused forwards
+      if (moved.offload_target_of_rank.empty() && runs_alone)
+        moved = with_offload(std::move(moved), {});
       for (const Problem& problem : validate(moved)) ADD_FAILURE() << problem.message;
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
       ++compared;
@@ -109,7 +110,8 @@ TEST(Moves, RunWhenTheRulesSay) {
       for (const Nanos copy : {20, 60, 200}) {
         const UniformCost cost = uneven(copy, 7);
         Schedule moved = with_recompute(schedule, {Recompute::kFull});
-        if (moved.keeper_of_rank.empty()) moved = with_offload(std::move(moved), {700'000, beside});
+        if (moved.offload_target_of_rank.empty())
+          moved = with_offload(std::move(moved), {700'000, beside});
         EXPECT_EQ(spans_of(moved, cost, true), interpret_copies(moved, spread(cost, moved)))
             << schedule.name << " p=" << schedule.shape.ranks
             << " m=" << schedule.shape.microbatches << " copy=" << copy;

@@ -25,7 +25,7 @@ Case random_case(std::mt19937& random) {
   Case made{random_program(random), {}, {}, 0};
   made.durations = random_durations(made.program, random);
   made.timeline = simulate(made.program, made.durations);
-  made.makespan = makespan_of(made.timeline);
+  made.makespan = compute_makespan(made.timeline);
   return made;
 }
 
@@ -60,7 +60,7 @@ TEST(CriticalPath, LengthensTheStepWhereverItIsLengthened) {
     for (const InstructionId id : find_critical_path(made.program, made.timeline)) {
       std::vector<Nanos> longer = made.durations;
       longer[id] += 3;
-      ASSERT_EQ(makespan_of(simulate(made.program, longer)), made.makespan + 3) << round;
+      ASSERT_EQ(compute_makespan(simulate(made.program, longer)), made.makespan + 3) << round;
     }
   }
 }
@@ -73,9 +73,9 @@ TEST(Slack, IsExactlyHowMuchLongerAnInstructionCouldTakeForFree) {
     for (InstructionId id = 0; id < made.program.size(); ++id) {
       std::vector<Nanos> longer = made.durations;
       longer[id] += slack[id];
-      ASSERT_EQ(makespan_of(simulate(made.program, longer)), made.makespan) << round;
+      ASSERT_EQ(compute_makespan(simulate(made.program, longer)), made.makespan) << round;
       ++longer[id];
-      ASSERT_EQ(makespan_of(simulate(made.program, longer)), made.makespan + 1) << round;
+      ASSERT_EQ(compute_makespan(simulate(made.program, longer)), made.makespan + 1) << round;
     }
   }
 }
@@ -104,7 +104,7 @@ struct MeasuredCase {
 
 /// Messages that end in a gap look like blocking sends, which no dependency says.
 bool has_unsaid(const MeasuredCase& made) {
-  return Holders(made.program, made.run(made.durations)).has_unsaid();
+  return Blockers(made.program, made.run(made.durations)).has_unsaid();
 }
 
 MeasuredCase measured_case(std::mt19937& random) {
@@ -130,7 +130,7 @@ TEST(MeasuredCriticalPath, ExplainsTheStepToTheNanosecondWithItsGaps) {
       EXPECT_EQ(slack[part.id], 0) << round;
       sum += part.gap + part.time;
     }
-    EXPECT_EQ(sum, makespan_of(timeline)) << round;
+    EXPECT_EQ(sum, compute_makespan(timeline)) << round;
   }
 }
 
@@ -163,14 +163,14 @@ TEST(MeasuredSlack, IsExactlyHowMuchLongerAnInstructionCouldTakeIfGapsStay) {
     ++counted;
     const Timeline timeline = made.run(made.durations);
     const std::vector<Nanos> slack = compute_slack(made.program, timeline);
-    const Nanos end = step_bounds(timeline).end;
+    const Nanos end = find_step_bounds(timeline).end;
     for (InstructionId id = 0; id < made.program.size(); ++id) {
       if (is_message(made.program.instructions[id])) continue;
       std::vector<Nanos> longer = made.durations;
       longer[id] += slack[id];
-      ASSERT_EQ(step_bounds(made.run(longer)).end, end) << round;
+      ASSERT_EQ(find_step_bounds(made.run(longer)).end, end) << round;
       ++longer[id];
-      ASSERT_EQ(step_bounds(made.run(longer)).end, end + 1) << round;
+      ASSERT_EQ(find_step_bounds(made.run(longer)).end, end + 1) << round;
     }
   }
   EXPECT_GT(counted, 50);

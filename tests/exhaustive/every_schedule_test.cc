@@ -56,7 +56,7 @@ std::vector<std::int32_t> chunks_of(const ScheduleDef& def) {
   return {1, 2, 3};
 }
 std::vector<std::int32_t> slices_of(const ScheduleDef& def) {
-  if (def.cuts_sequences) return {1, 2, 4};
+  if (def.slices_sequences) return {1, 2, 4};
   return {1};
 }
 std::vector<bool> overlaps_of(const ScheduleDef& def) {

@@ -33,14 +33,14 @@ bool adds_in_order(const Schedule& schedule) {
 }
 
 /// The number of verified trainings.
-struct Proven {
+struct Verified {
   int all = 0;
   int exact = 0;
 };
 
 /// Every registered schedule in every one of these shapes that it accepts.
-Proven prove_every_schedule(const std::vector<Shape>& shapes) {
-  Proven proven;
+Verified verify_every_schedule(const std::vector<Shape>& shapes) {
+  Verified verified;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const Shape& shape : shapes) {
       const auto schedule = build_if_legal(def, shape);
@@ -48,13 +48,13 @@ Proven prove_every_schedule(const std::vector<Shape>& shapes) {
       SCOPED_TRACE(def.name + ", " + std::to_string(shape.ranks) + " ranks, " +
                    std::to_string(shape.chunks) + " chunks, " + std::to_string(shape.microbatches) +
                    " micro-batches, " + std::to_string(schedule->shape.slices) + " slices");
-      const Proof proof = train(*schedule, lowered(*schedule), small_model());
-      EXPECT_TRUE(proof.matches) << to_string(proof);
-      EXPECT_TRUE(proof.exact || !adds_in_order(*schedule)) << to_string(proof);
-      ++proven.all;
-      proven.exact += proof.exact;
+      const Verification verification = train(*schedule, lowered(*schedule), small_model());
+      EXPECT_TRUE(verification.matches) << to_string(verification);
+      EXPECT_TRUE(verification.exact || !adds_in_order(*schedule)) << to_string(verification);
+      ++verified.all;
+      verified.exact += verification.exact;
     }
-  return proven;
+  return verified;
 }
 
 TEST(Training, EveryScheduleEqualsTheSerialReference) {
@@ -68,10 +68,10 @@ TEST(Training, EveryScheduleEqualsTheSerialReference) {
        {Shape{2, 1, 3, 2, {}}, Shape{2, 2, 2, 2, {}}, Shape{3, 1, 4, 3, {}}, Shape{3, 2, 2, 3, {}},
         Shape{4, 1, 2, 4, {}}, Shape{4, 2, 3, 4, {}}, Shape{2, 1, 1, 3, {}}, Shape{4, 1, 5, 2, {}}})
     shapes.push_back(shape);
-  const Proven proven = prove_every_schedule(shapes);
-  EXPECT_GT(proven.all, 200);
-  RecordProperty("proven", proven.all);
-  RecordProperty("exact", proven.exact);
+  const Verified verified = verify_every_schedule(shapes);
+  EXPECT_GT(verified.all, 200);
+  RecordProperty("proven", verified.all);
+  RecordProperty("exact", verified.exact);
 }
 
 /// Takes a minute: run by `ctest -C Extended -L extended`.
@@ -79,13 +79,13 @@ TEST(Training, DISABLED_EveryScheduleEqualsTheSerialReferenceInLargerShapes) {
   const std::vector<Shape> shapes{{5, 1, 10, 1, {}}, {6, 1, 12, 1, {}}, {8, 1, 16, 1, {}},
                                   {8, 1, 32, 1, {}}, {4, 3, 12, 1, {}}, {6, 2, 24, 1, {}},
                                   {8, 2, 32, 1, {}}, {4, 4, 16, 1, {}}};
-  EXPECT_GT(prove_every_schedule(shapes).all, 80);
+  EXPECT_GT(verify_every_schedule(shapes).all, 80);
 }
 
 /// The result of training a schedule whose staleness is simulated serially.
 TrainingResult simulate_staleness(const std::string& name) {
   return train_serially(*build_if_legal(find_schedule(name), {3, 1, 6, 1, {}}), small_model(),
-                        kProvenSteps);
+                        kVerifiedSteps);
 }
 
 TEST(Training, AsynchronousSchedulesAreAsStaleAsTheySay) {
@@ -93,9 +93,9 @@ TEST(Training, AsynchronousSchedulesAreAsStaleAsTheySay) {
   const TrainingResult flushed = simulate_staleness("1f1b");
   const TrainingResult stashed = simulate_staleness("pipedream");
   const TrainingResult doubled = simulate_staleness("pipedream-2bw");
-  EXPECT_FALSE(prove(stashed, flushed).matches);
-  EXPECT_FALSE(prove(doubled, flushed).matches);
-  EXPECT_FALSE(prove(doubled, stashed).matches);
+  EXPECT_FALSE(verify(stashed, flushed).matches);
+  EXPECT_FALSE(verify(doubled, flushed).matches);
+  EXPECT_FALSE(verify(doubled, stashed).matches);
 }
 
 TEST(Training, OverlappedPairsTrainTheSameUnderEveryRule) {
@@ -111,9 +111,10 @@ TEST(Training, RecomputationChangesNothing) {
       const std::int32_t chunks = std::string(name) == "interleaved" ? 2 : 1;
       const Schedule plain = *build_if_legal(find_schedule(name), {ranks, chunks, 8, 1, {}});
       const Schedule schedule = with_recompute(plain, {recompute});
-      const Proof proof = train(schedule, lowered(schedule), small_model());
-      EXPECT_TRUE(proof.matches) << name << ": " << to_string(proof);
-      EXPECT_TRUE(proof.exact || !adds_in_order(schedule)) << name << ": " << to_string(proof);
+      const Verification verification = train(schedule, lowered(schedule), small_model());
+      EXPECT_TRUE(verification.matches) << name << ": " << to_string(verification);
+      EXPECT_TRUE(verification.exact || !adds_in_order(schedule))
+          << name << ": " << to_string(verification);
     }
 }
 
@@ -122,9 +123,9 @@ TEST(Training, ActivationsThatLeaveMemoryComeBackWhole) {
     const std::int32_t chunks = std::string(name) == "group-interleaved" ? 2 : 1;
     Schedule schedule = *build_if_legal(find_schedule(name), {4, chunks, 8, 1, {}});
     schedule = with_recompute(std::move(schedule), {Recompute::kSelective});
-    if (schedule.keeper_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
-    const Proof proof = train(schedule, lowered(schedule), small_model());
-    EXPECT_TRUE(proof.matches) << name << ": " << to_string(proof);
+    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
+    const Verification verification = train(schedule, lowered(schedule), small_model());
+    EXPECT_TRUE(verification.matches) << name << ": " << to_string(verification);
   }
 }
 
@@ -140,7 +141,7 @@ TEST(Training, StepsWithinTheProgramTrainTheSame) {
         LowerOptions lower_options;
         lower_options.update = {mode, reduction};
         const Program program = std::get<Program>(lower(schedule, lower_options));
-        const Proof inside = train(schedule, program, options);
+        const Verification inside = train(schedule, program, options);
         EXPECT_TRUE(inside.matches) << to_string(inside);
         EXPECT_EQ(inside.exact, train(schedule, lowered(schedule), options).exact);
       }
@@ -151,8 +152,8 @@ TEST(Training, AdamTrainsTheSameToo) {
   options.optimizer = {OptimizerOptions::Kind::kAdam, 0.01F};
   for (const char* name : {"zb-h1", "dualpipe", "pipedream", "pipedream-2bw"}) {
     const Schedule schedule = *build_if_legal(find_schedule(name), {4, 1, 8, 1, {}});
-    const Proof proof = train(schedule, lowered(schedule), options);
-    EXPECT_TRUE(proof.matches) << to_string(proof);
+    const Verification verification = train(schedule, lowered(schedule), options);
+    EXPECT_TRUE(verification.matches) << to_string(verification);
   }
 }
 
@@ -168,8 +169,9 @@ TEST(Training, EverySlicingScheduleCutsSequencesAnywhere) {
         const auto plain = build_if_legal(find_schedule(name), shape);
         if (!plain) continue;  // slimpipe's slices must fill the ranks, and chimera has two
         const Schedule schedule = with_recompute(*plain, {recompute});
-        const Proof proof = train(schedule, lowered(schedule), options);
-        EXPECT_TRUE(proof.matches) << name << ", " << slices << ": " << to_string(proof);
+        const Verification verification = train(schedule, lowered(schedule), options);
+        EXPECT_TRUE(verification.matches)
+            << name << ", " << slices << ": " << to_string(verification);
       }
 }
 
@@ -183,16 +185,16 @@ TEST(Training, ReplicasAreAsStaleAsTheySayAndAddUpTheirGradients) {
     LowerOptions options;
     options.update.optimizer = OptimizerMode::kLocal;
     const Program program = std::get<Program>(lower(schedule, options));
-    const Proof proof = train(schedule, program, small_model());
-    EXPECT_TRUE(proof.exact) << replicas.size() << " stages: " << to_string(proof);
+    const Verification verification = train(schedule, program, small_model());
+    EXPECT_TRUE(verification.exact) << replicas.size() << " stages: " << to_string(verification);
   }
 }
 
 TEST(Training, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
   Schedule schedule = *build_if_legal(find_schedule("pipedream"), {2, 1, 4, 1, {}});
   for (std::vector<WeightUse>& uses : schedule.weights) uses.back().written.reset();
-  const Proof proof = train(schedule, lowered(schedule), small_model());
-  EXPECT_TRUE(proof.exact) << to_string(proof);
+  const Verification verification = train(schedule, lowered(schedule), small_model());
+  EXPECT_TRUE(verification.exact) << to_string(verification);
 }
 
 TEST(Training, WhatCannotBeTrainedIsRefused) {
@@ -223,36 +225,36 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const Program program = lowered(schedule);
   LoneTransport transport({3, 4});
   const Processes last_of_four(transport, {});
-  Training keeper(schedule, program, small_model(), last_of_four);
-  const Cargo cargo = keeper.cargo();
+  Training target_training(schedule, program, small_model(), last_of_four);
+  const PayloadCodec payload_codec = target_training.payload_codec();
   const InstructionId evict = find_copy(program, "0EVICT2");
   const InstructionId load = find_copy(program, "0LOAD2");
-  EXPECT_TRUE(cargo.keep(load, {}).empty());  // there is nothing yet
-  Kept kept;
+  EXPECT_TRUE(payload_codec.keep(load, {}).empty());  // there is nothing yet
+  SavedForward kept;
   kept.saved.tokens.inputs = {3, 1};
   kept.saved.blocks.resize(1);
   kept.saved.blocks[0].mixed = Matrix(2, 8);
   kept.saved.blocks[0].mixed.values[5] = 7;
   const Blob bytes = to_bytes(kept);
-  EXPECT_TRUE(cargo.keep(evict, bytes).empty());
+  EXPECT_TRUE(payload_codec.keep(evict, bytes).empty());
   // 2 x 8 numbers of four bytes on rank 3.
-  EXPECT_EQ(keeper.peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
-  const Blob back = cargo.keep(load, {});
+  EXPECT_EQ(target_training.peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
+  const Blob back = payload_codec.keep(load, {});
   EXPECT_EQ(back, bytes);
-  const Kept read = read_kept(back);
+  const SavedForward read = read_saved_forward(back);
   EXPECT_EQ(read.saved.tokens.inputs, kept.saved.tokens.inputs);
   EXPECT_EQ(read.saved.blocks.at(0).mixed.values, kept.saved.blocks[0].mixed.values);
-  EXPECT_TRUE(cargo.keep(load, {}).empty());  // it has been released
-  EXPECT_TRUE(cargo.keep(evict, bytes).empty());
-  EXPECT_EQ(keeper.peak_bytes()[3], 64);  // one at a time
+  EXPECT_TRUE(payload_codec.keep(load, {}).empty());  // it has been released
+  EXPECT_TRUE(payload_codec.keep(evict, bytes).empty());
+  EXPECT_EQ(target_training.peak_bytes()[3], 64);  // one at a time
 }
 
 TEST(Training, RefusesWhatCameBackCut) {
-  Kept kept;
+  SavedForward kept;
   kept.input = Matrix(2, 8);
   Blob bytes = to_bytes(kept);
   bytes.resize(bytes.size() - 5);
-  EXPECT_THROW(read_kept(bytes), Error);
+  EXPECT_THROW(read_saved_forward(bytes), Error);
 }
 
 /// The measured peaks are those of the memory curve, including recomputed and evicted parts.
@@ -271,7 +273,7 @@ TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
           find_peaks(schedule, program, execution.steps[0], training_memory(schedule, options));
       // Between the halves of a full backward a stage holds a little more; a measurement by the
       // clock may miss or add one micro-batch in transit.
-      const bool copies = !schedule.keeper_of_rank.empty();
+      const bool copies = !schedule.offload_target_of_rank.empty();
       for (std::size_t rank = 0; rank < peaks.size(); ++rank)
         EXPECT_NEAR(static_cast<double>(training.peak_bytes()[rank]),
                     static_cast<double>(*peaks[rank].bytes),

@@ -13,7 +13,7 @@
 namespace bubblescope {
 namespace {
 
-TEST(Training, AWrongVersionOfTheWeightsIsFoundByTheProof) {
+TEST(Training, AWrongVersionOfTheWeightsFailsVerification) {
   // 0B3 of rank 0 reads version 1, as its forward did; here both read version 0 instead.
   const Schedule schedule = *build_if_legal(find_schedule("pipedream"), {3, 1, 6, 1, {}});
   Schedule fresher = schedule;
@@ -22,9 +22,9 @@ TEST(Training, AWrongVersionOfTheWeightsIsFoundByTheProof) {
   const Program program = lowered(schedule);
   Training training(fresher, program, small_model());
   const auto backend = find_backend("cpu").make({training.work(), {}}, program);
-  execute(program, *backend, "cpu", {1, kProvenSteps - 1, [&] { training.finish_step(); }});
+  execute(program, *backend, "cpu", {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
   EXPECT_FALSE(
-      prove(training.result(), train_serially(schedule, small_model(), kProvenSteps)).matches);
+      verify(training.result(), train_serially(schedule, small_model(), kVerifiedSteps)).matches);
 }
 
 TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
@@ -34,17 +34,17 @@ TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
     const Program program = lowered(schedule);
     for (InstructionId message = 0; message < program.size(); ++message) {
       if (!is_message(program.instructions[message])) continue;
-      const Instruction& maker = program.instructions[program.dependencies_of(message)[0]];
-      for (const auto& [kind, told] :
+      const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
+      for (const auto& [kind, text] :
            {std::pair{Injection::Kind::kWrongSize, "sent a wrong size: 5 x 8 entries instead of"},
             std::pair{Injection::Kind::kGarbage, "sent garbage"}}) {
         Training training(schedule, program, small_model());
-        const Injections damage{{maker.rank, to_string(maker.op), kind}};
+        const Injections damage{{producer.rank, to_string(producer.op), kind}};
         const auto backend = find_backend("cpu").make({training.work(), damage}, program);
         const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
-        ASSERT_TRUE(execution.breakdown) << name << " " << to_string(maker.op);
+        ASSERT_TRUE(execution.breakdown) << name << " " << to_string(producer.op);
         EXPECT_EQ(
-            execution.breakdown->message.find("rank " + std::to_string(maker.rank) + " " + told),
+            execution.breakdown->message.find("rank " + std::to_string(producer.rank) + " " + text),
             0u)
             << execution.breakdown->message;
         EXPECT_EQ(execution.steps.back().breakdown, execution.breakdown->message);
@@ -70,9 +70,9 @@ Program without(const Program& program,
 
 /// Delays the producer of a message that nothing waits for any more, so that its reader comes
 /// first.
-Injection delay_maker(const Program& program, InstructionId message) {
-  const Instruction& maker = program.instructions[program.dependencies_of(message)[0]];
-  return {maker.rank, to_string(maker.op), Injection::Kind::kDelay, 20'000'000};
+Injection delay_producer(const Program& program, InstructionId message) {
+  const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
+  return {producer.rank, to_string(producer.op), Injection::Kind::kDelay, 20'000'000};
 }
 
 /// The op that reads the content of a message.
@@ -102,7 +102,7 @@ bool waits_for(const Program& program, InstructionId later, InstructionId earlie
   return after[later];
 }
 
-TEST(Training, AMissingDependencyIsFoundByTheProof) {
+TEST(Training, AMissingDependencyFailsVerification) {
   int found = 0;
   for (const char* name : {"gpipe", "zb-h1", "dualpipe"}) {
     const Schedule schedule = *build_if_legal(find_schedule(name), {2, 1, 4, 1, {}});
@@ -110,7 +110,7 @@ TEST(Training, AMissingDependencyIsFoundByTheProof) {
     for (InstructionId message = 0; message < program.size(); ++message) {
       if (!is_message(program.instructions[message])) continue;
       SCOPED_TRACE(std::string(name) + " " + to_string(program.instructions[message].op));
-      const Injections late{delay_maker(program, message)};
+      const Injections late{delay_producer(program, message)};
       const Program leaves_early =
           without(program, [&](InstructionId id, InstructionId) { return id == message; });
       EXPECT_FALSE(train(schedule, leaves_early, small_model(), late).matches);
@@ -142,11 +142,11 @@ TEST(Training, ABackwardThatDoesNotWaitForItsLoadIsFound) {
     Training training(schedule, not_awaited, small_model());
     Work work = training.work();
     std::atomic<bool> was_read = false;
-    const auto slow_loads = [&](const Turn& turn) {
-      if (is_compute(program.instructions[turn.id].op.kind) && reads_it(turn.id)) was_read = true;
-      while (turn.id == load && !was_read && !turn.clock.stopped())
-        turn.clock.pass_until(turn.clock.now() + 1'000'000);
-      return work(turn);
+    const auto slow_loads = [&](const WorkItem& item) {
+      if (is_compute(program.instructions[item.id].op.kind) && reads_it(item.id)) was_read = true;
+      while (item.id == load && !was_read && !item.clock.stopped())
+        item.clock.wait_until(item.clock.now() + 1'000'000);
+      return work(item);
     };
     const auto backend = find_backend("cpu").make({slow_loads, {}}, not_awaited);
     EXPECT_TRUE(execute(not_awaited, *backend, "cpu", {0, 1, {}}).breakdown);
@@ -156,7 +156,7 @@ TEST(Training, ABackwardThatDoesNotWaitForItsLoadIsFound) {
 }
 
 /// A backward that begins before later slices have added to the gradients of its keys and values.
-TEST(Training, ASliceThatComesTooEarlyIsFoundByTheProof) {
+TEST(Training, ASliceThatComesTooEarlyFailsVerification) {
   Schedule schedule = *build_if_legal(find_schedule("terapipe"), {2, 1, 2, 2, {}});
   const Schedule right = schedule;
   for (RankOrder& order : schedule.order)

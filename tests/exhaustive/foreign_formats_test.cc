@@ -23,7 +23,7 @@ struct Case {
 
   PricedSchedule priced() const { return {schedule, program, durations}; }
   Nanos makespan() const {
-    const StepBounds bounds = step_bounds(simulate(program, durations));
+    const StepBounds bounds = find_step_bounds(simulate(program, durations));
     return bounds.end - bounds.start;
   }
 };

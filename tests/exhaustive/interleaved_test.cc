@@ -12,8 +12,8 @@
 namespace bubblescope {
 namespace {
 
-ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
-                           std::int32_t group_size) {
+ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
+                             std::int32_t group_size) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.chunks = chunks;
@@ -35,7 +35,7 @@ void for_each_grouping(const std::function<void(const ScheduleRequest&)>& visit)
     for (std::int32_t chunks = 1; chunks <= 4; ++chunks)
       for (std::int32_t microbatches = 1; microbatches <= 3 * ranks + 1; ++microbatches)
         for (std::int32_t group_size = 1; group_size <= microbatches; ++group_size)
-          visit(request_of(ranks, chunks, microbatches, group_size));
+          visit(make_request(ranks, chunks, microbatches, group_size));
 }
 
 class EveryGrouping : public testing::TestWithParam<const char*> {};
@@ -75,17 +75,18 @@ TEST(Groups, WarmUpAsMegatronWhereverTheyFillTheLoop) {
   for_each_grouping([&](const ScheduleRequest& request) {
     const Shape& shape = request.shape;
     const std::int64_t visits = std::int64_t{shape.microbatches} * shape.chunks;
-    if (!fill_loop(groups_of(request), shape)) return;
+    if (!fill_loop(find_groups(request), shape)) return;
     for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
       const std::int64_t megatron =
           2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * *shape.group_size;
-      EXPECT_EQ(std::min(visits, virtual_warmup(request, rank, 2)), std::min(visits, megatron))
+      EXPECT_EQ(std::min(visits, count_virtual_warmup(request, rank, 2)),
+                std::min(visits, megatron))
           << text_of(shape) << " rank " << rank;
     }
   });
 }
 
-TEST(Interleaved, RaggedGroupsCostAtMostWhatWasMeasured) {
+TEST(Interleaved, UnevenGroupsCostAtMostTheReference) {
   // F = 1, B = 2 for a whole rank, p = 4, v = 2: the table has T - 3m; (p-1) (F + B) / v = 4.5 is
   // the bubble of groups that fill the loop. From an independent simulator of Megatron's table.
   struct Row {
@@ -106,7 +107,7 @@ TEST(Interleaved, RaggedGroupsCostAtMostWhatWasMeasured) {
                          {9, 4, 10},
                          {6, 4, 9.5},
                          {3, 3, 6}}) {
-    const ScheduleRequest request = request_of(4, 2, row.microbatches, row.group_size);
+    const ScheduleRequest request = make_request(4, 2, row.microbatches, row.group_size);
     const Schedule schedule = build_schedule(find_schedule("interleaved"), request);
     const Nanos unit = request.cost.forward;
     const Nanos bubble =

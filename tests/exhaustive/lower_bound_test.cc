@@ -53,7 +53,7 @@ std::vector<RankOrder> orders_of_rank(const Schedule& schedule, RankOrder ops) {
     return std::tuple(left.stage, left.microbatch, left.kind) <
            std::tuple(right.stage, right.microbatch, right.kind);
   };
-  const MadeIndex index(schedule);
+  const ValueIndex index(schedule);
   std::sort(ops.begin(), ops.end(), less);
   std::vector<RankOrder> orders;
   do {
@@ -61,8 +61,8 @@ std::vector<RankOrder> orders_of_rank(const Schedule& schedule, RankOrder ops) {
     for (const Op& op : ops) is_later[index(op)] = true;
     const bool legal = std::all_of(ops.begin(), ops.end(), [&](const Op& op) {
       is_later[index(op)] = false;
-      for (const Made& made : needs_of(schedule, op))
-        if (is_later[index(made)]) return false;
+      for (const Value& value : collect_needs(schedule, op))
+        if (is_later[index(value)]) return false;
       return true;
     });
     if (legal) orders.push_back(ops);

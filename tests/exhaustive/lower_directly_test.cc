@@ -54,7 +54,7 @@ void for_each_small(const ScheduleDef& def, Visit visit) {
   for (std::int32_t ranks = 1; ranks <= 6; ++ranks)
     for (std::int32_t chunks = 1; chunks <= 3; ++chunks)
       for (std::int32_t microbatches = 1; microbatches <= 8; ++microbatches)
-        for (std::int32_t slices = 1; slices <= (def.cuts_sequences ? 3 : 1); ++slices) {
+        for (std::int32_t slices = 1; slices <= (def.slices_sequences ? 3 : 1); ++slices) {
           ScheduleRequest request;
           request.shape = {ranks, chunks, microbatches, slices, {}};
           if (def.implied_chunks && !def.repeats_chunks && chunks != *def.implied_chunks) continue;
@@ -89,7 +89,7 @@ TEST(LowerDirectly, GivesTheProgramOfRandomSchedules) {
   EXPECT_GT(taken, 1500);  // all but the fused overlap
 }
 
-TEST(LowerDirectly, LeavesDeadlocksToTheWayThatExplainsThem) {
+TEST(LowerDirectly, LeavesDeadlocksToTheGeneralLowering) {
   ScheduleRequest request;
   request.shape = {2, 1, 2, 1, {}};
   Schedule schedule = build_schedule(find_schedule("gpipe"), request);

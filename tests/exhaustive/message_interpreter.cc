@@ -36,7 +36,7 @@ class Interpreter {
       : schedule_(schedule), options_(options), costs_(costs) {
     const P2pMode mode = options.mode;
     separate_ = mode == P2pMode::kFifo || mode == P2pMode::kEager || mode == P2pMode::kRendezvous;
-    for (const RankOrder& list : posted_lists(schedule, options.posting)) add_rank(list);
+    for (const RankOrder& list : make_posted_lists(schedule, options.posting)) add_rank(list);
   }
 
   Starts run() {
@@ -96,7 +96,7 @@ class Interpreter {
       return true;
     }
     if (*queue.busy_until > now_) return false;
-    for (const Made& made : made_by(op)) ended_.insert(key(made));
+    for (const Value& value : value_of(op)) ended_.insert(key(value));
     queue.busy_until.reset();
     ++queue.head;
     return true;
@@ -104,7 +104,7 @@ class Interpreter {
 
   bool move_send(Queue& queue, const Op& op) {
     Message& message = message_of(op);
-    if (!ended_.contains(key(*carried_by(schedule_, op)))) return false;
+    if (!ended_.contains(key(*find_carried_value(schedule_, op)))) return false;
     if (!has_slot(message) && !receive_at_head(message, op)) return false;
     message.left = now_;
     ++queue.head;
@@ -123,7 +123,8 @@ class Interpreter {
   bool receive_at_head(const Message& message, const Op& send) const {
     const Queue& peer = queues_[static_cast<std::size_t>(2 * message.to + 1)];
     if (peer.empty() || !is_recv(peer.cells[peer.head].kind)) return false;
-    return key(*carried_by(schedule_, peer.cells[peer.head])) == key(*carried_by(schedule_, send));
+    return key(*find_carried_value(schedule_, peer.cells[peer.head])) ==
+           key(*find_carried_value(schedule_, send));
   }
 
   bool move_receive(Queue& queue, const Op& op) {
@@ -174,34 +175,35 @@ class Interpreter {
   }
 
   bool ready(const Op& op) {
-    for (const Made& made : needs_of(schedule_, op)) {
-      const std::int32_t from = schedule_.rank_of_stage[made.stage];
+    for (const Value& value : collect_needs(schedule_, op)) {
+      const std::int32_t from = schedule_.rank_of_stage[value.stage];
       const std::int32_t to = schedule_.rank_of_stage[op.stage];
       if (from == to) {
-        if (!ended_.contains(key(made))) return false;
+        if (!ended_.contains(key(value))) return false;
         continue;
       }
-      const Message& message = messages_[key(made)];
+      const Message& message = messages_[key(value)];
       const bool there = message.left && arrival(message) <= now_;
       if (separate_ ? !message.received : !there) return false;
     }
     return true;
   }
 
-  static std::vector<Made> made_by(const Op& op) {
-    return {{product_of(op.kind), op.stage, op.microbatch, op.slice}};
+  static std::vector<Value> value_of(const Op& op) {
+    return {{value_kind_of(op.kind), op.stage, op.microbatch, op.slice}};
   }
 
   using Key = std::vector<std::int32_t>;
-  static Key key(const Made& made) {
-    return {static_cast<std::int32_t>(made.product), made.stage, made.microbatch, made.slice};
+  static Key key(const Value& value) {
+    return {static_cast<std::int32_t>(value.value_kind), value.stage, value.microbatch,
+            value.slice};
   }
 
   Message& message_of(const Op& op) {
-    const Made made = *carried_by(schedule_, op);
-    Message& message = messages_[key(made)];
-    message.from = schedule_.rank_of_stage[made.stage];
-    message.to = schedule_.rank_of_stage[*receiving_stage(schedule_, made)];
+    const Value value = *find_carried_value(schedule_, op);
+    Message& message = messages_[key(value)];
+    message.from = schedule_.rank_of_stage[value.stage];
+    message.to = schedule_.rank_of_stage[*receiving_stage(schedule_, value)];
     return message;
   }
 

@@ -136,8 +136,8 @@ RankOrder with_sends(const Schedule& schedule, std::int32_t rank) {
   RankOrder list;
   for (const Op& op : schedule.order[rank]) {
     list.push_back(op);
-    const Made made{product_of(op.kind), op.stage, op.microbatch, op.slice};
-    const auto receiver = receiving_stage(schedule, made);
+    const Value produced{value_kind_of(op.kind), op.stage, op.microbatch, op.slice};
+    const auto receiver = receiving_stage(schedule, produced);
     if (!receiver || schedule.rank_of_stage[*receiver] == rank) continue;
     const bool forward = op.kind == OpKind::kForward;
     list.push_back({op.stage, op.microbatch, op.slice,
@@ -154,9 +154,9 @@ struct Receive {
 std::vector<Receive> receives_of(const Schedule& schedule, std::int32_t rank) {
   std::vector<Receive> receives;
   for (const Op& op : schedule.order[rank])
-    for (const Made& made : needs_of(schedule, op)) {
-      if (schedule.rank_of_stage[made.stage] == rank) continue;
-      const bool forward = made.product == Product::kActivation;
+    for (const Value& produced : collect_needs(schedule, op)) {
+      if (schedule.rank_of_stage[produced.stage] == rank) continue;
+      const bool forward = produced.value_kind == ValueKind::kActivation;
       receives.push_back({{op.stage, op.microbatch, op.slice,
                            forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone},
                           op});
@@ -231,15 +231,16 @@ Schedule random_schedule(std::mt19937& random, Schedule schedule) {
         left.push_back(weight_grad(stage, microbatch));
       }
     }
-  const MadeIndex index(schedule);
-  std::vector<bool> made(index.size(), false);
+  const ValueIndex index(schedule);
+  std::vector<bool> produced(index.size(), false);
   while (!left.empty()) {
     std::shuffle(left.begin(), left.end(), random);
     const auto next = std::find_if(left.begin(), left.end(), [&](const Op& op) {
-      const Needs needs = needs_of(schedule, op);
-      return std::all_of(needs.begin(), needs.end(), [&](const Made& m) { return made[index(m)]; });
+      const Needs needs = collect_needs(schedule, op);
+      return std::all_of(needs.begin(), needs.end(),
+                         [&](const Value& m) { return produced[index(m)]; });
     });
-    made[index(*next)] = true;
+    produced[index(*next)] = true;
     schedule.order[schedule.rank_of_stage[next->stage]].push_back(*next);
     left.erase(next);
   }
@@ -314,7 +315,7 @@ void insert_waits(std::mt19937& random, RankOrder& list) {
   }
 }
 
-TEST(Messages, WaitsForSendsAreCheckedInTheWordsOfThePrograms) {
+TEST(Messages, WaitsForSendsAreReportedAsByLowering) {
   constexpr unsigned kSeed = 31;
   std::mt19937 random(kSeed);
   for (int round = 0; round < 400; ++round) {
@@ -355,7 +356,7 @@ TEST(Messages, RandomPostingsAgreeWithTheRules) {
         << text_of(schedule);
     schedule.posted.clear();
     for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
-      schedule.posted = posted_lists(schedule, posting);
+      schedule.posted = make_posted_lists(schedule, posting);
       expect_agreement(schedule, round % 4);
       schedule.posted.clear();
     }

@@ -133,8 +133,8 @@ void add_orders(std::vector<std::vector<Token>>& found, std::vector<Token> begun
   if (done[2] < split) next(2, {done[0], done[1], done[2] + 1}, split);
 }
 
-// Two ranks, two micro-batches: every pair of orders is timed. The best mix is found and proved each
-// time.
+// Two ranks, two micro-batches: every pair of orders is timed. The best mix is found and proved
+// each time.
 TEST(Search, ProvesTheBestMixOfBackwards) {
   std::vector<std::vector<Token>> orders;
   add_orders(orders, {}, {}, 0);
@@ -149,7 +149,7 @@ TEST(Search, ProvesTheBestMixOfBackwards) {
     std::optional<Nanos> least;
     for (const std::vector<Token>& first : orders)
       for (const std::vector<Token>& second : orders)
-        if (const std::optional<Nanos> value = time_mixed(mixed, {first, second}))
+        if (const std::optional<Nanos> value = measure_mixed(mixed, {first, second}))
           least = std::min(least.value_or(*value), *value);
     SearchGoal goal;
     goal.effort = 10'000'000;
@@ -258,7 +258,7 @@ TEST(Search, ReachesTheUnitOptimaUnderCaps) {
 
 // Any assignment of the stages may be chosen, so none can be better: two ranks with two chunks have
 // three assignments that differ by more than names.
-TEST(Search, FreePlacementIsTheBestOfAllDeals) {
+TEST(Search, FreePlacementIsTheBestOfAllAssignments) {
   Draw draw;
   for (int turn = 0; turn < 10; ++turn) {
     const ScheduleRequest request = drawn(draw, {PlacementChoice::kFree, 2, 2, 2});

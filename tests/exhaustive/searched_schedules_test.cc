@@ -95,7 +95,7 @@ TEST(SearchedSchedules, RefuseCapsBelowOneMicrobatch) {
   EXPECT_EQ(reasons[0], "rank 1 may hold 1.999999, but one micro-batch alone needs 2; raise --cap");
 }
 
-TEST(SearchedSchedules, AreNoLongerThanHandMadeOnesWithTheSameMemory) {
+TEST(SearchedSchedules, AreNoLongerThanHandcraftedOnesWithTheSameMemory) {
   Draw draw;
   for (int turn = 0; turn < 30; ++turn)
     for (const auto& [hand, name, chunks] :
@@ -142,7 +142,7 @@ TEST(SearchedSchedules, ReadTheCostsOfEachStage) {
 
 /// Maximum chunks held: V-Min 2 floor((p+4)/3), V-Half 2 floor((p+2)/2), 1F1B-V 2 ceil(2p/3), plus
 /// one if 3 divides p.
-TEST(SearchedSchedules, HoldWhatTheirNamesPromise) {
+TEST(SearchedSchedules, HoldTheMemoryOfTheirNames) {
   for (std::int32_t ranks = 2; ranks <= 8; ++ranks)
     for (const auto& [name, chunks] : {std::pair{"v-min", 2 * ((ranks + 4) / 3)},
                                        {"v-half", 2 * ((ranks + 2) / 2)},

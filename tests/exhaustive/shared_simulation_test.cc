@@ -34,8 +34,8 @@ Cluster with_devices(Cluster cluster) {
        ++rank) {
     const auto node = static_cast<std::size_t>(cluster.node_of_rank[rank]);
     if (cluster.devices.size() < 2 * (node + 1)) {
-      cluster.devices.push_back({"nic", {}, rate_of(4), Carries::kBetweenNodes});
-      cluster.devices.push_back({"switch", {}, rate_of(12), Carries::kAll, true});
+      cluster.devices.push_back({"nic", {}, rate_of(4), Scope::kBetweenNodes});
+      cluster.devices.push_back({"switch", {}, rate_of(12), Scope::kAll, true});
     }
     cluster.devices[2 * node].ranks.push_back(rank);
     cluster.devices[2 * node + 1].ranks.push_back(rank);
@@ -76,7 +76,7 @@ TEST(SharedSimulation, IsTheDataflowPassWhereNothingFlows) {
 
 // Some of the random programs share resources and some do not; those that do can only take longer,
 // because a share is never more than the whole.
-TEST(SharedSimulation, IsTheDataflowPassWhereNoTwoFlowsMeetAndNeverShorter) {
+TEST(SharedSimulation, IsTheDataflowPassIfNoFlowsMeetAndNeverShorter) {
   std::mt19937 random(20240609);
   int alone = 0;
   int shared = 0;
@@ -85,7 +85,7 @@ TEST(SharedSimulation, IsTheDataflowPassWhereNoTwoFlowsMeetAndNeverShorter) {
     const Cluster cluster =
         with_devices(with_links(cluster_of(program.ranks, 2), static_cast<Bytes>(random() % 40)));
     const Traffic traffic = route_messages(program, random_durations(program, random), cluster);
-    const Timeline expected = simulate(program, durations_alone(traffic));
+    const Timeline expected = simulate(program, uncontended_durations(traffic));
     const Timeline found = simulate_shared(program, traffic).timeline;
     if (any_shared(traffic, expected)) {
       ++shared;
@@ -107,7 +107,7 @@ Program program_of(const ScheduleDef& def, P2pMode mode) {
   request.shape.ranks = 4;
   request.shape.microbatches = 8;
   request.shape.chunks = def.implied_chunks.value_or(def.name.starts_with("interleaved") ? 2 : 1);
-  if (def.cuts_sequences) request.shape.slices = 4;
+  if (def.slices_sequences) request.shape.slices = 4;
   LowerOptions options;
   options.mode = mode;
   std::variant<Program, Deadlock> lowered = lower(build_schedule(def, request), options);
@@ -126,7 +126,7 @@ TEST(SharedSimulation, IsTheDataflowPassOnEveryScheduleWithLinksThatAreNeverFull
         if (is_compute(program.instructions[id].op.kind)) durations[id] = 1000 + id;
       if (program.size() == 0) continue;  // it deadlocks
       const Traffic traffic = route_messages(program, durations, with_links(cluster_of(4, 2), 40));
-      const Timeline expected = simulate(program, durations_alone(traffic));
+      const Timeline expected = simulate(program, uncontended_durations(traffic));
       const bool shared = any_shared(traffic, expected);
       // The messages of fused forwards leave together.
       const bool joint = def.name.starts_with("chimera-");

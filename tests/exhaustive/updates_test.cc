@@ -105,7 +105,7 @@ TEST_P(EveryUpdate, LeavesTheTimelineAsItIsWhereItTakesNoTime) {
       const Timeline timeline = simulate(program, model);
       ASSERT_EQ(spans_of(program, timeline), spans) << name;
       if (update.optimizer != OptimizerMode::kPostValidation) {  // its messages take time
-        ASSERT_EQ(makespan_of(timeline), makespan_of(expected)) << name;
+        ASSERT_EQ(compute_makespan(timeline), compute_makespan(expected)) << name;
       }
     }
     const Program sharded = lower_or_throw(shard_stages(schedule));

@@ -16,8 +16,8 @@ struct Notes {
 };
 
 Notes& notes() {
-  static auto& made = *new Notes;
-  return made;
+  static auto& instance = *new Notes;
+  return instance;
 }
 
 }  // namespace

@@ -26,15 +26,15 @@ struct Layouts {
 
 /// The content of a cublasLtMatmulAlgo_t.
 struct Algorithm {
-  decltype(BlasProduct{}.kind()) kind;
+  decltype(BlasGemm{}.kind()) kind;
   Layouts layouts;
   BlasPreference preference;
-  std::size_t aside_alignment = 1;
+  std::size_t aux_alignment = 1;
 };
 
 std::map<std::uint64_t, Algorithm>& algorithms() {
-  static auto& made = *new std::map<std::uint64_t, Algorithm>;
-  return made;
+  static auto& instance = *new std::map<std::uint64_t, Algorithm>;
+  return instance;
 }
 
 std::size_t alignment_of(const void* data) {
@@ -42,54 +42,53 @@ std::size_t alignment_of(const void* data) {
   return address == 0 ? 256 : address & (~address + 1);
 }
 
-bool has_aside(const BlasProduct& product) {
-  return product.epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
-         product.epilogue == CUBLASLT_EPILOGUE_DGELU;
+bool has_aux(const BlasGemm& gemm) {
+  return gemm.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || gemm.epilogue == CUBLASLT_EPILOGUE_DGELU;
 }
 
-bool is_known(const BlasProduct& product) {
-  return product.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-         product.epilogue == CUBLASLT_EPILOGUE_GELU || has_aside(product);
+bool is_known(const BlasGemm& gemm) {
+  return gemm.epilogue == CUBLASLT_EPILOGUE_DEFAULT || gemm.epilogue == CUBLASLT_EPILOGUE_GELU ||
+         has_aux(gemm);
 }
 
 /// The auxiliary matrix of an epilogue has the layout of the target, except for its leading
 /// dimension.
-BlasLayout aside_layout(const BlasProduct& product, const BlasLayout& target) {
+BlasLayout aux_layout(const BlasGemm& gemm, const BlasLayout& target) {
   BlasLayout layout = target;
-  layout.leading = product.aside_leading;
-  layout.step = product.aside_step;
-  if (product.aside_type != -1) layout.type = static_cast<cudaDataType>(product.aside_type);
+  layout.leading = gemm.aux_leading;
+  layout.step = gemm.aux_step;
+  if (gemm.aux_type != -1) layout.type = static_cast<cudaDataType>(gemm.aux_type);
   return layout;
 }
 
-cublasStatus_t check_aside(const BlasProduct& product, const BlasLayout& target) {
-  if (!has_aside(product)) return CUBLAS_STATUS_SUCCESS;
-  const BlasLayout layout = aside_layout(product, target);
-  if (product.aside == nullptr || layout.leading % 8 != 0 || layout.step % 8 != 0 ||
+cublasStatus_t check_aux(const BlasGemm& gemm, const BlasLayout& target) {
+  if (!has_aux(gemm)) return CUBLAS_STATUS_SUCCESS;
+  const BlasLayout layout = aux_layout(gemm, target);
+  if (gemm.aux == nullptr || layout.leading % 8 != 0 || layout.step % 8 != 0 ||
       layout.leading < static_cast<std::int64_t>(target.rows) || layout.type != target.type)
     return CUBLAS_STATUS_INVALID_VALUE;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 /// Checks that the sizes and types of a GEMM fit together.
-cublasStatus_t check(const BlasProduct& product, const Layouts& of) {
-  const bool turns_first = product.turns_first != CUBLAS_OP_N;
-  const bool turns_second = product.turns_second != CUBLAS_OP_N;
-  const std::uint64_t rows = turns_first ? of.first.columns : of.first.rows;
-  const std::uint64_t inner = turns_first ? of.first.rows : of.first.columns;
-  const std::uint64_t other_inner = turns_second ? of.second.columns : of.second.rows;
-  const std::uint64_t columns = turns_second ? of.second.rows : of.second.columns;
+cublasStatus_t check(const BlasGemm& gemm, const Layouts& of) {
+  const bool transpose_first = gemm.transpose_first != CUBLAS_OP_N;
+  const bool transpose_second = gemm.transpose_second != CUBLAS_OP_N;
+  const std::uint64_t rows = transpose_first ? of.first.columns : of.first.rows;
+  const std::uint64_t inner = transpose_first ? of.first.rows : of.first.columns;
+  const std::uint64_t other_inner = transpose_second ? of.second.columns : of.second.rows;
+  const std::uint64_t columns = transpose_second ? of.second.rows : of.second.columns;
   if (inner != other_inner || rows != of.target.rows || columns != of.target.columns ||
       rows != of.source.rows || columns != of.source.columns)
     return CUBLAS_STATUS_INVALID_VALUE;
   for (const BlasLayout& other : {of.second, of.source, of.target})
     if (other.batch != of.first.batch || other.batch < 1) return CUBLAS_STATUS_INVALID_VALUE;
   if (of.first.type != of.second.type || of.source.type != of.target.type ||
-      (of.first.type == CUDA_R_32F && of.target.type != CUDA_R_32F) || !is_known(product) ||
-      product.multiprocessors < 0 ||
-      product.multiprocessors > static_cast<std::int32_t>(kMultiprocessors))
+      (of.first.type == CUDA_R_32F && of.target.type != CUDA_R_32F) || !is_known(gemm) ||
+      gemm.multiprocessors < 0 ||
+      gemm.multiprocessors > static_cast<std::int32_t>(kMultiprocessors))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  return check_aside(product, of.target);
+  return check_aux(gemm, of.target);
 }
 
 /// All GEMMs with one workspace must be on one stream.
@@ -108,13 +107,13 @@ struct Operands {
 };
 
 cublasStatus_t check_alignments(const Algorithm& algorithm, const Operands& of,
-                                const BlasProduct& product) {
+                                const BlasGemm& gemm) {
   const void* const all[4] = {of.first, of.second, of.source, of.target};
   for (std::size_t at = 0; at < 4; ++at)
     if (alignment_of(all[at]) < algorithm.preference.alignments[at])
       return CUBLAS_STATUS_INVALID_VALUE;
-  return alignment_of(product.aside) < algorithm.aside_alignment ? CUBLAS_STATUS_INVALID_VALUE
-                                                                 : CUBLAS_STATUS_SUCCESS;
+  return alignment_of(gemm.aux) < algorithm.aux_alignment ? CUBLAS_STATUS_INVALID_VALUE
+                                                          : CUBLAS_STATUS_SUCCESS;
 }
 
 void expect_readable(const BlasMatrix& matrix, std::int32_t device) {
@@ -122,15 +121,15 @@ void expect_readable(const BlasMatrix& matrix, std::int32_t device) {
   expect_reachable(matrix.data, device, "cublasLtMatmul");
 }
 
-BlasOrder make_order(const BlasProduct& product, const Layouts& of, const Operands& with) {
-  BlasOrder order;
-  order.product = product;
-  order.first = {of.first, const_cast<void*>(with.first)};
-  order.second = {of.second, const_cast<void*>(with.second)};
-  order.source = {of.source, const_cast<void*>(with.source)};
-  order.target = {of.target, with.target};
-  if (has_aside(product)) order.aside = {aside_layout(product, of.target), product.aside};
-  return order;
+BlasGemmOperands make_gemm_operands(const BlasGemm& gemm, const Layouts& of, const Operands& with) {
+  BlasGemmOperands gemm_operands;
+  gemm_operands.gemm = gemm;
+  gemm_operands.first = {of.first, const_cast<void*>(with.first)};
+  gemm_operands.second = {of.second, const_cast<void*>(with.second)};
+  gemm_operands.source = {of.source, const_cast<void*>(with.source)};
+  gemm_operands.target = {of.target, with.target};
+  if (has_aux(gemm)) gemm_operands.aux = {aux_layout(gemm, of.target), gemm.aux};
+  return gemm_operands;
 }
 
 Layouts find_layouts(cublasLtMatrixLayout_t first, cublasLtMatrixLayout_t second,
@@ -146,15 +145,15 @@ void load(std::uint64_t algorithm, std::int32_t device) {
   if (loaded.emplace(algorithm, device).second) await_device(device, "the first such product");
 }
 
-void put_product(const BlasOrder& order, std::byte* workspace, Stream& stream) {
+void put_gemm(const BlasGemmOperands& gemm_operands, std::byte* workspace, Stream& stream) {
   expect_own(workspace, stream);
-  for (const BlasMatrix& matrix : {order.first, order.second, order.target})
+  for (const BlasMatrix& matrix : {gemm_operands.first, gemm_operands.second, gemm_operands.target})
     expect_readable(matrix, stream.device);
-  if (order.keep != 0) expect_readable(order.source, stream.device);
-  if (order.aside.data != nullptr) expect_readable(order.aside, stream.device);
+  if (gemm_operands.beta != 0) expect_readable(gemm_operands.source, stream.device);
+  if (gemm_operands.aux.data != nullptr) expect_readable(gemm_operands.aux, stream.device);
   put(stream, {"cublasLtMatmul", [=] {
                  std::memset(workspace, 0x5a, kWorkspaceBytes);
-                 multiply(order);
+                 multiply(gemm_operands);
                }});
 }
 
@@ -165,14 +164,14 @@ void put_product(const BlasOrder& order, std::byte* workspace, Stream& stream) {
 using namespace bubblescope::fake_cuda;
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t first,
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t gemm, cublasLtMatrixLayout_t first,
     cublasLtMatrixLayout_t second, cublasLtMatrixLayout_t source, cublasLtMatrixLayout_t target,
     cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t* results,
     int* found) {
   constexpr const char* kCall = "cublasLtMatmulAlgoGetHeuristic";
   return blas_call(kCall, [&] {
     blas_handles().find(handle, kCall);
-    const BlasProduct& of = blas_products().find(product, kCall);
+    const BlasGemm& of = blas_gemms().find(gemm, kCall);
     const Layouts layouts = find_layouts(first, second, source, target, kCall);
     const BlasPreference& prefers = blas_preferences().find(preference, kCall);
     *found = 0;
@@ -182,7 +181,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     if (prefers.workspace_bytes < kWorkspaceBytes) return CUBLAS_STATUS_NOT_SUPPORTED;
     const std::uint64_t number = algorithms().size() + 1;
     algorithms()[number] = {of.kind(), layouts, prefers,
-                            std::min<std::size_t>(alignment_of(of.aside), 16)};
+                            std::min<std::size_t>(alignment_of(of.aux), 16)};
     results[0] = {};
     results[0].algo.data[0] = number;
     results[0].workspaceSize = kWorkspaceBytes;
@@ -192,10 +191,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   });
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
-                              const void* scale, const void* first, cublasLtMatrixLayout_t of_first,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t gemm, const void* scale,
+                              const void* first, cublasLtMatrixLayout_t of_first,
                               const void* second, cublasLtMatrixLayout_t of_second,
-                              const void* keep, const void* source,
+                              const void* beta, const void* source,
                               cublasLtMatrixLayout_t of_source, void* target,
                               cublasLtMatrixLayout_t of_target,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
@@ -203,7 +202,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   constexpr const char* kCall = "cublasLtMatmul";
   return blas_call(kCall, [&] {
     const BlasHandle& by = blas_handles().find(handle, kCall);
-    const BlasProduct& of = blas_products().find(product, kCall);
+    const BlasGemm& of = blas_gemms().find(gemm, kCall);
     const Layouts layouts = find_layouts(of_first, of_second, of_source, of_target, kCall);
     Stream& on = stream_of(stream, kCall);
     if (by.device != current_device() || on.device != current_device())
@@ -218,10 +217,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
         status != CUBLAS_STATUS_SUCCESS)
       return status;
     load(algorithm->data[0], on.device);
-    BlasOrder order = make_order(of, layouts, operands);
-    order.scale = *static_cast<const float*>(scale);
-    order.keep = *static_cast<const float*>(keep);
-    put_product(order, static_cast<std::byte*>(workspace), on);
+    BlasGemmOperands gemm_operands = make_gemm_operands(of, layouts, operands);
+    gemm_operands.scale = *static_cast<const float*>(scale);
+    gemm_operands.beta = *static_cast<const float*>(beta);
+    put_gemm(gemm_operands, static_cast<std::byte*>(workspace), on);
     return CUBLAS_STATUS_SUCCESS;
   });
 }

@@ -22,20 +22,20 @@ struct BlasLayout {
   auto operator<=>(const BlasLayout&) const = default;
 };
 
-struct BlasProduct {
-  std::int32_t turns_first = CUBLAS_OP_N;
-  std::int32_t turns_second = CUBLAS_OP_N;
+struct BlasGemm {
+  std::int32_t transpose_first = CUBLAS_OP_N;
+  std::int32_t transpose_second = CUBLAS_OP_N;
   std::int32_t multiprocessors = 0;  ///< 0: all
   std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  std::int64_t aside_leading = 0;
-  std::int64_t aside_step = 0;
-  std::int32_t aside_type = -1;  ///< -1: that of the target
-  void* aside = nullptr;         ///< of the epilogue
+  std::int64_t aux_leading = 0;
+  std::int64_t aux_step = 0;
+  std::int32_t aux_type = -1;  ///< -1: that of the target
+  void* aux = nullptr;         ///< of the epilogue
 
   /// The properties for which an algorithm is chosen.
   auto kind() const {
-    return std::tuple(turns_first, turns_second, multiprocessors, epilogue, aside_leading,
-                      aside_step, aside_type);
+    return std::tuple(transpose_first, transpose_second, multiprocessors, epilogue, aux_leading,
+                      aux_step, aux_type);
   }
 };
 
@@ -50,7 +50,7 @@ struct BlasHandle {
 };
 
 Registry<BlasLayout>& blas_layouts();
-Registry<BlasProduct>& blas_products();
+Registry<BlasGemm>& blas_gemms();
 Registry<BlasPreference>& blas_preferences();
 Registry<BlasHandle>& blas_handles();
 

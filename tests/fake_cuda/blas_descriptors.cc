@@ -39,23 +39,23 @@ cublasStatus_t destroy(const char* name, Registry<Value>& registry, Handle handl
 }  // namespace
 
 Registry<BlasLayout>& blas_layouts() {
-  static auto& made = *new Registry<BlasLayout>("matrix layouts");
-  return made;
+  static auto& instance = *new Registry<BlasLayout>("matrix layouts");
+  return instance;
 }
 
-Registry<BlasProduct>& blas_products() {
-  static auto& made = *new Registry<BlasProduct>("product descriptors");
-  return made;
+Registry<BlasGemm>& blas_gemms() {
+  static auto& instance = *new Registry<BlasGemm>("product descriptors");
+  return instance;
 }
 
 Registry<BlasPreference>& blas_preferences() {
-  static auto& made = *new Registry<BlasPreference>("product preferences");
-  return made;
+  static auto& instance = *new Registry<BlasPreference>("product preferences");
+  return instance;
 }
 
 Registry<BlasHandle>& blas_handles() {
-  static auto& made = *new Registry<BlasHandle>("handles of cuBLASLt");
-  return made;
+  static auto& instance = *new Registry<BlasHandle>("handles of cuBLASLt");
+  return instance;
 }
 
 }  // namespace bubblescope::fake_cuda
@@ -102,34 +102,34 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
   });
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t computes,
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* gemm, cublasComputeType_t computes,
                                         cudaDataType_t scale) {
   return blas_call("cublasLtMatmulDescCreate", [&] {
     if (computes != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-    *product = reinterpret_cast<cublasLtMatmulDesc_t>(blas_products().add({}));
+    *gemm = reinterpret_cast<cublasLtMatmulDesc_t>(blas_gemms().add({}));
     return CUBLAS_STATUS_SUCCESS;
   });
 }
 
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
-  return destroy("cublasLtMatmulDescDestroy", blas_products(), product);
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t gemm) {
+  return destroy("cublasLtMatmulDescDestroy", blas_gemms(), gemm);
 }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t gemm,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, std::size_t bytes) {
   constexpr const char* kCall = "cublasLtMatmulDescSetAttribute";
   return blas_call(kCall, [&] {
-    BlasProduct& of = blas_products().find(product, kCall);
+    BlasGemm& of = blas_gemms().find(gemm, kCall);
     switch (static_cast<int>(attribute)) {
-      case CUBLASLT_MATMUL_DESC_TRANSA: return set(of.turns_first, value, bytes);
-      case CUBLASLT_MATMUL_DESC_TRANSB: return set(of.turns_second, value, bytes);
+      case CUBLASLT_MATMUL_DESC_TRANSA: return set(of.transpose_first, value, bytes);
+      case CUBLASLT_MATMUL_DESC_TRANSB: return set(of.transpose_second, value, bytes);
       case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return set(of.multiprocessors, value, bytes);
       case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(of.epilogue, value, bytes);
-      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return set(of.aside, value, bytes);
-      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return set(of.aside_leading, value, bytes);
-      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return set(of.aside_step, value, bytes);
-      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: return set(of.aside_type, value, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return set(of.aux, value, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return set(of.aux_leading, value, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return set(of.aux_step, value, bytes);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: return set(of.aux_type, value, bytes);
       default: return unknown(kCall, attribute);
     }
   });

@@ -48,32 +48,37 @@ std::vector<float> read(const BlasMatrix& matrix, std::int32_t of_batch, bool tu
   return values;
 }
 
-float finish(const BlasOrder& order, std::int32_t of_batch, std::uint64_t row, std::uint64_t column,
-             float value) {
-  switch (static_cast<int>(order.product.epilogue)) {
-    case CUBLASLT_EPILOGUE_GELU_AUX: order.aside.set(of_batch, row, column, value); [[fallthrough]];
+float finish(const BlasGemmOperands& gemm_operands, std::int32_t of_batch, std::uint64_t row,
+             std::uint64_t column, float value) {
+  switch (static_cast<int>(gemm_operands.gemm.epilogue)) {
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+      gemm_operands.aux.set(of_batch, row, column, value);
+      [[fallthrough]];
     case CUBLASLT_EPILOGUE_GELU: return gelu(value);
-    case CUBLASLT_EPILOGUE_DGELU: return value * gelu_slope(order.aside.get(of_batch, row, column));
+    case CUBLASLT_EPILOGUE_DGELU:
+      return value * gelu_slope(gemm_operands.aux.get(of_batch, row, column));
     default: return value;
   }
 }
 
-void multiply_one(const BlasOrder& order, std::int32_t of_batch) {
-  const BlasLayout& target = order.target.layout;
+void multiply_one(const BlasGemmOperands& gemm_operands, std::int32_t of_batch) {
+  const BlasLayout& target = gemm_operands.target.layout;
   // In this order, the inner loop reads both operands contiguously.
   const std::vector<float> first =
-      read(order.first, of_batch, order.product.turns_first == CUBLAS_OP_N);
+      read(gemm_operands.first, of_batch, gemm_operands.gemm.transpose_first == CUBLAS_OP_N);
   const std::vector<float> second =
-      read(order.second, of_batch, order.product.turns_second != CUBLAS_OP_N);
+      read(gemm_operands.second, of_batch, gemm_operands.gemm.transpose_second != CUBLAS_OP_N);
   const std::uint64_t inner = first.size() / target.rows;
   for (std::uint64_t column = 0; column < target.columns; ++column)
     for (std::uint64_t row = 0; row < target.rows; ++row) {
       float sum = 0;
       for (std::uint64_t at = 0; at < inner; ++at)
         sum += first[row * inner + at] * second[column * inner + at];
-      sum *= order.scale;
-      if (order.keep != 0) sum += order.keep * order.source.get(of_batch, row, column);
-      order.target.set(of_batch, row, column, finish(order, of_batch, row, column, sum));
+      sum *= gemm_operands.scale;
+      if (gemm_operands.beta != 0)
+        sum += gemm_operands.beta * gemm_operands.source.get(of_batch, row, column);
+      gemm_operands.target.set(of_batch, row, column,
+                               finish(gemm_operands, of_batch, row, column, sum));
     }
 }
 
@@ -99,9 +104,9 @@ std::size_t BlasMatrix::bytes() const {
   return (index_of(layout, layout.batch - 1, layout.rows - 1, layout.columns - 1) + 1) * size;
 }
 
-void multiply(const BlasOrder& order) {
-  for (std::int32_t of_batch = 0; of_batch < order.target.layout.batch; ++of_batch)
-    multiply_one(order, of_batch);
+void multiply(const BlasGemmOperands& gemm_operands) {
+  for (std::int32_t of_batch = 0; of_batch < gemm_operands.target.layout.batch; ++of_batch)
+    multiply_one(gemm_operands, of_batch);
 }
 
 }  // namespace bubblescope::fake_cuda

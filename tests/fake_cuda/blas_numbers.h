@@ -18,17 +18,17 @@ struct BlasMatrix {
 };
 
 /// target = epilogue(scale * first * second + keep * source).
-struct BlasOrder {
-  BlasProduct product;
+struct BlasGemmOperands {
+  BlasGemm gemm;
   BlasMatrix first;
   BlasMatrix second;
   BlasMatrix source;
   BlasMatrix target;
-  BlasMatrix aside;  ///< of the epilogue; its data is null without one
+  BlasMatrix aux;  ///< of the epilogue; its data is null without one
   float scale = 1;
-  float keep = 0;  ///< with 0 the source is not read
+  float beta = 0;  ///< with 0 the source is not read
 };
 
-void multiply(const BlasOrder& order);
+void multiply(const BlasGemmOperands& gemm_operands);
 
 }  // namespace bubblescope::fake_cuda

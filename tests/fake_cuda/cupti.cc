@@ -25,8 +25,8 @@ struct Profiler {
 };
 
 Profiler& profiler() {
-  static auto& made = *new Profiler;
-  return made;
+  static auto& instance = *new Profiler;
+  return instance;
 }
 
 /// Runs `body` as a CUPTI call, unless the call is made to fail.
@@ -50,8 +50,8 @@ std::size_t size_of(CUpti_ActivityKind kind) {
 class Buffer {
  public:
   Buffer() {
-    std::size_t most_records = 0;
-    profiler().request(&bytes_, &size_, &most_records);
+    std::size_t max_records = 0;
+    profiler().request(&bytes_, &size_, &max_records);
     if (bytes_ == nullptr || reinterpret_cast<std::uintptr_t>(bytes_) % 8 != 0)
       refuse("a buffer for records that is none, or not aligned");
     std::memset(bytes_, 0xee, size_);  // NaN in all that is not written

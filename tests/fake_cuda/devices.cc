@@ -24,8 +24,8 @@ std::int32_t& current() {
 
 /// Pairs of devices of which the first may access the memory of the second.
 std::set<std::pair<std::int32_t, std::int32_t>>& links() {
-  static auto& made = *new std::set<std::pair<std::int32_t, std::int32_t>>;
-  return made;
+  static auto& instance = *new std::set<std::pair<std::int32_t, std::int32_t>>;
+  return instance;
 }
 
 bool is_device(std::int32_t device) { return device >= 0 && device < device_count(); }

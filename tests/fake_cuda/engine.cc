@@ -31,8 +31,8 @@ struct PendingTask {
 
 namespace {
 
-constexpr std::chrono::microseconds kLook{20};
-constexpr std::chrono::seconds kPatience{40};
+constexpr std::chrono::microseconds kPollInterval{20};
+constexpr std::chrono::seconds kMaxWait{40};
 
 struct Engine {
   std::mutex mutex;
@@ -61,7 +61,7 @@ void end(Engine& engine, const Ticket& ticket, Nanos time) {
 }
 
 /// Ends spinning tasks whose time is over or that the host stops.
-void look_at_spinning(Engine& engine) {
+void end_finished_spins(Engine& engine) {
   for (std::size_t at = 0; at < engine.spinning.size();) {
     const Ticket ticket = engine.spinning[at];
     const Spin& spin = *ticket->task.spin;
@@ -116,10 +116,10 @@ void live(Engine& engine) {
     if (engine.ready.empty() && engine.spinning.empty()) engine.changed.wait(lock);
     if (engine.ready.empty() && !engine.spinning.empty()) {
       lock.unlock();
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kPollInterval);
       lock.lock();
     }
-    look_at_spinning(engine);
+    end_finished_spins(engine);
     if (!engine.ready.empty()) run(engine, take_any(engine), lock);
   }
 }
@@ -141,7 +141,7 @@ Engine& engine() {
 template <class Condition>
 void await_until(const Condition& condition, const std::string& call) {
   std::unique_lock lock(engine().mutex);
-  if (!engine().changed.wait_for(lock, kPatience, condition))
+  if (!engine().changed.wait_for(lock, kMaxWait, condition))
     refuse(call + " waits for what never ends");
 }
 

@@ -7,8 +7,8 @@
 namespace bubblescope::fake_cuda {
 
 Registry<Event>& events() {
-  static auto& made = *new Registry<Event>("events");
-  return made;
+  static auto& instance = *new Registry<Event>("events");
+  return instance;
 }
 
 namespace {

@@ -23,8 +23,8 @@ struct Cut {
 
 /// [number in the resource].
 std::map<unsigned int, Cut>& cuts() {
-  static auto& made = *new std::map<unsigned int, Cut>;
-  return made;
+  static auto& instance = *new std::map<unsigned int, Cut>;
+  return instance;
 }
 
 CUdevResource make_resource(unsigned int count, const Cut& cut) {
@@ -45,8 +45,8 @@ const Cut* cut_of(const CUdevResource& resource) {
 }
 
 Registry<GreenContext>& contexts() {
-  static auto& made = *new Registry<GreenContext>("green contexts");
-  return made;
+  static auto& instance = *new Registry<GreenContext>("green contexts");
+  return instance;
 }
 
 /// Runs `body` as a runtime call: driver and runtime have the same error numbers.

@@ -16,7 +16,7 @@ namespace bubblescope::fake_cuda {
 
 namespace {
 
-constexpr unsigned int kMostThreads = 1024;  // per block
+constexpr unsigned int kMaxThreads = 1024;  // per block
 constexpr unsigned int kWarp = 32;
 
 struct Call {
@@ -32,8 +32,8 @@ std::vector<Call>& calls() {
 
 /// [host function of the kernel]: its signature.
 std::map<const void*, std::string>& kernels() {
-  static auto& made = *new std::map<const void*, std::string>;
-  return made;
+  static auto& instance = *new std::map<const void*, std::string>;
+  return instance;
 }
 
 /// Returns "norm_kernel<float>(float*, int)" for "_ZN11bubblescope11norm_kernelIfEEvPT_i".
@@ -58,7 +58,7 @@ cudaError_t launch(const void* kernel, const Call& asked, void** arguments) {
   const auto at = kernels().find(kernel);
   if (at == kernels().end()) return cudaErrorInvalidDeviceFunction;
   Stream& stream = stream_of(asked.stream, at->second.c_str());
-  if (asked.grid.x == 0 || asked.block.x == 0 || asked.block.x > kMostThreads ||
+  if (asked.grid.x == 0 || asked.block.x == 0 || asked.block.x > kMaxThreads ||
       asked.grid.y * asked.grid.z * asked.block.y * asked.block.z != 1 || asked.shared_bytes != 0)
     return spoil(stream, cudaErrorInvalidConfiguration);
   if (stream.device != current_device()) return spoil(stream, cudaErrorInvalidResourceHandle);

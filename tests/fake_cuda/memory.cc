@@ -40,16 +40,17 @@ std::string describe(const Piece& piece) {
 }
 
 Pieces& pieces() {
-  static auto& made = *new Pieces;
+  static auto& instance = *new Pieces;
   [[maybe_unused]] static const bool asked = [] {
     ask_for_leaks([] {
       std::string left;
-      for (const auto& [begin, piece] : made) left += (left.empty() ? "" : ", ") + describe(piece);
+      for (const auto& [begin, piece] : instance)
+        left += (left.empty() ? "" : ", ") + describe(piece);
       return left;
     });
     return true;
   }();
-  return made;
+  return instance;
 }
 
 void* take(Piece piece) {

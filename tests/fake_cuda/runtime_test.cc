@@ -30,7 +30,7 @@ void* allocate() {
 }
 
 /// Launches a kernel that runs until the host opens its gate.
-void stand(cudaStream_t stream, const volatile std::uint32_t* gate) {
+void launch_gated(cudaStream_t stream, const volatile std::uint32_t* gate) {
   put(stream_of(stream, "a test"), {"a gate", {}, Spin{Nanos{1} << 60, gate}});
 }
 
@@ -53,8 +53,8 @@ class FakeCuda : public testing::Test {
   cudaEvent_t event_ = create_event();
 };
 
-TEST_F(FakeCuda, WhatStandsBehindAGateRunsWhenTheHostOpensIt) {
-  stand(first_, &gate_);
+TEST_F(FakeCuda, WorkBehindAGateRunsWhenTheHostOpensIt) {
+  launch_gated(first_, &gate_);
   cudaEventRecord(event_, first_);
   EXPECT_EQ(cudaEventQuery(event_), cudaErrorNotReady);
   gate_ = 1;
@@ -64,14 +64,14 @@ TEST_F(FakeCuda, WhatStandsBehindAGateRunsWhenTheHostOpensIt) {
 
 TEST_F(FakeCuda, AnEventThatWasNeverRecordedHoldsNobodyBack) {
   cudaStreamWaitEvent(second_, event_, cudaEventWaitDefault);
-  stand(first_, &gate_);
+  launch_gated(first_, &gate_);
   cudaEventRecord(event_, first_);  // too late for the wait
   EXPECT_EQ(cudaStreamSynchronize(second_), cudaSuccess);
 }
 
 TEST_F(FakeCuda, AWaitMeansTheLastRecordBeforeIt) {
   cudaEventRecord(event_, first_);
-  stand(first_, &gate_);
+  launch_gated(first_, &gate_);
   cudaStreamWaitEvent(second_, event_, cudaEventWaitDefault);  // the first record
   cudaEventRecord(event_, first_);
   EXPECT_EQ(cudaStreamSynchronize(second_), cudaSuccess);
@@ -81,7 +81,7 @@ TEST_F(FakeCuda, AWaitMeansTheLastRecordBeforeIt) {
 TEST_F(FakeCuda, TimesAreThoseOfADeviceWithRoomForAll) {
   // Two kernels of 3 ms run side by side; a third of 2 ms waits for the second: 5 ms.
   cudaEvent_t begin = create_event();
-  stand(first_, &gate_);
+  launch_gated(first_, &gate_);
   cudaEventRecord(begin, first_);
   cudaStreamWaitEvent(second_, begin, cudaEventWaitDefault);
   for (cudaStream_t stream : {first_, second_})
@@ -109,16 +109,16 @@ TEST_F(FakeCuda, AGraphHasTheStreamsThatWereForkedAndJoined) {
   EXPECT_EQ(cudaStreamWaitEvent(first_, join, cudaEventWaitDefault), cudaSuccess);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(first_, &graph), cudaSuccess);
-  cudaGraphExec_t made = nullptr;
-  EXPECT_EQ(cudaGraphInstantiate(&made, graph, 0), cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   std::vector<char> got(kBytes, 0);
   cudaMemcpy(got.data(), memory, kBytes, cudaMemcpyDefault);
   EXPECT_NE(got[0], 7);  // nothing has run yet
-  cudaGraphLaunch(made, first_);
+  cudaGraphLaunch(executable, first_);
   cudaStreamSynchronize(first_);
   cudaMemcpy(got.data(), memory, kBytes, cudaMemcpyDefault);
   EXPECT_EQ(got, std::vector<char>(kBytes, 7));
-  cudaGraphExecDestroy(made);
+  cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);
   cudaEventDestroy(join);
   cudaFree(memory);

@@ -11,12 +11,12 @@ namespace bubblescope::fake_cuda {
 namespace {
 
 /// Enqueueing blocks when a stream holds this many tasks.
-constexpr std::size_t kMostStanding = 1024;
+constexpr std::size_t kMaxQueuedTasks = 1024;
 
 /// The default stream of each device.
 Stream& default_stream() {
-  static auto& made = *new std::map<std::int32_t, Stream>;
-  Stream& stream = made[current_device()];
+  static auto& instance = *new std::map<std::int32_t, Stream>;
+  Stream& stream = instance[current_device()];
   stream.device = current_device();
   return stream;
 }
@@ -36,8 +36,8 @@ std::int64_t next_stream_number() {
 }
 
 Registry<Stream>& streams() {
-  static auto& made = *new Registry<Stream>("streams");
-  return made;
+  static auto& instance = *new Registry<Stream>("streams");
+  return instance;
 }
 
 Stream& stream_of(cudaStream_t stream, const char* call) {
@@ -49,7 +49,7 @@ void put(Stream& stream, Task task, Event* records) {
   if (stream.capture != nullptr) return capture_task(stream, std::move(task), records);
   while (!stream.standing.empty() && has_ended(stream.standing.front()))
     stream.standing.pop_front();
-  if (stream.standing.size() >= kMostStanding)
+  if (stream.standing.size() >= kMaxQueuedTasks)
     await({stream.standing.front()}, "a call on a stream that is full");
   observe(task, stream);
   const Ticket ticket = start(std::move(task), stream.device, stream.after);

@@ -15,10 +15,10 @@ namespace {
 using namespace bubblescope;
 
 void expect_whole(const LayerGraph& graph) {
-  constexpr std::int32_t kMostLayers = 40;  // a fuzzer's patience
-  if (graph.size() == 0 || graph.size() > kMostLayers) return;
+  constexpr std::int32_t kMaxLayers = 40;  // a fuzzer's patience
+  if (graph.size() == 0 || graph.size() > kMaxLayers) return;
   const std::int32_t stages = 1 + graph.size() / 2;
-  const auto partition = least_bottleneck(graph, stages);
+  const auto partition = min_bottleneck(graph, stages);
   if (!partition) std::abort();
   std::size_t layers = 0;
   for (const PartitionStage& stage : partition->stages) layers += stage.layers.size();

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (frames.size() != read(bytes, 4096).size()) std::abort();
   std::size_t begin = 0;
   for (const Frame& frame : frames) {
-    if (frame.payload.size() > std::min(kLargest, largest_payload(frame.kind))) std::abort();
+    if (frame.payload.size() > std::min(kLargest, max_payload_bytes(frame.kind))) std::abort();
     const Blob written = to_bytes(frame);
     if (std::memcmp(written.data(), data + begin, written.size()) != 0) std::abort();
     begin += written.size();

@@ -16,7 +16,7 @@ using namespace bubblescope;
 
 void read_whole(std::string_view text) {
   ObservedTrace trace = parse_trace({"fuzz", text});
-  for (const MeasuredStep& step : measured_steps(trace)) {
+  for (const MeasuredStep& step : assemble_steps(trace)) {
     if (step.timeline.end.size() != step.program.size()) std::abort();
     if (step.program.size() > 10'000) continue;
     analyze(step.schedule, step.program, step.timeline);

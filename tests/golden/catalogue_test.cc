@@ -54,7 +54,7 @@ Nanos parse_time(const std::string& text) {
   return std::stoll(text.substr(0, slash)) * kUnit / parts;
 }
 
-ScheduleRequest request_of(const json& row, const Known& known) {
+ScheduleRequest make_request(const json& row, const Known& known) {
   ScheduleRequest request;
   request.shape.ranks = row["p"];
   request.shape.chunks = known.chunks;
@@ -83,7 +83,7 @@ TEST(Catalogue, RowsAreReproduced) {
     const auto known = kCatalogue.find(row["name"]);
     if (known == kCatalogue.end()) continue;
     ++rows[row["name"]];
-    const ScheduleRequest request = request_of(row, known->second);
+    const ScheduleRequest request = make_request(row, known->second);
     const Schedule schedule = build_schedule(find_schedule(known->second.schedule), request);
     const Program program = lower_or_throw(schedule);
     const Times times = times_of(program, simulate(program, spread(request.cost, schedule)));

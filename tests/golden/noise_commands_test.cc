@@ -35,15 +35,17 @@ std::vector<std::string> cells(const std::string& line) {
 // probabilities add up to one, and a schedule always ties with itself.
 TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
   const Json comparison = json_of(kNoisy);
-  const Json& beats = comparison["beats"];
-  ASSERT_EQ(beats.size(), 3u);
+  const Json& win_probability = comparison["beats"];
+  ASSERT_EQ(win_probability.size(), 3u);
   for (std::size_t row = 0; row < 3; ++row) {
-    EXPECT_EQ(beats[row][row], 0.5);
+    EXPECT_EQ(win_probability[row][row], 0.5);
     for (std::size_t column = 0; column < 3; ++column)
-      EXPECT_NEAR(beats[row][column].get<double>() + beats[column][row].get<double>(), 1, 1e-12);
+      EXPECT_NEAR(
+          win_probability[row][column].get<double>() + win_probability[column][row].get<double>(),
+          1, 1e-12);
   }
   // ZB-H1 fills a third of 1F1B's bubble of 3 x 29 ms out of 319 ms: no jitter of 5 % undoes that.
-  EXPECT_GT(beats[2][1].get<double>(), 0.99);
+  EXPECT_GT(win_probability[2][1].get<double>(), 0.99);
 }
 
 TEST(NoiseCommands, EveryReportHasItsStepTimes) {

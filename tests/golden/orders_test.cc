@@ -107,7 +107,7 @@ TEST_P(FrameworkOrder, IsEqualOpForOpAndTakesTheSameTimeAndMemory) {
   int makespans = 0;
   int peaks = 0;
   for (const json& golden_case : read_reference_lines(file)) {
-    const ScheduleRequest request = request_of(family, golden_case);
+    const ScheduleRequest request = make_request(family, golden_case);
     SCOPED_TRACE("p=" + std::to_string(request.shape.ranks) +
                  " v=" + std::to_string(request.shape.chunks) +
                  " m=" + std::to_string(request.shape.microbatches));
@@ -153,7 +153,7 @@ TEST_P(FrameworkRefusal, IsOursUnderItsProfile) {
   for (const json& row : refused) {
     json golden_case = {{"p", row[0]}, {"v", row[1]}, {"m", row[2]}};
     if (row[3].is_number()) golden_case["N"] = row[3];
-    const ScheduleRequest request = request_of(GetParam().family, golden_case);
+    const ScheduleRequest request = make_request(GetParam().family, golden_case);
     EXPECT_THROW(build_schedule(find_schedule(GetParam().family.schedule), request), Error) << row;
   }
 }

@@ -36,7 +36,7 @@ std::vector<nlohmann::json> read_reference_lines(const std::string& file) {
   return values;
 }
 
-ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case) {
+ScheduleRequest make_request(const GoldenFamily& family, const nlohmann::json& golden_case) {
   ScheduleRequest request;
   request.profile = family.profile;
   request.moe_overlap = family.moe_overlap;

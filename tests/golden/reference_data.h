@@ -36,7 +36,7 @@ inline std::ostream& operator<<(std::ostream& out, const GoldenFamily& family) {
 }
 
 /// The request of a golden case: F = I = W = 10, B = 20 per chunk.
-ScheduleRequest request_of(const GoldenFamily& family, const nlohmann::json& golden_case);
+ScheduleRequest make_request(const GoldenFamily& family, const nlohmann::json& golden_case);
 
 inline constexpr Nanos kGoldenUnit = 10;
 

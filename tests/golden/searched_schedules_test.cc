@@ -30,7 +30,7 @@ const json& reference() {
 
 Nanos nanos(const json& units) { return std::llround(units.get<double>() * kNanosPerUnit); }
 
-ScheduleRequest request_of(const json& shape, const json& costs) {
+ScheduleRequest make_request(const json& shape, const json& costs) {
   ScheduleRequest request;
   request.shape.ranks = shape["p"];
   request.shape.chunks = shape.value("v", 1);
@@ -82,7 +82,7 @@ class ZeroBubbleReference : public testing::Test {
 TEST_F(ZeroBubbleReference, AutomaticSchedulesAreNoLongerUnderTheSameCap) {
   const auto capped = [](const json& entry) { return entry["s"] == "zb" || entry["s"] == "zbv"; };
   for (const json& entry : cases_of(capped, 11)) {
-    ScheduleRequest request = request_of(entry, entry["op"]);
+    ScheduleRequest request = make_request(entry, entry["op"]);
     const json& unit =
         entry["mem"] == "cnt" ? json{1, 0, -1} : reference()["gpt_mem"][entry["mem"]];
     set_memory(request, unit, entry["max_mem"]);
@@ -93,7 +93,7 @@ TEST_F(ZeroBubbleReference, AutomaticSchedulesAreNoLongerUnderTheSameCap) {
 
 TEST_F(ZeroBubbleReference, IntegerProgramsFindNothingShorter) {
   for (const json& entry : reference()["ilp"]) {
-    ScheduleRequest request = request_of(entry, entry["cost"]);
+    ScheduleRequest request = make_request(entry, entry["cost"]);
     const json unit = entry["mem"] == "cnt" ? json{2, 0, -2} : json{2, -1, -1};
     set_memory(request, unit, entry["max_mem"]);
     const Schedule schedule = built_within_caps("zb-auto", request);
@@ -104,7 +104,7 @@ TEST_F(ZeroBubbleReference, IntegerProgramsFindNothingShorter) {
 TEST_F(ZeroBubbleReference, PublishedRatesAreReached) {
   for (const json& row : reference()["tables"]) {
     if (row["table"] != "t5" || row["p"] > 16) continue;
-    const ScheduleRequest request = request_of(row, {row["F"], row["B"], row["W"], row["C"]});
+    const ScheduleRequest request = make_request(row, {row["F"], row["B"], row["W"], row["C"]});
     for (const auto& [name, column] : {std::pair{"zb-1p", "ZB-1p"}, {"zb-2p", "ZB-2p"}}) {
       const Schedule schedule = build_schedule(find_schedule(name), request);
       EXPECT_LE(simulate_times(schedule, request.cost).max_span, nanos(row["cost"][column]))
@@ -117,7 +117,7 @@ TEST_F(ZeroBubbleReference, BuildingBlocksHaveTheirPeaksAndNoMoreBubble) {
   for (const auto& [theirs, ours] :
        {std::pair{"vmin", "v-min"}, {"vhalf", "v-half"}, {"1f1b_v", "1f1b-v"}})
     for (const json& entry : cases_of([&](const json& entry) { return entry["s"] == theirs; }, 5)) {
-      const ScheduleRequest request = request_of(entry, entry["op"]);
+      const ScheduleRequest request = make_request(entry, entry["op"]);
       const Schedule schedule = build_schedule(find_schedule(ours), request);
       const std::vector<std::int64_t> peaks = walk_peaks(schedule, MemoryDelta{});
       const std::vector<std::int64_t> wanted = entry["pk"];

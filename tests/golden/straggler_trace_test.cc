@@ -23,7 +23,7 @@ constexpr const char* kTrace = "traces/straggler/timeline-ST.json.gz";
 
 std::vector<MeasuredStep> read_steps(const std::string& path) {
   ObservedTrace trace = read_trace(path);
-  return measured_steps(trace);
+  return assemble_steps(trace);
 }
 
 TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {
@@ -37,7 +37,7 @@ TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {
     reports.push_back(analyze(step.schedule, step.program, step.timeline));
     errors.push_back(replay_error(step.program, step.timeline));
   }
-  const BubbleReport mean = mean_of(reports);
+  const BubbleReport mean = average_reports(reports);
   EXPECT_EQ(mean.shape.ranks, 4);
   EXPECT_EQ(mean.shape.microbatches, 4);
   // 51.4 % from first forward to last backward (against (p-1)/(m+p-1) = 42.9 %).
@@ -77,7 +77,7 @@ TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
       (computes ? computing : others) += part.time;
       others += part.gap;
     }
-    const Nanos makespan = makespan_of(step.timeline);
+    const Nanos makespan = compute_makespan(step.timeline);
     EXPECT_EQ(computing + others, makespan) << step.label;
     EXPECT_LT(others, makespan / 100) << step.label;
     const std::vector<Nanos> slack =

@@ -48,7 +48,7 @@ TEST_P(Terminal, OfEightyColumnsHoldsEveryLine) {
   const std::string text = on_terminal(GetParam(), 80);
   if (text.empty()) GTEST_SKIP() << "no pseudo-terminal here";
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), 80) << line;
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(measure_columns(line), 80) << line;
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -16,7 +16,8 @@ using nlohmann::json;
 
 constexpr const char* kFile = "golden/zero_bubble.json";
 
-ScheduleRequest request_of(const json& row, std::int32_t chunks, const std::vector<Nanos>& costs) {
+ScheduleRequest make_request(const json& row, std::int32_t chunks,
+                             const std::vector<Nanos>& costs) {
   ScheduleRequest request;
   request.shape.ranks = row["p"];
   request.shape.chunks = chunks;
@@ -62,7 +63,7 @@ TEST(ZeroBubblePrograms, CasesAreReproduced) {
     const auto name = names.find(row["s"]);
     if (name == names.end()) continue;
     ++cases[name->first];
-    ScheduleRequest request = request_of(row, row["v"], parse_costs(row["op"]));
+    ScheduleRequest request = make_request(row, row["v"], parse_costs(row["op"]));
     request.cost.per = UniformCost::Per::kChunk;
     if (name->first.starts_with("seq")) {
       request.cost.per = UniformCost::Per::kSlice;
@@ -95,7 +96,7 @@ TEST(ZeroBubblePaper, TableFiveIsReproduced) {
     for (const char* key : {"F", "B", "W", "C"})
       costs.push_back(std::llround(row[key].get<double>() * kMicrosecond));
     const auto expect_span = [&](const char* name, std::int32_t chunks, double published) {
-      const ScheduleRequest request = request_of(row, chunks, costs);
+      const ScheduleRequest request = make_request(row, chunks, costs);
       const Schedule schedule = build_schedule(find_schedule(name), request);
       EXPECT_NEAR(static_cast<double>(simulate_times(schedule, request.cost).max_span),
                   published * kMicrosecond, kRounding)

@@ -64,10 +64,10 @@ std::size_t count_of(char kind) {
   }
 }
 
-Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_t seed) {
+Twin make_twin(const Gpu& gpu, char kind, BubblescopeDtype dtype, std::uint64_t seed) {
   Twin twin;
-  const bool is_number = kind == 'n' || kind == 'g' || kind == 'e';
-  const BubblescopeNumber as = is_number ? number : kBubblescopeFloat32;
+  const bool has_dtype = kind == 'n' || kind == 'g' || kind == 'e';
+  const BubblescopeDtype as = has_dtype ? dtype : kBubblescopeFloat32;
   twin.host = stored(draw_values(count_of(kind), seed), as);
   if (kind == 'p')  // also Adam's state, whose squares must not be negative
     for (float& value : twin.host) value = std::abs(value);
@@ -80,17 +80,17 @@ Twin make_twin(const Gpu& gpu, char kind, BubblescopeNumber number, std::uint64_
 }
 
 /// Runs a kernel on both sides and returns the largest difference of the results.
-double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeNumber number) {
+double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeDtype dtype) {
   const GpuHandle stream = gpu.create_stream(0, nullptr);
   BubblescopeLaunch on_host{};
   on_host.kernel = static_cast<std::int32_t>(tested.kernel);
-  on_host.number = kBubblescopeFloat32;
+  on_host.dtype = kBubblescopeFloat32;
   on_host.rows = kRows;
   on_host.columns = kColumns;
   on_host.period = kPeriod;
   on_host.scalars[0] = 0.25F;
   BubblescopeLaunch on_device = on_host;
-  on_device.number = number;
+  on_device.dtype = dtype;
   std::vector<Twin> twins(8);
   for (std::size_t at = 0; at < 8; ++at) {
     const char kind = at == 0  ? tested.target
@@ -98,7 +98,7 @@ double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeNumber numb
                                : tested.extras[at - 5];
     if (kind == '-') continue;
     const bool is_positions = kind == 'p' && tested.kernel == Kernel::kEmbed;
-    twins[at] = make_twin(gpu, is_positions ? 'e' : kind, number, 100 + at);
+    twins[at] = make_twin(gpu, is_positions ? 'e' : kind, dtype, 100 + at);
     void* const host = twins[at].host.data();
     void* const device = twins[at].device.memory.get();
     if (at == 0)
@@ -158,7 +158,7 @@ TEST(GpuDevice, GainGradientsEqualTheHost) {
     for (std::int32_t column = 0; column < kColumns; ++column)
       squares += input[static_cast<std::size_t>(row * kColumns + column)] *
                  input[static_cast<std::size_t>(row * kColumns + column)];
-    inverses[static_cast<std::size_t>(row)] = 1 / std::sqrt(squares / kColumns + kNormSmall);
+    inverses[static_cast<std::size_t>(row)] = 1 / std::sqrt(squares / kColumns + kNormEpsilon);
   }
   const std::array<DeviceArray, 4> arrays{
       upload(gpu, input, kBubblescopeFloat32), upload(gpu, grad, kBubblescopeFloat32),
@@ -185,45 +185,45 @@ struct ProductCase {
   bool right_turned;
   bool adds;
   std::int32_t batch;
-  BubblescopeNumber number;
-  BubblescopeNumber target_number;
+  BubblescopeDtype dtype;
+  BubblescopeDtype target_dtype;
 };
 
 double multiply_both(const Gpu& gpu, const ProductCase& tested) {
   constexpr std::int32_t kSize[3] = {64, 48, 40};  // rows, K, columns
   const GpuHandle stream = gpu.create_stream(0, nullptr);
-  const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
+  const GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});
   const auto batch = static_cast<std::size_t>(tested.batch);
-  std::vector<float> left = stored(draw_values(batch * kSize[0] * kSize[1], 1), tested.number);
-  std::vector<float> right = stored(draw_values(batch * kSize[1] * kSize[2], 2), tested.number);
+  std::vector<float> left = stored(draw_values(batch * kSize[0] * kSize[1], 1), tested.dtype);
+  std::vector<float> right = stored(draw_values(batch * kSize[1] * kSize[2], 2), tested.dtype);
   std::vector<float> target =
-      stored(draw_values(batch * kSize[0] * kSize[2], 3), tested.target_number);
-  const DeviceArray lefts = upload(gpu, left, tested.number);
-  const DeviceArray rights = upload(gpu, right, tested.number);
-  const DeviceArray targets = upload(gpu, target, tested.target_number);
-  BubblescopeProduct product{};
-  product.rows = kSize[0];
-  product.inner = kSize[1];
-  product.columns = kSize[2];
-  product.batch = tested.batch;
-  product.left = {lefts.memory.get(), tested.left_turned ? kSize[0] : kSize[1], kSize[0] * kSize[1],
-                  tested.left_turned ? 1 : 0};
-  product.right = {rights.memory.get(), tested.right_turned ? kSize[1] : kSize[2],
-                   kSize[1] * kSize[2], tested.right_turned ? 1 : 0};
-  product.target = targets.memory.get();
-  product.source = tested.adds ? product.target : nullptr;
-  product.target_stride = kSize[2];
-  product.target_step = kSize[0] * kSize[2];
-  product.scale = 0.5F;
-  product.number = tested.number;
-  product.target_number = tested.target_number;
-  gpu.multiply(multiplier, product, stream.get());
+      stored(draw_values(batch * kSize[0] * kSize[2], 3), tested.target_dtype);
+  const DeviceArray lefts = upload(gpu, left, tested.dtype);
+  const DeviceArray rights = upload(gpu, right, tested.dtype);
+  const DeviceArray targets = upload(gpu, target, tested.target_dtype);
+  BubblescopeGemm gemm{};
+  gemm.rows = kSize[0];
+  gemm.k = kSize[1];
+  gemm.columns = kSize[2];
+  gemm.batch = tested.batch;
+  gemm.left = {lefts.memory.get(), tested.left_turned ? kSize[0] : kSize[1], kSize[0] * kSize[1],
+               tested.left_turned ? 1 : 0};
+  gemm.right = {rights.memory.get(), tested.right_turned ? kSize[1] : kSize[2], kSize[1] * kSize[2],
+                tested.right_turned ? 1 : 0};
+  gemm.target = targets.memory.get();
+  gemm.source = tested.adds ? gemm.target : nullptr;
+  gemm.target_stride = kSize[2];
+  gemm.target_step = kSize[0] * kSize[2];
+  gemm.scale = 0.5F;
+  gemm.dtype = tested.dtype;
+  gemm.target_dtype = tested.target_dtype;
+  gpu.multiply(blas_handle, gemm, stream.get());
   gpu.await_device(0);
-  product.left.data = left.data();
-  product.right.data = right.data();
-  product.target = target.data();
-  product.source = tested.adds ? target.data() : nullptr;
-  run_on_host(product);
+  gemm.left.data = left.data();
+  gemm.right.data = right.data();
+  gemm.target = target.data();
+  gemm.source = tested.adds ? target.data() : nullptr;
+  run_on_host(gemm);
   return relative_difference(download(gpu, targets), target);
 }
 
@@ -244,36 +244,36 @@ TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
 }
 
 /// The difference of a fused GELU, or its gradient, from the host's.
-double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeNumber number,
+double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeDtype dtype,
                    bool keeps_sums = true) {
   constexpr std::int32_t kSize = 64;  // rows, K and columns
   const GpuHandle stream = gpu.create_stream(0, nullptr);
-  const GpuHandle multiplier = gpu.create_multiplier({0, 16, 0, false});
+  const GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});
   std::vector<float> values[4];  // left, right, aux, target
   std::vector<DeviceArray> arrays;
   for (std::uint64_t at = 0; at < 4; ++at) {
-    values[at] = stored(draw_values(kSize * kSize, at), number);
-    arrays.push_back(upload(gpu, values[at], number));
+    values[at] = stored(draw_values(kSize * kSize, at), dtype);
+    arrays.push_back(upload(gpu, values[at], dtype));
   }
-  BubblescopeProduct product{};
-  product.rows = product.inner = product.columns = kSize;
-  product.batch = 1;
-  product.left = {arrays[0].memory.get(), kSize, 0, 0};
-  product.right = {arrays[1].memory.get(), kSize, 0, epilogue == kBubblescopeGeluGrad ? 1 : 0};
-  product.target = arrays[3].memory.get();
-  product.target_stride = kSize;
-  product.scale = 0.1F;
-  product.number = product.target_number = number;
-  product.epilogue = epilogue;
-  product.aux = keeps_sums ? arrays[2].memory.get() : nullptr;
-  if (!gpu.can_multiply(multiplier, product)) return 0;  // training then does not fuse it
-  gpu.multiply(multiplier, product, stream.get());
+  BubblescopeGemm gemm{};
+  gemm.rows = gemm.k = gemm.columns = kSize;
+  gemm.batch = 1;
+  gemm.left = {arrays[0].memory.get(), kSize, 0, 0};
+  gemm.right = {arrays[1].memory.get(), kSize, 0, epilogue == kBubblescopeGeluGrad ? 1 : 0};
+  gemm.target = arrays[3].memory.get();
+  gemm.target_stride = kSize;
+  gemm.scale = 0.1F;
+  gemm.dtype = gemm.target_dtype = dtype;
+  gemm.epilogue = epilogue;
+  gemm.aux = keeps_sums ? arrays[2].memory.get() : nullptr;
+  if (!gpu.can_multiply(blas_handle, gemm)) return 0;  // training then does not fuse it
+  gpu.multiply(blas_handle, gemm, stream.get());
   gpu.await_device(0);
-  product.left.data = values[0].data();
-  product.right.data = values[1].data();
-  product.aux = keeps_sums ? values[2].data() : nullptr;
-  product.target = values[3].data();
-  run_on_host(product);
+  gemm.left.data = values[0].data();
+  gemm.right.data = values[1].data();
+  gemm.aux = keeps_sums ? values[2].data() : nullptr;
+  gemm.target = values[3].data();
+  run_on_host(gemm);
   return std::max(relative_difference(download(gpu, arrays[2]), values[2]),
                   relative_difference(download(gpu, arrays[3]), values[3]));
 }

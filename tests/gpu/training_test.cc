@@ -39,7 +39,7 @@ Execution spin(const Schedule& schedule, const Program& program, const DeviceOpt
   for (const Instruction& instruction : program.instructions)
     durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest asked{valid, program, nullptr, durations, Pass::kSpin, device};
+  const JobRequest asked{valid, program, nullptr, durations, WaitMode::kSpin, device};
   const Job job = start_gpu_job(*find_real_gpu(), asked, std::move(request));
   return execute(program, *job.backend, "cuda", {2, 3, {}});
 }
@@ -81,20 +81,22 @@ TEST(GpuDevice, AHangIsStoppedAndTheDeviceGoesOn) {
   EXPECT_FALSE(spin(schedule, program, {}).breakdown);
 }
 
-Proof train(const Schedule& schedule, const DeviceOptions& device, const TransformerShape& model) {
+Verification train(const Schedule& schedule, const DeviceOptions& device,
+                   const TransformerShape& model) {
   const Program program = std::get<Program>(lower(schedule));
   TrainingOptions options;
   options.model = model;
   options.model.precision = device.precision;
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
   const Job job = start_gpu_job(*find_real_gpu(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(Fault::kMachine, execution.breakdown->message);
-  return prove(job.result(), train_serially(schedule, options, 3));
+  return verify(job.result(), train_serially(schedule, options, 3));
 }
 
-Proof train(const std::string& name, const DeviceOptions& device, const TransformerShape& model) {
+Verification train(const std::string& name, const DeviceOptions& device,
+                   const TransformerShape& model) {
   return train(build(name, 4, 8), device, model);
 }
 
@@ -107,8 +109,8 @@ void train_with_every_schedule(const DeviceOptions& device, const TransformerSha
     } catch (const Error&) {
       continue;  // it needs another shape
     }
-    const Proof proof = train(def.name, device, model);
-    EXPECT_TRUE(proof.matches) << to_string(proof);
+    const Verification verification = train(def.name, device, model);
+    EXPECT_TRUE(verification.matches) << to_string(verification);
   }
 }
 
@@ -131,9 +133,10 @@ TEST(GpuGradients, AreThoseOfASingleRankWhereSequencesAreCut) {
       SCOPED_TRACE(name);
       DeviceOptions device;
       device.precision = precision;
-      const Proof proof = train(build_schedule(find_schedule(name), {{4, 1, 8, 4, {}}, {}, {}}),
-                                device, {1, 64, 4, 96, 30, 2});  // slices of 8, 8, 7 and 7 tokens
-      EXPECT_TRUE(proof.matches) << to_string(proof);
+      const Verification verification =
+          train(build_schedule(find_schedule(name), {{4, 1, 8, 4, {}}, {}, {}}), device,
+                {1, 64, 4, 96, 30, 2});  // slices of 8, 8, 7 and 7 tokens
+      EXPECT_TRUE(verification.matches) << to_string(verification);
     }
 }
 
@@ -145,8 +148,8 @@ TEST(GpuGradients, AreThoseOfASingleRankWithFlashAttention) {
       DeviceOptions device;
       device.precision = precision;
       device.attention = Attention::kFlash;
-      const Proof proof = train(name, device, {1, 256, 2, 96, 70, 2});
-      EXPECT_TRUE(proof.matches) << to_string(proof);
+      const Verification verification = train(name, device, {1, 256, 2, 96, 70, 2});
+      EXPECT_TRUE(verification.matches) << to_string(verification);
     }
 }
 
@@ -157,9 +160,9 @@ TEST(GpuGradients, AreThoseOfASingleRankWhereActivationsLeaveTheGpu) {
       SCOPED_TRACE(name);
       DeviceOptions device;
       device.graph = graph;
-      const Proof proof =
+      const Verification verification =
           train(with_offload(build(name, 4, 8), {}), device, {1, 256, 4, 96, 64, 1});
-      EXPECT_TRUE(proof.matches) << to_string(proof);
+      EXPECT_TRUE(verification.matches) << to_string(verification);
     }
 }
 
@@ -172,8 +175,8 @@ TEST(GpuGradients, Bfloat16AndGraphsTrainAsASingleRank) {
       device.graph = graph;
       EXPECT_TRUE(train(name, device, {1, 64, 4, 96, 32, 1}).matches);
       device.precision = Precision::kBfloat16;
-      const Proof proof = train(name, device, {1, 64, 4, 96, 32, 1});
-      EXPECT_TRUE(proof.matches) << to_string(proof);
+      const Verification verification = train(name, device, {1, 64, 4, 96, 32, 1});
+      EXPECT_TRUE(verification.matches) << to_string(verification);
     }
 }
 

@@ -36,8 +36,8 @@ inline std::variant<Program, Deadlock> lower_by_sorting(const Schedule& written,
 inline std::optional<Program> lower_directly(const Schedule& written, Overlap overlap) {
   return lower_directly(require_valid(written), overlap);
 }
-inline std::vector<RankOrder> posted_lists(const Schedule& written, Lowering posting) {
-  return posted_lists(require_valid(written), posting);
+inline std::vector<RankOrder> make_posted_lists(const Schedule& written, Lowering posting) {
+  return make_posted_lists(require_valid(written), posting);
 }
 inline std::vector<RankOrder> post_messages(const Schedule& written) {
   return post_messages(require_valid(written));
@@ -93,9 +93,11 @@ inline std::vector<Peak> find_peaks(const Schedule& written, const Program& prog
                                     const Timeline& timeline, const MemoryModel& memory = {}) {
   return find_peaks(require_valid(written), program, timeline, memory);
 }
-inline std::vector<MemoryPoint> memory_curve(const Schedule& written, const Program& program,
-                                             const Timeline& timeline, const MemoryModel& memory) {
-  return memory_curve(require_valid(written), program, timeline, memory);
+inline std::vector<MemoryPoint> compute_memory_curve(const Schedule& written,
+                                                     const Program& program,
+                                                     const Timeline& timeline,
+                                                     const MemoryModel& memory) {
+  return compute_memory_curve(require_valid(written), program, timeline, memory);
 }
 
 }  // namespace bubblescope

@@ -68,7 +68,7 @@ class Interpreter {
   bool evict(Rank& rank, const Op& op, std::size_t at) {
     const std::string forward = name(op, OpKind::kForward, op.stage);
     Nanos start = std::max(rank.out_free, *end_of(forward));
-    if (schedule_.keeper_of_rank[at] != static_cast<std::int32_t>(at))
+    if (schedule_.offload_target_of_rank[at] != static_cast<std::int32_t>(at))
       start = std::max(start, rank.loaded_before_forward[forward]);
     rank.out_free = start + costs_.stage_cost(op).evict;
     rank.memory = std::max(rank.memory, rank.out_free);

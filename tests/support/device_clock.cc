@@ -56,11 +56,11 @@ void DeviceClock::advance() {
     while (settle()) continue;
     double step = std::numeric_limits<double>::infinity();
     for (const Stream& stream : streams_)
-      if (const double pace = pace_of(stream); pace > 0)
+      if (const double pace = rate_of(stream); pace > 0)
         step = std::min(step, stream.commands.front().left / pace);
     if (step == std::numeric_limits<double>::infinity()) return;
     std::vector<double> done;
-    for (const Stream& stream : streams_) done.push_back(step * pace_of(stream));
+    for (const Stream& stream : streams_) done.push_back(step * rate_of(stream));
     now_ += step;
     for (std::size_t at = 0; at < streams_.size(); ++at)
       if (done[at] > 0) streams_[at].commands.front().left -= done[at];
@@ -97,7 +97,7 @@ std::int64_t DeviceClock::count_busy(std::int32_t device) const {
 }
 
 /// The progress of the stream's kernel per nanosecond; 0 if it has no kernel.
-double DeviceClock::pace_of(const Stream& stream) const {
+double DeviceClock::rate_of(const Stream& stream) const {
   if (stream.commands.empty() || stream.commands.front().kind != Command::Kind::kRun) return 0;
   const Command& command = stream.commands.front();
   if (command.law == nullptr || command.law->empty()) return 1;

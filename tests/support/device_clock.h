@@ -59,7 +59,7 @@ class DeviceClock {
   bool settle();
   bool has_ended(const Command& command);
   std::int64_t count_busy(std::int32_t device) const;
-  double pace_of(const Stream& stream) const;
+  double rate_of(const Stream& stream) const;
 
   std::vector<Stream> streams_;
   std::vector<std::optional<double>> marks_;

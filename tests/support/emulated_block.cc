@@ -68,7 +68,7 @@ void begin(Fiber& fiber) {
 }
 
 /// Runs the fiber until it pauses.
-void go_on(Fiber& fiber) {
+void resume(Fiber& fiber) {
   if (_setjmp(running().host) != 0) return;
   if (fiber.has_begun) _longjmp(fiber.place, 1);
   begin(fiber);
@@ -98,7 +98,7 @@ bool run_all(FiberOrder order) {
   for (unsigned int at = 0; at < threads; ++at) {
     block.thread.x = order == FiberOrder::kUp ? at : threads - 1 - at;
     Fiber& fiber = block.fibers[block.thread.x];
-    if (fiber.wait == Wait::kNone) go_on(fiber);
+    if (fiber.wait == Wait::kNone) resume(fiber);
     all_done = all_done && fiber.wait == Wait::kDone;
   }
   return all_done;

@@ -36,21 +36,21 @@ void FakeActivity::read(DeviceClock& clock, BubblescopeTakeActivity take, void* 
     const std::optional<double> begin = seen.begin ? clock.time_of(*seen.begin) : std::nullopt;
     const std::optional<double> end = seen.end ? clock.time_of(*seen.end) : std::nullopt;
     if (!begin || !end) continue;
-    BubblescopeActivity told{};
-    told.correlation = ++correlation;
+    BubblescopeActivity raw{};
+    raw.correlation = ++correlation;
     if (seen.tag != 0) {
-      told.kind = kBubblescopeLaunchedBy;
-      told.tag = seen.tag;
-      take(to, &told);
-      told.tag = 0;
+      raw.kind = kBubblescopeLaunchedBy;
+      raw.tag = seen.tag;
+      take(to, &raw);
+      raw.tag = 0;
     }
-    told.kind = seen.work.kind;
-    told.stream = static_cast<std::uint32_t>(seen.stream);
-    told.start = on_profilers_clock(*begin);
-    told.end = on_profilers_clock(*end);
-    told.bytes = static_cast<std::int64_t>(seen.work.bytes);
-    told.name = seen.work.kind == kBubblescopeKernel ? seen.work.name.c_str() : nullptr;
-    take(to, &told);
+    raw.kind = seen.work.kind;
+    raw.stream = static_cast<std::uint32_t>(seen.stream);
+    raw.start = on_profilers_clock(*begin);
+    raw.end = on_profilers_clock(*end);
+    raw.bytes = static_cast<std::int64_t>(seen.work.bytes);
+    raw.name = seen.work.kind == kBubblescopeKernel ? seen.work.name.c_str() : nullptr;
+    take(to, &raw);
   }
   seen_.clear();
 }

@@ -307,33 +307,33 @@ void add_work(BubblescopeGpu& calls) {
       const FakeTimes& times = state().gpu.times;
       const double entries = static_cast<double>(order.rows) * static_cast<double>(order.columns);
       take_time(stream, share_out(stream, times.nanos_per_entry * entries), &times.kernels);
-      if (order.number == kBubblescopeFloat32) run_on_host(order);
+      if (order.dtype == kBubblescopeFloat32) run_on_host(order);
     });
     return answer("launch");
   };
-  calls.create_multiplier = [](std::int32_t, std::int32_t multiprocessors, void** made) {
+  calls.create_blas_handle = [](std::int32_t, std::int32_t multiprocessors, void** made) {
     return create("create_multiplier", multiprocessors, made);
   };
-  calls.release_multiplier = release<std::int32_t>;
-  calls.multiply = [](void*, const BubblescopeProduct* product, void* stream) {
+  calls.release_blas_handle = release<std::int32_t>;
+  calls.multiply = [](void*, const BubblescopeGemm* gemm, void* stream) {
     if (const char* const error = use(stream)) return error;
-    if (product->epilogue != kBubblescopeNoEpilogue && !state().gpu.knows_epilogues)
+    if (gemm->epilogue != kBubblescopeNoEpilogue && !state().gpu.knows_epilogues)
       return "a product with an epilogue that is not known";
     ++state().gpu.launches;
-    perform_work(stream, {kBubblescopeKernel, "product", 0}, [order = *product, stream] {
+    perform_work(stream, {kBubblescopeKernel, "product", 0}, [order = *gemm, stream] {
       const FakeTimes& times = state().gpu.times;
       const double count = static_cast<double>(order.rows) * order.columns *
-                           static_cast<double>(order.inner) * order.batch;
+                           static_cast<double>(order.k) * order.batch;
       take_time(stream, share_out(stream, times.nanos_per_product * count), &times.products);
-      if (order.number == kBubblescopeFloat32) run_on_host(order);
+      if (order.dtype == kBubblescopeFloat32) run_on_host(order);
     });
     return answer("multiply");
   };
 }
 
 void add_epilogues(BubblescopeGpu& calls) {
-  calls.can_multiply = [](void*, const BubblescopeProduct* product, std::int32_t* can) {
-    *can = state().gpu.knows_epilogues || product->epilogue == kBubblescopeNoEpilogue ? 1 : 0;
+  calls.can_multiply = [](void*, const BubblescopeGemm* gemm, std::int32_t* can) {
+    *can = state().gpu.knows_epilogues || gemm->epilogue == kBubblescopeNoEpilogue ? 1 : 0;
     return answer("can_multiply");
   };
 }

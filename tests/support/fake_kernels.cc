@@ -78,7 +78,7 @@ void norm_grad_of(const BubblescopeLaunch& launch, const HostLaunch& host) {
     float squares = 0;
     for (std::int32_t column = 0; column < input.columns; ++column)
       squares += input.row(row)[column] * input.row(row)[column];
-    host.extra(0)[row] = 1 / std::sqrt(squares / static_cast<float>(input.columns) + kNormSmall);
+    host.extra(0)[row] = 1 / std::sqrt(squares / static_cast<float>(input.columns) + kNormEpsilon);
   }
 }
 
@@ -127,7 +127,7 @@ void update(const BubblescopeLaunch& launch, const HostLaunch& host, bool adam) 
       mean = kAdamMeanDecay * mean + (1 - kAdamMeanDecay) * grad;
       square = kAdamSquareDecay * square + (1 - kAdamSquareDecay) * grad * grad;
       const float* const steps = floats(launch.inputs[1]);
-      change = mean / steps[1] / (std::sqrt(square / steps[2]) + kAdamSmall);
+      change = mean / steps[1] / (std::sqrt(square / steps[2]) + kAdamEpsilon);
     }
     host.extra(0)[at] -= launch.scalars[0] * change;
     if (launch.target != nullptr) static_cast<float*>(launch.target)[at] = host.extra(0)[at];
@@ -155,7 +155,7 @@ void scale(const BubblescopeLaunch& launch, const HostLaunch& host) {
 }
 
 /// Applies the epilogue to the sums in the target.
-void apply_epilogue(const BubblescopeProduct& p) {
+void apply_epilogue(const BubblescopeGemm& p) {
   for (std::int32_t row = 0; row < p.rows; ++row) {
     float* const target = static_cast<float*>(p.target) + row * p.target_stride;
     float* const aux =
@@ -205,11 +205,11 @@ void run_on_host(const BubblescopeLaunch& launch) {
   }
 }
 
-void run_on_host(const BubblescopeProduct& p) {
-  const auto factor = [](const BubblescopeFactor& from, std::int32_t rows, std::int32_t columns,
+void run_on_host(const BubblescopeGemm& p) {
+  const auto factor = [](const BubblescopeOperand& from, std::int32_t rows, std::int32_t columns,
                          std::int64_t at) {
-    return Factor{floats(from.data) + at * from.step, rows, columns,
-                  static_cast<std::int32_t>(from.stride), from.transposed != 0};
+    return Operand{floats(from.data) + at * from.step, rows, columns,
+                   static_cast<std::int32_t>(from.stride), from.transposed != 0};
   };
   for (std::int32_t at = 0; at < p.batch; ++at) {
     float* const to = static_cast<float*>(p.target) + at * p.target_step;
@@ -217,7 +217,7 @@ void run_on_host(const BubblescopeProduct& p) {
         p.source == nullptr ? nullptr : floats(p.source) + at * p.target_step;
     for (std::int32_t row = 0; row < p.rows && source != nullptr && source != to; ++row)
       std::copy_n(source + row * p.target_stride, p.columns, to + row * p.target_stride);
-    multiply(factor(p.left, p.rows, p.inner, at), factor(p.right, p.inner, p.columns, at),
+    multiply(factor(p.left, p.rows, p.k, at), factor(p.right, p.k, p.columns, at),
              {to, p.rows, p.columns, static_cast<std::int32_t>(p.target_stride)},
              {p.scale, source != nullptr});
   }

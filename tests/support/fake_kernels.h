@@ -6,6 +6,6 @@
 namespace bubblescope {
 
 void run_on_host(const BubblescopeLaunch& launch);
-void run_on_host(const BubblescopeProduct& product);
+void run_on_host(const BubblescopeGemm& gemm);
 
 }  // namespace bubblescope

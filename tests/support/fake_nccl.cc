@@ -174,7 +174,7 @@ const char* split(void* from, std::int32_t color, std::int32_t rank, void** made
   return nullptr;
 }
 
-const char* ask(void* communicator, std::int32_t* under_way) {
+const char* get_async_error(void* communicator, std::int32_t* under_way) {
   if (const char* const error = answer("ask")) return error;
   receive_all();
   auto& pending = of(communicator).pending;
@@ -221,7 +221,8 @@ const char* sum(void* communicator, void* values, std::size_t count, void*) {
 }
 
 /// Like a message, this waits until the data has arrived.
-const char* spread(void* communicator, void* data, std::size_t bytes, std::int32_t member, void*) {
+const char* broadcast(void* communicator, void* data, std::size_t bytes, std::int32_t member,
+                      void*) {
   if (const char* const error = answer("spread")) return error;
   ++state().nccl.spreads;
   FakeCommunicator& at = of(communicator);
@@ -232,7 +233,7 @@ const char* spread(void* communicator, void* data, std::size_t bytes, std::int32
   return receive(communicator, data, bytes, member, nullptr);
 }
 
-const char* sum_at(void* communicator, void* values, std::size_t count, std::int32_t member,
+const char* reduce(void* communicator, void* values, std::size_t count, std::int32_t member,
                    void*) {
   if (const char* const error = answer("sum_at")) return error;
   FakeCommunicator& at = of(communicator);
@@ -263,18 +264,18 @@ BubblescopeNccl make_calls() {
     *version = 22'809;
     return answer("version");
   };
-  calls.identify = [](std::int32_t, char name[32]) {
+  calls.get_pci_bus_id = [](std::int32_t, char name[32]) {
     std::strcpy(name, "0000:01:00.0");
     return answer("identify");
   };
-  calls.make_id = [](BubblescopeNcclId* id) {
+  calls.get_unique_id = [](BubblescopeNcclId* id) {
     const std::uint64_t made = 7'919 * ++state().ids;
     std::memcpy(id->bytes, &made, sizeof made);
     return answer("make_id");
   };
   calls.join = join;
   calls.split = split;
-  calls.ask = ask;
+  calls.get_async_error = get_async_error;
   calls.abort = [](void* communicator) {
     FakeNccl& nccl = state().nccl;
     if (!std::exchange(nccl.was_aborted, true) && nccl.at_abort) nccl.at_abort();
@@ -285,8 +286,8 @@ BubblescopeNccl make_calls() {
     if (!of(communicator).pending.empty()) state().nccl.was_released_under_way = true;
     delete &of(communicator);
   };
-  calls.begin_group = [] { return answer("begin_group"); };
-  calls.end_group = [] {
+  calls.group_start = [] { return answer("begin_group"); };
+  calls.group_end = [] {
     ++state().nccl.groups;
     return answer("end_group");
   };
@@ -299,8 +300,8 @@ BubblescopeNccl make_calls() {
   };
   calls.receive = receive;
   calls.sum = sum;
-  calls.sum_at = sum_at;
-  calls.spread = spread;
+  calls.reduce = reduce;
+  calls.broadcast = broadcast;
   return calls;
 }
 

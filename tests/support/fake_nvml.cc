@@ -7,7 +7,7 @@
 
 namespace {
 
-std::atomic<unsigned int> looks = 0;
+std::atomic<unsigned int> samples = 0;
 char device = 0;
 
 constexpr int kNotSupported = 3;
@@ -18,7 +18,7 @@ constexpr int kNotFound = 6;
 extern "C" {
 
 int nvmlInit_v2() {
-  looks = 0;
+  samples = 0;
   return 0;
 }
 
@@ -31,7 +31,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, void** found) {
 
 int nvmlDeviceGetClockInfo(void*, int kind, unsigned int* mhz) {
   if (kind != 1) return kNotSupported;
-  *mhz = 1980 - 30 * looks++;
+  *mhz = 1980 - 30 * samples++;
   return 0;
 }
 
@@ -46,12 +46,12 @@ int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned int* milliwatts) {
 }
 
 int nvmlDeviceGetTemperature(void*, int, unsigned int* celsius) {
-  *celsius = 40 + looks;
+  *celsius = 40 + samples;
   return 0;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
-  *reasons = looks > 1 ? 0x4 : 0x1;
+  *reasons = samples > 1 ? 0x4 : 0x1;
   return 0;
 }
 

@@ -18,7 +18,7 @@ namespace bubblescope {
 namespace {
 
 /// Of a process, and a moment for those that were killed by it.
-constexpr unsigned kMostSeconds = 120;
+constexpr unsigned kMaxSeconds = 120;
 constexpr Nanos kAfterFirst = 3'000'000'000;
 
 const Secret kSecret("a secret of the tests");
@@ -28,15 +28,16 @@ struct Child {
   int says = -1;
 };
 
-std::string live(const TcpSocket& listener, const RankInfo& seat,
+std::string live(const TcpSocket& listener, const RankInfo& rank_info,
                  const std::function<std::string(SocketTransport& link)>& run) {
   try {
     reset_fake_gpu(1);
-    enter_fake_nccl(seat.rank);
+    enter_fake_nccl(rank_info.rank);
     const Limits limits;
-    SocketTransport link = seat.rank == 0 ? receive_others(listener, seat.count, limits, {kSecret})
-                                          : call_first({"127.0.0.1", port_of(listener)}, seat,
-                                                       limits, {[] { return kSecret; }});
+    SocketTransport link = rank_info.rank == 0
+                               ? accept_ranks(listener, rank_info.count, limits, {kSecret})
+                               : connect_to_rank_0({"127.0.0.1", port_of(listener)}, rank_info,
+                                                   limits, {[] { return kSecret; }});
     std::string said = run(link);
     const Nanos end = read_monotonic_clock() + kAfterFirst;
     link.flush([end] { return read_monotonic_clock() > end; });
@@ -81,7 +82,7 @@ std::vector<RankEnd> run_ranks(std::int32_t count,
     if (pipe(ends) != 0) return {};
     const pid_t process = fork();
     if (process == 0) {
-      alarm(kMostSeconds);
+      alarm(kMaxSeconds);
       const std::string said = live(listener, {rank, count}, run);
       const ssize_t written = write(ends[1], said.data(), said.size());
       _exit(written == static_cast<ssize_t>(said.size()) ? 0 : 1);
@@ -91,7 +92,7 @@ std::vector<RankEnd> run_ranks(std::int32_t count,
   }
   enter_fake_nccl(count);  // the sockets are the children's
   std::vector<RankEnd> ended;
-  Nanos end = read_monotonic_clock() + Nanos{kMostSeconds} * 1'000'000'000;
+  Nanos end = read_monotonic_clock() + Nanos{kMaxSeconds} * 1'000'000'000;
   for (const Child& child : children) {
     RankEnd& rank = ended.emplace_back();
     rank.ended = await(child.process, end);

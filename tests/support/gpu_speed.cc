@@ -21,7 +21,7 @@ namespace bubblescope {
 namespace {
 
 constexpr int kWarmups = 2;
-constexpr int kTimes = 5;
+constexpr int kRepetitions = 5;
 constexpr int kProductsAtOnce = 20;
 constexpr std::int32_t kMicrobatches = 8;
 
@@ -43,7 +43,7 @@ class StopWatch {
 
   Nanos time(const std::function<void()>& enqueue) {
     std::vector<Nanos> times;
-    for (int at = 0; at < kWarmups + kTimes; ++at) {
+    for (int at = 0; at < kWarmups + kRepetitions; ++at) {
       // In the first round the gate is open, because loading kernels and allocating memory must not
       // wait for it.
       gate_.set(at == 0 ? 1 : 0);
@@ -102,7 +102,7 @@ Nanos time_product(GpuLayers& layers, StopWatch& watch, const ProductSize& size)
                                             : layers.make(size.inner, size.columns);
   GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // large enough for float32
   target.columns = size.columns;
-  if (size.adds_up) target.number = kBubblescopeFloat32;
+  if (size.adds_up) target.dtype = kBubblescopeFloat32;
   const Nanos time = watch.time([&] {
     for (int at = 0; at < kProductsAtOnce; ++at)
       layers.multiply({left, size.left_turned}, {right, size.right_turned}, target,
@@ -114,9 +114,9 @@ Nanos time_product(GpuLayers& layers, StopWatch& watch, const ProductSize& size)
 Nanos time_step(const BubblescopeGpu& calls, const JobRequest& request) {
   const Job job = start_gpu_job(calls, request, {});
   const Execution execution =
-      execute(request.program, *job.backend, "cuda", {kWarmups, kTimes, job.after_step});
+      execute(request.program, *job.backend, "cuda", {kWarmups, kRepetitions, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  return makespan_of(median_step(execution.steps));
+  return compute_makespan(median_step(execution.steps));
 }
 
 Nanos time_back_to_back(const BubblescopeGpu& calls, const JobRequest& request) {
@@ -137,15 +137,16 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
                                         const TransformerShape& model, Precision precision) {
   const GpuMachine machine(calls, ranks, Share::kGreen);
   const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
-  GpuLayers layers(machine, 0, {number_of(precision)});
+  GpuLayers layers(machine, 0, {dtype_of(precision)});
   layers.set_stream(stream.get());
-  GpuLayers untold(machine, 0, {number_of(precision), Attention::kSoftmax, Told::kNothing});
-  untold.set_stream(stream.get());
+  GpuLayers without_hint(machine, 0, {dtype_of(precision), Attention::kSoftmax, SmHint::kNothing});
+  without_hint.set_stream(stream.get());
   StopWatch watch(machine, stream);
   std::vector<ProductSpeed> speeds;
   for (const ProductSize& size : sizes_of(model)) {
     ProductSpeed speed{size.name, time_product(layers, watch, size), 0, 0};
-    speed.plain = time_product(untold, watch, {size.name, size.rows, size.inner, size.columns});
+    speed.plain =
+        time_product(without_hint, watch, {size.name, size.rows, size.inner, size.columns});
     speed.multiplications = double{1} * size.rows * size.inner * size.columns;
     speeds.push_back(speed);
   }
@@ -159,18 +160,19 @@ EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
   StopWatch watch(machine, stream);
   EpilogueSpeed speed;
   for (const Epilogue epilogue : {Epilogue::kFused, Epilogue::kSeparate}) {
-    GpuLayers layers(machine, 0,
-                     {kBubblescopeBfloat16, Attention::kSoftmax, Told::kMultiprocessors, epilogue});
+    GpuLayers layers(
+        machine, 0,
+        {kBubblescopeBfloat16, Attention::kSoftmax, SmHint::kMultiprocessors, epilogue});
     layers.set_stream(stream.get());
     const GpuMatrix input = layers.make(model.rows(), model.width);
     const GpuMatrix up = layers.make(model.width, model.inner());
     const GpuMatrix down = layers.make(model.inner(), model.width);
     Nanos& time = epilogue == Epilogue::kFused ? speed.fused : speed.separate;
     time = watch.time([&] {
-      const Activated made = layers.product_gelu({input}, {up});
-      layers.drop(layers.product_gelu_grad({input}, transposed(down), made.before));
-      layers.drop(made.before);
-      layers.drop(made.after);
+      const GeluOutput output = layers.gemm_gelu({input}, {up});
+      layers.drop(layers.gemm_gelu_grad({input}, transposed(down), output.before));
+      layers.drop(output.before);
+      layers.drop(output.after);
     });
     for (const EpilogueUse& use : layers.epilogues()) speed.unknown += use.is_fused ? 0 : 1;
   }
@@ -183,7 +185,7 @@ ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& 
       build_schedule(find_schedule("zb-h1"), {{1, 1, kMicrobatches, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule));
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
   return {time_step(calls, request), time_back_to_back(calls, request)};
 }
 

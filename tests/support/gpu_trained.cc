@@ -15,11 +15,11 @@ Trained train_on_gpu(const Schedule& schedule, const TrainingOptions& options,
                      const DeviceOptions& device, const LowerOptions& lowering) {
   const ValidSchedule valid = require_valid(schedule);
   const Program program = std::get<Program>(lower(valid, lowering));
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   Trained trained{execute(program, *job.backend, "cuda", {1, 2, job.after_step}), {}, {}};
   if (trained.execution.breakdown) return trained;
-  trained.proof = prove(job.result(), train_serially(schedule, options, 3));
+  trained.verification = verify(job.result(), train_serially(schedule, options, 3));
   trained.peaks = job.peak_bytes();
   return trained;
 }
@@ -27,11 +27,11 @@ Trained train_on_gpu(const Schedule& schedule, const TrainingOptions& options,
 Timeline expect_trained(const Schedule& schedule, const TrainingOptions& options,
                         const DeviceOptions& device, const LowerOptions& lowering) {
   const Trained trained = train_on_gpu(schedule, options, device, lowering);
-  if (!trained.proof) {
+  if (!trained.verification) {
     ADD_FAILURE() << trained.execution.breakdown->message;
     return {};
   }
-  EXPECT_TRUE(trained.proof->matches) << to_string(*trained.proof);
+  EXPECT_TRUE(trained.verification->matches) << to_string(*trained.verification);
   return trained.execution.steps.back();
 }
 

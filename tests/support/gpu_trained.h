@@ -13,7 +13,7 @@ namespace bubblescope {
 
 struct Trained {
   Execution execution;
-  std::optional<Proof> proof;  ///< empty if the execution broke down
+  std::optional<Verification> verification;  ///< empty if the execution broke down
   std::vector<Bytes> peaks;
 };
 

@@ -12,24 +12,24 @@ class LoneTransport : public Transport {
  public:
   explicit LoneTransport(const RankInfo& self) : Transport(self, /*is_relayed=*/false) {}
 
-  std::function<void(Channel channel)> at_send;  ///< may be empty
+  std::function<void(MessageTag tag)> at_send;  ///< may be empty
 
-  void send(std::int32_t, Channel channel, Blob) override { note_sent(channel); }
-  void send_all(Channel channel, const Blob&) override { note_sent(channel); }
-  std::vector<Message> poll(Channel channel) override {
-    if (channel != Channel::kShutdown) return {};
+  void send(std::int32_t, MessageTag tag, Blob) override { note_sent(tag); }
+  void send_all(MessageTag tag, const Blob&) override { note_sent(tag); }
+  std::vector<Message> poll(MessageTag tag) override {
+    if (tag != MessageTag::kShutdown) return {};
     return {{0, {}}};
   }
-  void wait(const Patience& patience) const override { patience.wait(); }
+  void wait(const PollBackoff& backoff) const override { backoff.wait(); }
 
-  Gathered gather(Blob own, const GivesUp&) override {
+  Gathered gather(Blob own, const ShouldAbort&) override {
     const auto count = static_cast<std::size_t>(self().count);
     return {std::vector<std::optional<Blob>>(count, own), std::vector<bool>(count, false)};
   }
 
  private:
-  void note_sent(Channel channel) const {
-    if (at_send) at_send(channel);
+  void note_sent(MessageTag tag) const {
+    if (at_send) at_send(tag);
   }
 };
 

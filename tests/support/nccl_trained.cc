@@ -17,7 +17,7 @@ NcclTrained train_program_over_nccl(SocketTransport& link, const Schedule& sched
                                     const BubblescopeGpu& gpu) {
   const TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest job{valid, program, &options, {}, Pass::kSpin, {}};
+  const JobRequest job{valid, program, &options, {}, WaitMode::kSpin, {}};
   const Job started = start_nccl_job({gpu, fake_nccl_calls(), link, 0}, job, std::move(request));
   NcclTrained trained{execute(program, *started.backend, "nccl", {1, 1, started.after_step}), "",
                       ""};
@@ -25,8 +25,8 @@ NcclTrained train_program_over_nccl(SocketTransport& link, const Schedule& sched
   if (trained.execution.breakdown) return trained;
   Schedule whole = schedule;
   whole.shape.microbatches *= started.copies;
-  const Proof proof = prove(started.result(), train_serially(whole, options, 2));
-  trained.proof = proof.matches ? "right" : to_string(proof);
+  const Verification verification = verify(started.result(), train_serially(whole, options, 2));
+  trained.verification = verification.matches ? "right" : to_string(verification);
   return trained;
 }
 

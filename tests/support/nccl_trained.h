@@ -12,7 +12,7 @@ namespace bubblescope {
 
 struct NcclTrained {
   Execution execution;
-  std::string proof;  ///< "right" or what was wrong; rank 0's
+  std::string verification;  ///< "right" or what was wrong; rank 0's
   std::string device;
 };
 

@@ -30,14 +30,14 @@ Program lowered(const Schedule& schedule, Overlap overlap) {
   return std::get<Program>(lower(schedule, options));
 }
 
-Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
-            const Injections& injections) {
+Verification train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+                   const Injections& injections) {
   Training training(schedule, program, options);
   const auto backend = find_backend("cpu").make({training.work(), injections}, program);
-  const ExecuteOptions steps{1, kProvenSteps - 1, [&] { training.finish_step(); }};
+  const ExecuteOptions steps{1, kVerifiedSteps - 1, [&] { training.finish_step(); }};
   const Execution execution = execute(program, *backend, "cpu", steps);
   EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;
-  return prove(training.result(), train_serially(schedule, options, kProvenSteps));
+  return verify(training.result(), train_serially(schedule, options, kVerifiedSteps));
 }
 
 }  // namespace bubblescope

@@ -12,7 +12,7 @@
 namespace bubblescope {
 
 /// The number of steps that are trained.
-inline constexpr std::int32_t kProvenSteps = 2;
+inline constexpr std::int32_t kVerifiedSteps = 2;
 
 /// A model with blocks of width 8 on every stage, sequences of four tokens, and SGD.
 TrainingOptions small_model(std::int32_t blocks = 1);
@@ -23,7 +23,7 @@ std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shap
 Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
 
 /// Returns the verification of the training; a breakdown fails the test.
-Proof train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
-            const Injections& injections = {});
+Verification train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
+                   const Injections& injections = {});
 
 }  // namespace bubblescope

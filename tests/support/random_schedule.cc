@@ -19,8 +19,8 @@ class RandomWalk {
 
   Schedule run() && {
     choose_shape();
-    const MadeIndex index(schedule_);
-    made_.assign(index.size(), false);
+    const ValueIndex index(schedule_);
+    produced_.assign(index.size(), false);
     std::vector<Op> waiting = all_ops();
     while (!waiting.empty()) place_one(waiting, index);
     if (traits_.messages) schedule_.posted = post_messages(schedule_);
@@ -76,15 +76,15 @@ class RandomWalk {
     return ops;
   }
 
-  bool is_ready(const Op& op, const MadeIndex& index) const {
-    for (const Made& made : needs_of(schedule_, op))
-      if (!made_[index(made)]) return false;
+  bool is_ready(const Op& op, const ValueIndex& index) const {
+    for (const Value& value : collect_needs(schedule_, op))
+      if (!produced_[index(value)]) return false;
     if (!traits_.recompute || !gives_input_grad(op.kind)) return true;
-    return made_[index(Made{Product::kRecomputed, op.stage, op.microbatch, op.slice})];
+    return produced_[index(Value{ValueKind::kRecomputed, op.stage, op.microbatch, op.slice})];
   }
 
   /// Appends the first ready op of the shuffled list, sometimes with a partner.
-  void place_one(std::vector<Op>& waiting, const MadeIndex& index) {
+  void place_one(std::vector<Op>& waiting, const ValueIndex& index) {
     const auto first = std::find_if(waiting.begin(), waiting.end(),
                                     [&](const Op& op) { return is_ready(op, index); });
     const Op op = *first;
@@ -95,9 +95,9 @@ class RandomWalk {
              schedule_.rank_of_stage[other.stage] == schedule_.rank_of_stage[op.stage] &&
              is_ready(other, index);
     });
-    made_[index(op)] = true;
+    produced_[index(op)] = true;
     if (partner == waiting.end() || chance(50)) return order.push_back(op);
-    made_[index(*partner)] = true;
+    produced_[index(*partner)] = true;
     append_pair(order, op, *partner);
     waiting.erase(partner);
   }
@@ -120,7 +120,7 @@ class RandomWalk {
   std::mt19937 random_;
   RandomTraits traits_;
   Schedule schedule_;
-  std::vector<bool> made_;
+  std::vector<bool> produced_;
 };
 
 }  // namespace

@@ -42,9 +42,9 @@ const BubblescopeGpu* find_real_gpu() {
   }
 }
 
-DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, BubblescopeNumber number) {
-  DeviceArray array{{}, values.size(), number};
-  if (number == kBubblescopeFloat32) {
+DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, BubblescopeDtype dtype) {
+  DeviceArray array{{}, values.size(), dtype};
+  if (dtype == kBubblescopeFloat32) {
     array.memory = gpu.allocate(0, values.size() * sizeof(float));
     gpu.upload(array.memory.get(), values.data(), values.size() * sizeof(float));
     return array;
@@ -58,7 +58,7 @@ DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, Bubblescope
 
 std::vector<float> download(const Gpu& gpu, const DeviceArray& array) {
   std::vector<float> values(array.count);
-  if (array.number == kBubblescopeFloat32) {
+  if (array.dtype == kBubblescopeFloat32) {
     gpu.download(values.data(), array.memory.get(), array.count * sizeof(float));
     return values;
   }
@@ -68,8 +68,8 @@ std::vector<float> download(const Gpu& gpu, const DeviceArray& array) {
   return values;
 }
 
-std::vector<float> stored(std::vector<float> values, BubblescopeNumber number) {
-  if (number == kBubblescopeBfloat16)
+std::vector<float> stored(std::vector<float> values, BubblescopeDtype dtype) {
+  if (dtype == kBubblescopeBfloat16)
     for (float& value : values) value = from_half(to_half(value));
   return values;
 }
@@ -81,11 +81,11 @@ std::vector<float> draw_values(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-double relative_difference(const std::vector<float>& made, const std::vector<float>& expected) {
+double relative_difference(const std::vector<float>& actual, const std::vector<float>& expected) {
   double apart = 0;
   double size = 0;
   for (std::size_t at = 0; at < expected.size(); ++at) {
-    const double difference = double{made[at]} - double{expected[at]};
+    const double difference = double{actual[at]} - double{expected[at]};
     if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
     apart += difference * difference;
     size += double{expected[at]} * double{expected[at]};

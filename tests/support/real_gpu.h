@@ -21,18 +21,18 @@ const BubblescopeGpu* find_real_gpu();
 struct DeviceArray {
   GpuHandle memory;
   std::size_t count = 0;
-  BubblescopeNumber number = kBubblescopeFloat32;
+  BubblescopeDtype dtype = kBubblescopeFloat32;
 };
-DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, BubblescopeNumber number);
+DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, BubblescopeDtype dtype);
 std::vector<float> download(const Gpu& gpu, const DeviceArray& array);
 
 /// The values after storing them.
-std::vector<float> stored(std::vector<float> values, BubblescopeNumber number);
+std::vector<float> stored(std::vector<float> values, BubblescopeDtype dtype);
 
 /// Values from -2 to 2, the same for the same seed.
 std::vector<float> draw_values(std::size_t count, std::uint64_t seed);
 
 /// |made - expected| / |expected| over all entries (Euclidean); infinite if an entry is NaN.
-double relative_difference(const std::vector<float>& made, const std::vector<float>& expected);
+double relative_difference(const std::vector<float>& actual, const std::vector<float>& expected);
 
 }  // namespace bubblescope

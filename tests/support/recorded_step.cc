@@ -60,7 +60,7 @@ std::vector<RecordedStep> every_schedule(const UniformCost& cost, const LowerOpt
     request.shape.ranks = 4;
     request.shape.microbatches = 8;
     request.shape.chunks = def.implied_chunks.value_or(1);
-    request.shape.slices = def.cuts_sequences ? slices : 1;
+    request.shape.slices = def.slices_sequences ? slices : 1;
     request.cost = cost;
     if (def.refuse && !def.refuse(request).empty()) continue;
     steps.push_back(record_step(build_schedule(def, request), cost, options));
@@ -80,14 +80,14 @@ std::vector<RecordedStep> many_steps(const UniformCost& cost) {
 std::string write_as(const std::string& format, const RecordedStep& step, const std::string& file) {
   const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
   if (found == nullptr) throw Error("no format is called " + format);
-  if (!found->stream) return found->write(step.recording(), file);
-  return write_exhibit(format, {"", {{step.schedule->name, step.recording()}}});
+  if (!found->stream) return found->write(step.record(), file);
+  return write_report_set(format, {"", {{step.schedule->name, step.record()}}});
 }
 
-std::string write_exhibit(const std::string& format, const Exhibit& exhibit) {
+std::string write_report_set(const std::string& format, const ReportSet& report_set) {
   std::string text;
   const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
-  found->stream(exhibit, [&text](std::string_view piece) { text += piece; });
+  found->stream(report_set, [&text](std::string_view piece) { text += piece; });
   return text;
 }
 

@@ -17,7 +17,7 @@ struct RecordedStep {
   BubbleReport report = {};
   MadeWith made = {};
 
-  Recording recording() const { return {schedule, program, timeline, report, made}; }
+  StepRecord record() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// A Shape that can be written in a line.
@@ -56,6 +56,6 @@ std::string write_as(const std::string& format, const RecordedStep& step,
                      const std::string& file = "file");
 
 /// What a format that streams gives out, put together.
-std::string write_exhibit(const std::string& format, const Exhibit& exhibit);
+std::string write_report_set(const std::string& format, const ReportSet& report_set);
 
 }  // namespace bubblescope

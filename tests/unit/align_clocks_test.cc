@@ -25,8 +25,8 @@ TEST(AlignClocks, FollowsTheLinksThatShowADifferenceFirst) {
     return program.size() - 1;
   };
   const auto link = [&](std::int32_t from, std::int32_t to, Nanos gap) {
-    const InstructionId maker = add(from, from, OpKind::kForward, 0, 10'000 * kMicro, {});
-    const InstructionId message = add(from, to, OpKind::kSendForward, 0, 0, {maker});
+    const InstructionId producer = add(from, from, OpKind::kForward, 0, 10'000 * kMicro, {});
+    const InstructionId message = add(from, to, OpKind::kSendForward, 0, 0, {producer});
     const Nanos start = 10'000 * kMicro + gap;
     add(to, to, OpKind::kForward, start, start + 1, {message});
   };

@@ -65,14 +65,14 @@ TEST(Analyze, AccountsForEveryNanosecond) {
   }
 }
 
-TEST(Analyze, TellsFlightFromWaiting) {
+TEST(Analyze, SeparatesTransitFromWaiting) {
   // With 5 of latency rank 0 waits for 1B0 from 20 to 45 and for its message from 45 to 50.
   const BubbleReport report = analyze_text(kTwoRanks, 5).report;
   EXPECT_EQ(cause(report.ranks[0], IdleCause::kCommunication), 5 + 5);
   EXPECT_EQ(report.ranks[0].sends, 2);
 }
 
-TEST(Analyze, ChargesUnequalWorkToImbalance) {
+TEST(Analyze, CountsUnequalWorkAsImbalance) {
   // Stage 1 takes three times as long: rank 0 has 2*60 less work and waits for it.
   const BubbleReport report = analyze_text(kTwoRanks, 0, {1, 3}).report;
   EXPECT_EQ(report.ranks[1].busy - report.ranks[0].busy, 120);

@@ -139,7 +139,7 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
               return left.second < right.second;
             })->second;
         EXPECT_GT(times.at(best), least) << where;
-        EXPECT_EQ(times.at(turn->rival.schedule), least) << where << turn->rival.schedule;
+        EXPECT_EQ(times.at(turn->runner_up.schedule), least) << where << turn->runner_up.schedule;
       }
   }
   EXPECT_GT(turns, 50);

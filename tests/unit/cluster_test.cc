@@ -23,7 +23,7 @@ TEST(Rate, TenthsOfAGigabitAreExact) {
   EXPECT_THROW(rate_of(1e7), Error);
 }
 
-TEST(LinkSpeed, GoesFromPointToPointInAStraightLine) {
+TEST(LinkSpeed, InterpolatesBetweenPoints) {
   const LinkSpeed speed{0, {{1000, 8}, {3000, 24}}};
   EXPECT_EQ(speed.rate(10), kLoadPerByte);        // the smallest measured size
   EXPECT_EQ(speed.rate(2000), 2 * kLoadPerByte);  // half way: 16 Gb/s
@@ -37,8 +37,8 @@ Cluster two_nodes() {
   cluster.node_of_rank = {0, 0, 1, 1};
   cluster.within_node = {5, {{0, 8}}};
   cluster.between_nodes = {9, {{0, 4}}};
-  cluster.devices = {{"nic 0", {0, 1}, rate_of(2), Carries::kBetweenNodes},
-                     {"nic 1", {2, 3}, rate_of(2), Carries::kBetweenNodes}};
+  cluster.devices = {{"nic 0", {0, 1}, rate_of(2), Scope::kBetweenNodes},
+                     {"nic 1", {2, 3}, rate_of(2), Scope::kBetweenNodes}};
   cluster.message_bytes = 100;
   return cluster;
 }
@@ -49,12 +49,12 @@ Program forward_through_four() {
 
 // Within a node 100 bytes take 5 + 100; between nodes the NIC gives 0.25 bytes per nanosecond, less
 // than the link: 9 + 400.
-TEST(Traffic, AMessageIsAsFastAsTheSlowestOnItsWay) {
+TEST(Traffic, AMessageIsAsFastAsTheSlowestResourceOnItsPath) {
   const Program program = forward_through_four();
   const Traffic traffic =
       route_messages(program, std::vector<Nanos>(program.size(), 10), two_nodes());
   std::vector<Nanos> messages;
-  const std::vector<Nanos> durations = durations_alone(traffic);
+  const std::vector<Nanos> durations = uncontended_durations(traffic);
   for (InstructionId id = 0; id < program.size(); ++id)
     if (is_message(program.instructions[id])) messages.push_back(durations[id]);
   EXPECT_EQ(messages, (std::vector<Nanos>{105, 409, 105}));
@@ -69,12 +69,12 @@ TEST(Traffic, NamesWhatIsShared) {
   EXPECT_EQ(names, "link 0>1; link 1>2; nic 0 out; nic 1 in; link 2>3; ");
 }
 
-TEST(Traffic, ALinkOfItsOwnReplacesItsNodes) {
+TEST(Traffic, AnOwnLinkReplacesItsNodes) {
   Cluster cluster = two_nodes();
   cluster.links = {{0, 1, {50, {{0, 80}}}, 200}};
   const Program program = forward_through_four();
   const Traffic traffic = route_messages(program, std::vector<Nanos>(program.size(), 10), cluster);
-  EXPECT_EQ(durations_alone(traffic)[1], 50 + 20);
+  EXPECT_EQ(uncontended_durations(traffic)[1], 50 + 20);
 }
 
 // Two messages leave node 0 together, 0 to 2 and 1 to 3. Each takes 9 + 400 alone; they share both
@@ -86,11 +86,11 @@ TEST(Traffic, MessagesOfOneNodeShareItsNic) {
   draft.add({send, kNoLane, 1, 3});
   const Program program = std::get<Program>(std::move(draft).finish());
   const Traffic traffic = route_messages(program, std::vector<Nanos>{0, 0}, two_nodes());
-  EXPECT_EQ(durations_alone(traffic), (std::vector<Nanos>{409, 409}));
+  EXPECT_EQ(uncontended_durations(traffic), (std::vector<Nanos>{409, 409}));
   EXPECT_EQ(simulate_shared(program, traffic).timeline.end, (std::vector<Nanos>{809, 809}));
 }
 
-TEST(Traffic, NeedsAPlaceForEveryRank) {
+TEST(Traffic, NeedsANodeForEveryRank) {
   const Program program = forward_through_four();
   Cluster cluster = two_nodes();
   cluster.node_of_rank.pop_back();

@@ -50,12 +50,12 @@ std::string first_problem(const std::string& text) {
   return problems.empty() ? "" : problems[0].message;
 }
 
-TEST(PostedCollectives, HoldUpTheOpsThatNeedThem) {
+TEST(PostedCollectives, BlockTheOpsThatNeedThem) {
   const Timed timed("0UNSHARD 0F0 0B0 0REDUCE_GRAD 0RESHARD");
   EXPECT_EQ(timed.start("0F0"), 4);
   EXPECT_EQ(timed.start("0REDUCE_GRAD"), 7);
   EXPECT_EQ(timed.start("0RESHARD"), 7);
-  EXPECT_EQ(makespan_of(timed.timeline), 17);
+  EXPECT_EQ(compute_makespan(timed.timeline), 17);
 }
 
 TEST(PostedCollectives, AreSyncWhereARankWaitsForThem) {
@@ -73,7 +73,7 @@ TEST(PostedCollectives, GatherTheNextStageBesideTheOpsOfThisOne) {
   EXPECT_EQ(timed.start("1F0"), 8);
 }
 
-TEST(PostedCollectives, GatherAgainOnlyWhenThereIsRoom) {
+TEST(PostedCollectives, GatherAgainOnlyWhenThereIsMemory) {
   // 1UNSHARD follows 0RESHARD, which waits for 0F0 (4 to 5), so it ends at 9.
   const Timed timed("0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 1B0 1RESHARD 0UNSHARD 0B0 0RESHARD");
   EXPECT_EQ(timed.start("1F0"), 9);
@@ -81,7 +81,7 @@ TEST(PostedCollectives, GatherAgainOnlyWhenThereIsRoom) {
   EXPECT_EQ(timed.start("0B0"), 16);
 }
 
-TEST(PostedCollectives, HoldUpTheNextOpOnlyWhereItIsWaitedFor) {
+TEST(PostedCollectives, BlockTheNextOpOnlyIfItIsWaitedFor) {
   // 1B0 ends at 4, and the reduction, which takes 10, at 14.
   EXPECT_EQ(Timed("0F0 1F0 1B0 1REDUCE_GRAD 1WAIT_REDUCE_GRAD 0B0").start("0B0"), 14);
   EXPECT_EQ(Timed("0F0 1F0 1B0 1REDUCE_GRAD 0B0").start("0B0"), 4);
@@ -93,7 +93,7 @@ TEST(ValidateCollectives, FindsAnOpWithoutItsParameters) {
   EXPECT_EQ(first_problem("0F0 0B0 0REDUCE_GRAD"), "");  // never sharded
 }
 
-TEST(ValidateCollectives, FindsCellsInTheWrongPlace) {
+TEST(ValidateCollectives, FindsMisplacedCells) {
   EXPECT_NE(first_problem("0F0 0B0 1REDUCE_GRAD | 1F0 1B0").find("does not hold"),
             std::string::npos);
   EXPECT_NE(first_problem("0UNSHARD 0UNSHARD 0F0 0B0").find("gathers what is gathered"),
@@ -116,7 +116,7 @@ TEST(ShardStages, GathersTheNextThreeStagesAndDropsTheOthers) {
             "0REDUCE_GRAD 0RESHARD");
 }
 
-TEST(ShardStages, IsLegalAndKeepsWhatReceivesAreSuggestedFor) {
+TEST(ShardStages, IsLegalAndKeepsItsCellsWhenReceivesMove) {
   ScheduleRequest request;
   request.shape = {2, 1, 2, 1, {}};
   const Schedule schedule = shard_stages(build_schedule(find_schedule("interleaved"), request));

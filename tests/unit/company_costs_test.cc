@@ -45,24 +45,24 @@ std::vector<Timeline> run(const Schedule& schedule, const Program& program, bool
   DeviceOptions device;
   device.graph = graph;
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, nullptr, durations_of(program), Pass::kSpin, device};
+  const JobRequest request{valid, program, nullptr, durations_of(program), WaitMode::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   return execute(program, *job.backend, "cuda", {1, 2, {}}).steps;
 }
 
-CompanyCosts measure(const Schedule& schedule, std::int32_t ranks_per_device) {
-  const Program program = company_program(schedule, ranks_per_device);
+ContentionCosts measure(const Schedule& schedule, std::int32_t ranks_per_device) {
+  const Program program = contention_program(schedule, ranks_per_device);
   const std::vector<Timeline> steps = run(schedule, program);
   const Observation observation{program, steps};
-  return find_company_costs({&observation, 1}, {schedule.stages(), ranks_per_device});
+  return find_contention_costs({&observation, 1}, {schedule.stages(), ranks_per_device});
 }
 
-Contention contention_of(const CompanyCosts& costs, std::int32_t ranks_per_device) {
+Contention contention_of(const ContentionCosts& costs, std::int32_t ranks_per_device) {
   Contention contention{ranks_per_device, {}};
   for (const auto& kinds : costs) {
     auto& slowdowns = contention.stages.emplace_back();
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-      const std::vector<Nanos> times = fill_company(kinds[kind]);
+      const std::vector<Nanos> times = fill_contention(kinds[kind]);
       for (std::size_t at = 1; at < times.size(); ++at)
         slowdowns[kind].push_back(static_cast<double>(times[at]) / static_cast<double>(times[0]));
     }
@@ -70,15 +70,15 @@ Contention contention_of(const CompanyCosts& costs, std::int32_t ranks_per_devic
   return contention;
 }
 
-TEST(CompanyCosts, FindTheLawOfTheDevice) {
+TEST(ContentionCosts, FindTheLawOfTheDevice) {
   reset_fake_gpu(1).times.products = kLaw;
   const Schedule schedule = build("interleaved", 2, 8);
-  const CompanyCosts costs = measure(schedule, 4);
+  const ContentionCosts costs = measure(schedule, 4);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (const OpKind kind :
          {OpKind::kForward, OpKind::kBackward, OpKind::kInputGrad, OpKind::kWeightGrad}) {
       const std::vector<Nanos> times =
-          fill_company(costs[static_cast<std::size_t>(stage)][static_cast<std::size_t>(kind)]);
+          fill_contention(costs[static_cast<std::size_t>(stage)][static_cast<std::size_t>(kind)]);
       ASSERT_EQ(times.size(), 4u);
       const Nanos alone = (100'000 + 7'000 * stage) * (1 + static_cast<Nanos>(kind));
       // Another rank may become busy for a moment of an op that counts as uncontended.
@@ -94,9 +94,9 @@ TEST(CompanyCosts, FindTheLawOfTheDevice) {
     }
 }
 
-TEST(CompanyCosts, PredictOtherSchedulesOnThatDevice) {
+TEST(ContentionCosts, PredictOtherSchedulesOnThatDevice) {
   reset_fake_gpu(1).times.products = kLaw;
-  const CompanyCosts costs = measure(build("1f1b", 1, 8), 4);
+  const ContentionCosts costs = measure(build("1f1b", 1, 8), 4);
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2", "eager-1f1b"})
     for (const std::int32_t microbatches : {4, 12}) {
       SCOPED_TRACE(name);
@@ -104,18 +104,18 @@ TEST(CompanyCosts, PredictOtherSchedulesOnThatDevice) {
       const Program program = std::get<Program>(lower(schedule));
       Traffic traffic;
       traffic.fixed = durations_of(program);
-      traffic = with_company(std::move(traffic), program, contention_of(costs, 4));
+      traffic = with_contention(std::move(traffic), program, contention_of(costs, 4));
       const auto predicted =
-          static_cast<double>(makespan_of(simulate_shared(program, traffic).timeline));
+          static_cast<double>(compute_makespan(simulate_shared(program, traffic).timeline));
       for (const Timeline& step : run(schedule, program, microbatches == 12))
-        EXPECT_NEAR(static_cast<double>(makespan_of(step)), predicted, 0.01 * predicted);
+        EXPECT_NEAR(static_cast<double>(compute_makespan(step)), predicted, 0.01 * predicted);
     }
 }
 
 // A stage without recomputation has no R; with recomputation, an R follows every forward.
-TEST(CompanyCosts, TurnsMakeForwardsAgainOnlyWhereTheScheduleDoes) {
+TEST(ContentionCosts, TurnsRecomputeOnlyIfTheScheduleDoes) {
   const auto count = [](const Schedule& schedule, OpKind kind) {
-    const Program program = company_program(schedule, 4);
+    const Program program = contention_program(schedule, 4);
     return std::count_if(program.instructions.begin(), program.instructions.end(),
                          [&](const Instruction& each) { return each.op.kind == kind; });
   };
@@ -129,22 +129,22 @@ TEST(CompanyCosts, TurnsMakeForwardsAgainOnlyWhereTheScheduleDoes) {
 }
 
 // With two devices of two ranks, at most two are busy.
-TEST(CompanyCosts, DevicesAreMeasuredSideBySide) {
+TEST(ContentionCosts, DevicesAreMeasuredSideBySide) {
   reset_fake_gpu(2).times.products = kLaw;
-  const CompanyCosts costs = measure(build("1f1b", 1, 8), 2);
+  const ContentionCosts costs = measure(build("1f1b", 1, 8), 2);
   const auto& forwards = costs[3][static_cast<std::size_t>(OpKind::kForward)];
   ASSERT_EQ(forwards.size(), 2u);
   EXPECT_EQ(forwards[0]->mean, 121'000);
   EXPECT_NEAR(static_cast<double>(forwards[1]->mean), 1.1 * 121'000, 0.03 * 121'000);
 }
 
-TEST(CompanyCosts, AreFilledByALineWhereNothingWasSeen) {
+TEST(ContentionCosts, AreFilledByALineWhereNothingWasSeen) {
   const auto seen = [](Nanos mean) { return Estimate{mean, 0, 0, 1}; };
-  EXPECT_EQ(fill_company({seen(10), {}, {}, seen(16), {}}),
+  EXPECT_EQ(fill_contention({seen(10), {}, {}, seen(16), {}}),
             (std::vector<Nanos>{10, 12, 14, 16, 16}));
-  EXPECT_EQ(fill_company({{}, seen(10)}), (std::vector<Nanos>{10, 10}));
-  EXPECT_EQ(fill_company({seen(10), seen(9)}), (std::vector<Nanos>{10, 10}));
-  EXPECT_TRUE(fill_company({{}, {}}).empty());
+  EXPECT_EQ(fill_contention({{}, seen(10)}), (std::vector<Nanos>{10, 10}));
+  EXPECT_EQ(fill_contention({seen(10), seen(9)}), (std::vector<Nanos>{10, 10}));
+  EXPECT_TRUE(fill_contention({{}, {}}).empty());
 }
 
 TEST(DeviceClock, KernelsOfBusyStreamsSlowEachOther) {

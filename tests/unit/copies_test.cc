@@ -55,7 +55,7 @@ Timed time(const Schedule& schedule, Nanos copy, const LowerOptions& options = {
 
 constexpr const char* kOneRank = "0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0";
 
-TEST(Copies, RunBesideTheOpsThatDoNotNeedTheirMemory) {
+TEST(Copies, RunBesideOpsThatDoNotNeedTheirMemory) {
   const Timed timed = time(parse_schedule_text(kOneRank), 15);
   EXPECT_EQ(timed.start.at("0EVICT0"), 10);  // the end of 0F0
   EXPECT_EQ(timed.start.at("0F1"), 10);
@@ -67,30 +67,30 @@ TEST(Copies, RunBesideTheOpsThatDoNotNeedTheirMemory) {
   EXPECT_EQ(report.ranks[0].idle, 5);
 }
 
-TEST(Copies, HoldUpTheOpThatNeedsThem) {
+TEST(Copies, BlockTheOpThatNeedsThem) {
   const Timed timed = time(parse_schedule_text(kOneRank), 25);
   EXPECT_EQ(timed.start.at("0F2"), 35);  // 10 + 25
   EXPECT_EQ(timed.start.at("0B0"), 90);  // 0B2 ends at 65, the load at 90
 }
 
-TEST(Copies, TakeNoneOfTheHostsMemory) {
+TEST(Copies, DoNotCountTheHostsMemory) {
   const Timed timed = time(parse_schedule_text(kOneRank), 15);
   // 0F0 0F1, then 0F2 for the evicted 0F0; the load allocates when 0B2 has released.
   EXPECT_EQ(timed.report().ranks[0].peak.chunks, 2);
-  const auto curve = memory_curve(timed.schedule, timed.program, timed.timeline, {});
+  const auto curve = compute_memory_curve(timed.schedule, timed.program, timed.timeline, {});
   EXPECT_EQ(curve.back().held.chunk_millionths, 0);
   EXPECT_EQ(curve.size(), 8u);
 }
 
 /// Rank 1 holds what rank 0 evicts, from the start of the copy to the end of the load.
-TEST(Copies, TakeTheKeepersMemory) {
+TEST(Copies, TakeTheOffloadTargetsMemory) {
   Schedule schedule = parse_schedule_text(
       "0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0 | 1F0 1F1 1F2 "
       "1B2 1B1 1B0");
-  schedule.keeper_of_rank = {1, 1};
+  schedule.offload_target_of_rank = {1, 1};
   ASSERT_TRUE(validate(schedule).empty());
   const Timed timed = time(schedule, 15);
-  const auto curve = memory_curve(schedule, timed.program, timed.timeline, {});
+  const auto curve = compute_memory_curve(schedule, timed.program, timed.timeline, {});
   std::int64_t highest = 0;
   Nanos last_taken = 0;
   for (const MemoryPoint& point : curve)
@@ -102,11 +102,11 @@ TEST(Copies, TakeTheKeepersMemory) {
   EXPECT_EQ(last_taken, timed.timeline.end[timed.id.at("0LOAD0")]);
 }
 
-TEST(Copies, OfACheckpointTakeItsMemoryOnly) {
+TEST(Copies, OfACheckpointTakeOnlyItsMemory) {
   Schedule schedule = with_recompute(parse_schedule_text(kOneRank), {Recompute::kFull});
   EXPECT_EQ(order_text(schedule.order[0]), "0F0 0F1 0EVICT0 0F2 0R2 0B2 0LOAD0 0R1 0B1 0R0 0B0");
   MemoryModel memory;
-  memory.kept.full = kWhole / 4;
+  memory.saved.full = kWhole / 4;
   const Timed timed = time(schedule, 5);
   const std::vector<Peak> peaks = find_peaks(schedule, timed.program, timed.timeline, memory);
   // At 0R2: the checkpoint of 0F1 and all of 0F2. At 0R1: the checkpoint of 0F0 is back, and all of
@@ -160,15 +160,15 @@ TEST(Copies, AreValidated) {
   }
   Schedule schedule = parse_schedule_text(kOneRank);
   EXPECT_TRUE(validate(schedule).empty());
-  schedule.keeper_of_rank = {1};
+  schedule.offload_target_of_rank = {1};
   EXPECT_NE(validate(schedule)[0].message.find("evicts to rank 1; ranks are 0..0"),
             std::string::npos);
-  schedule.keeper_of_rank.clear();
+  schedule.offload_target_of_rank.clear();
   EXPECT_NE(validate(schedule)[0].message.find("nowhere to go"), std::string::npos);
   EXPECT_THROW(lower(schedule), Error);
 }
 
-ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
+ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.chunks = chunks;
@@ -178,8 +178,8 @@ ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t
 
 TEST(Copies, SurviveEveryFileOfOurs) {
   for (const char* name : {"bpipe", "group-interleaved"}) {
-    Schedule schedule = build_schedule(find_schedule(name), request_of(6, 1, 12));
-    if (schedule.keeper_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
+    Schedule schedule = build_schedule(find_schedule(name), make_request(6, 1, 12));
+    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
     EXPECT_TRUE(read_native_schedule(write_native_schedule(schedule), "f.json") == schedule);
     const RecordedStep step = record_step(schedule, cost_of(7));
     const TimelineFile file = parse_timeline(
@@ -197,7 +197,7 @@ TEST(Copies, SurviveEveryFileOfOurs) {
 
 TEST(Copies, AreDrawnBelowTheirRank) {
   const RecordedStep step = record_step(parse_schedule_text(kOneRank), cost_of(15));
-  const std::string drawing = draw_timeline(step.recording(), {});
+  const std::string drawing = draw_timeline(step.record(), {});
   EXPECT_NE(drawing.find("\n evict "), std::string::npos) << drawing;
   EXPECT_NE(drawing.find("\n load "), std::string::npos) << drawing;
   EXPECT_NE(drawing.find("E evict  L load"), std::string::npos) << drawing;
@@ -207,9 +207,9 @@ TEST(Copies, AreDrawnBelowTheirRank) {
   EXPECT_NE(write_as("dot", step).find("0EVICT0"), std::string::npos);
 }
 
-TEST(Offload, LeavesOutWhatIsNeededSoon) {
+TEST(Offload, SkipsForwardsThatAreNeededSoon) {
   const Schedule schedule =
-      with_offload(build_schedule(find_schedule("1f1b"), request_of(4, 1, 6)), {});
+      with_offload(build_schedule(find_schedule("1f1b"), make_request(4, 1, 6)), {});
   EXPECT_TRUE(validate(schedule).empty());
   // On the last rank every forward is followed by its backward.
   EXPECT_EQ(order_text(schedule.order[3]), "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3F4 3B4 3F5 3B5");
@@ -218,8 +218,8 @@ TEST(Offload, LeavesOutWhatIsNeededSoon) {
             "0LOAD2 0F5 0LOAD3 0B2 0EVICT5 0LOAD4 0B3 0LOAD5 0B4 0B5");
 }
 
-TEST(Offload, TakesAsManyAsItIsTold) {
-  const Schedule plain = build_schedule(find_schedule("gpipe"), request_of(1, 1, 10));
+TEST(Offload, EvictsTheGivenFraction) {
+  const Schedule plain = build_schedule(find_schedule("gpipe"), make_request(1, 1, 10));
   const auto evictions = [&](std::int64_t share) {
     const Schedule schedule = with_offload(plain, {share, 1});
     return std::count_if(schedule.order[0].begin(), schedule.order[0].end(),
@@ -230,14 +230,15 @@ TEST(Offload, TakesAsManyAsItIsTold) {
   EXPECT_EQ(evictions(1'000'000), 10);
 }
 
-TEST(Offload, RefusesWhatEvictsAlreadyOrKeepsNothing) {
-  Schedule joint = build_schedule(find_schedule("gpipe"), request_of(2, 1, 4));
-  joint.joint_forwards = 2;
+TEST(Offload, RefusesSchedulesThatEvictAlreadyOrSaveNothing) {
+  Schedule joint = build_schedule(find_schedule("gpipe"), make_request(2, 1, 4));
+  joint.fused_forwards = 2;
   EXPECT_THROW(with_offload(joint, {}), Error);
-  EXPECT_THROW(with_offload(build_schedule(find_schedule("bpipe"), request_of(4, 1, 4)), {}),
+  EXPECT_THROW(with_offload(build_schedule(find_schedule("bpipe"), make_request(4, 1, 4)), {}),
                Error);
-  EXPECT_THROW(with_offload(build_schedule(find_schedule("forward-only"), request_of(4, 1, 4)), {}),
-               Error);
+  EXPECT_THROW(
+      with_offload(build_schedule(find_schedule("forward-only"), make_request(4, 1, 4)), {}),
+      Error);
   EXPECT_THROW(with_offload(parse_schedule_text("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 "
                                                 "1SEND_B0"),
                             {}),

@@ -34,8 +34,8 @@ Schedule build(const std::string& name, std::int32_t microbatches = 8) {
 
 Schedule offloaded(const std::string& name) { return with_offload(build(name), {}); }
 
-Schedule with_keepers(Schedule schedule, bool by_host) {
-  schedule.keeper_of_rank =
+Schedule with_offload_targets(Schedule schedule, bool by_host) {
+  schedule.offload_target_of_rank =
       by_host ? std::vector<std::int32_t>{0, 1, 2, 3} : std::vector<std::int32_t>{3, 2, 1, 0};
   return schedule;
 }
@@ -52,7 +52,7 @@ TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
   Traffic traffic;
   for (const Instruction& instruction : program.instructions)
     traffic.fixed.push_back(is_copy(instruction.op.kind) ? 10 : 8);
-  const SharedRun run = simulate_shared(program, with_company(traffic, program, contention));
+  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
   for (InstructionId id = 0; id < program.size(); ++id)
     EXPECT_EQ(run.timeline.end[id], is_copy(program.instructions[id].op.kind) ? 14 : 8);
 }
@@ -68,42 +68,42 @@ constexpr const char* kStage =
 
 // 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to other ranks 10 bytes per nanosecond,
 // and 2 us.
-TEST(CopyCosts, OfCopiesToOtherRanksStandApart) {
+TEST(CopyCosts, OfCopiesToOtherRanksAreSeparate) {
   const CostFile file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
       "slowdown": [1.25, 1.5], "to_rank": {"latency": "2us", "bandwidth_gbps": 80}})");
   const Schedule to_host = offloaded("1f1b");
-  EXPECT_EQ(cost_model(file, to_host).stages[0].evict, 2000);
+  EXPECT_EQ(make_cost_model(file, to_host).stages[0].evict, 2000);
   ASSERT_TRUE(contention(file, to_host));
   EXPECT_EQ(contention(file, to_host)->copy, (Slowdown{1.25, 1.5}));
   const Schedule to_rank = build("bpipe");
-  EXPECT_EQ(cost_model(file, to_rank).stages[0].evict, 2100);
-  EXPECT_EQ(cost_model(file, to_rank).stages[0].load, 2100);
+  EXPECT_EQ(make_cost_model(file, to_rank).stages[0].evict, 2100);
+  EXPECT_EQ(make_cost_model(file, to_rank).stages[0].load, 2100);
   EXPECT_FALSE(contention(file, to_rank));
   EXPECT_FALSE(contention(file, build("1f1b")));  // it copies nothing
 }
 
-TEST(CopyCosts, OfAStageGoBeforeThoseOfAll) {
+TEST(CopyCosts, OfAStageTakePrecedence) {
   const CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us", "load": "6us",
                 "evict_to_rank": "7us"})",
                               R"({"latency": "1us", "to_rank": {"latency": "2us"}})");
-  const StageCost to_host = cost_model(file, offloaded("1f1b")).stages[0];
+  const StageCost to_host = make_cost_model(file, offloaded("1f1b")).stages[0];
   EXPECT_EQ(to_host.evict, 5000);
   EXPECT_EQ(to_host.load, 6000);
-  const StageCost to_rank = cost_model(file, build("bpipe")).stages[0];
+  const StageCost to_rank = make_cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 7000);
   EXPECT_EQ(to_rank.load, 7000);
 }
 
-TEST(CopyCosts, EachOfThoseToRanksMayStandAlone) {
+TEST(CopyCosts, EachDirectionToOtherRanksIsOptional) {
   const CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us",
                 "load_from_rank": "9us"})",
                               R"({"latency": "1us"})");
-  const StageCost to_rank = cost_model(file, build("bpipe")).stages[0];
+  const StageCost to_rank = make_cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 5000);
   EXPECT_EQ(to_rank.load, 9000);
 }
 
-TEST(CopyCosts, AreOfWhatEachStageKeeps) {
+TEST(CopyCosts, AreThoseOfEachStagesSavedBytes) {
   const Schedule schedule = with_recompute(
       build("1f1b"), {Recompute::kNone, Recompute::kFull, Recompute::kFull, Recompute::kNone});
   for (const std::int32_t stage : {0, 1, 2, 3})
@@ -111,7 +111,7 @@ TEST(CopyCosts, AreOfWhatEachStageKeeps) {
   EXPECT_FALSE(recomputes(build("1f1b"), 0));
 }
 
-TEST(CopyCosts, ThatOthersMakeFasterAreRefused) {
+TEST(CopyCosts, BelowOneAreRefused) {
   try {
     parse(kStage, R"({"latency": "1us", "slowdown": [1.5, 0.5]})");
     ADD_FAILURE() << "a copy that others make faster";
@@ -124,7 +124,7 @@ std::vector<CopyCosts> measure(const Schedule& schedule, std::int32_t ranks_per_
   const Program program = copies_program(schedule, ranks_per_device);
   const TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
@@ -145,7 +145,7 @@ TEST(CopyCosts, FindTheLawOfTheDevice) {
     gpu.times.nanos_per_copy = 100;
     gpu.times.nanos_per_byte = 2;
     gpu.times.copies = {1.2, 1.5, 1.75, 2};
-    const auto costs = measure(with_keepers(build("1f1b"), by_host), 4);
+    const auto costs = measure(with_offload_targets(build("1f1b"), by_host), 4);
     ASSERT_EQ(costs.size(), 4u);
     for (const auto* const seen : {&costs[1].evict, &costs[1].load}) {
       ASSERT_EQ(seen->size(), 5u);
@@ -163,9 +163,9 @@ TEST(CopyCosts, FindTheLawOfTheDevice) {
   }
 }
 
-TEST(CopyCosts, AreFoundWithoutCompanyWhereRanksHaveDevicesOfTheirOwn) {
+TEST(CopyCosts, AreFoundWithoutContentionIfRanksHaveTheirOwnDevices) {
   reset_fake_gpu(4).times.nanos_per_copy = 100;
-  const auto costs = measure(with_keepers(build("1f1b"), true), 1);
+  const auto costs = measure(with_offload_targets(build("1f1b"), true), 1);
   ASSERT_EQ(costs[1].evict.size(), 2u);
   ASSERT_TRUE(costs[1].evict[0]);
   EXPECT_EQ(costs[1].evict[0]->mean, 900);
@@ -192,14 +192,14 @@ TEST(CopyCosts, AreWrittenAsLatencyBandwidthAndSlowdown) {
   evidence.stages = {{{mean_of(2300), mean_of(3450), std::nullopt}, {}},
                      {{}, {mean_of(4500), mean_of(6750), std::nullopt}},
                      {}};
-  const auto json = copy_json(evidence);
+  const auto json = write_copy_json(evidence);
   EXPECT_EQ(json["latency"], "400ns");
   EXPECT_DOUBLE_EQ(json["bandwidth_gbps"].get<double>(), 4);
   EXPECT_EQ(json["slowdown"], (std::vector<double>{1.5, 1.5}));
 }
 
-TEST(CopyCosts, AProgramOfCopiesWithoutASecondMicrobatchHasNoCompany) {
-  const Schedule schedule = with_keepers(build("gpipe", 1), true);
+TEST(CopyCosts, AProgramOfCopiesWithoutASecondMicrobatchHasNoContention) {
+  const Schedule schedule = with_offload_targets(build("gpipe", 1), true);
   EXPECT_EQ(copies_program(schedule, 4).size(), copies_program(schedule, 1).size());
 }
 

@@ -32,12 +32,12 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 std::string draw(const RecordedStep& step, const DrawOptions& options = {}) {
-  return draw_timeline(step.recording(), options);
+  return draw_timeline(step.record(), options);
 }
 
 int widest(const std::string& text) {
   int columns = 0;
-  for (const std::string& line : lines_of(text)) columns = std::max(columns, columns_of(line));
+  for (const std::string& line : lines_of(text)) columns = std::max(columns, measure_columns(line));
   return columns;
 }
 
@@ -113,8 +113,7 @@ TEST(DrawTimeline, StandsInColumns) {
         UniformCost cost;
         cost.message = message;
         const RecordedStep step = record_step(name, {.ranks = 8, .microbatches = 32}, cost);
-        const std::string text =
-            draw(step, {.colour = colour}) + write_text_report(step.recording());
+        const std::string text = draw(step, {.colour = colour}) + write_text_report(step.record());
         EXPECT_LE(widest(text), 80) << name << "\n" << text;
         EXPECT_EQ(broken_characters(text), 0) << name;
       }
@@ -123,7 +122,7 @@ TEST(DrawTimeline, StandsInColumns) {
 TEST(DrawTimeline, FitsEightyColumnsWithChunks) {
   for (const std::string name : {"interleaved", "zb-v", "interleaved-zb", "dualpipev"}) {
     const RecordedStep step = record_step(name, {.ranks = 8, .chunks = 2, .microbatches = 32});
-    EXPECT_LE(widest(draw(step) + write_text_report(step.recording())), 80) << draw(step);
+    EXPECT_LE(widest(draw(step) + write_text_report(step.record())), 80) << draw(step);
   }
 }
 
@@ -132,7 +131,7 @@ TEST(DrawTimeline, ShowsTheSameColumnsWithColours) {
   const std::vector<std::string> coloured = lines_of(draw(step, {.colour = true}));
   ASSERT_EQ(coloured.size(), 7u);
   // 33 ms of 2 columns each, after the label; the number is in the middle of its cell.
-  for (std::size_t row = 2; row < 6; ++row) EXPECT_EQ(columns_of(coloured[row]), 8 + 66);
+  for (std::size_t row = 2; row < 6; ++row) EXPECT_EQ(measure_columns(coloured[row]), 8 + 66);
   EXPECT_TRUE(coloured[2].starts_with("rank 0  \x1b[48;5;26;38;5;231m0 \x1b[0m")) << coloured[2];
 }
 
@@ -164,8 +163,8 @@ TEST(DrawTimeline, ShowsSixteenOfManyRanksAndSaysSo) {
     return count;
   };
   EXPECT_NE(draw(step).find("16 of 64 ranks; --all-ranks shows every one"), std::string::npos);
-  EXPECT_EQ(rows(write_text_report(step.recording())), 16u);
-  EXPECT_EQ(rows(write_text_report(step.recording(), {.all_ranks = true})), 64u);
+  EXPECT_EQ(rows(write_text_report(step.record())), 16u);
+  EXPECT_EQ(rows(write_text_report(step.record(), {.all_ranks = true})), 64u);
 }
 
 TEST(DrawTimeline, DrawsAnEmptyStep) {

@@ -32,15 +32,15 @@ TEST(Blob, TooFewBytesAreRefused) {
   EXPECT_THROW(BlobReader(none).read_text(), Error);
 }
 
-TEST(Parcel, ArrivesAsItWasSent) {
+TEST(Payload, ArrivesAsItWasSent) {
   Matrix matrix(2, 3);
   matrix.values = {1, 2, 3, 4, 5, 6};
-  const Parcel arrived = unpack(pack(seal(matrix, Damage::kNone)));
+  const Payload arrived = unpack(pack(seal(matrix, Damage::kNone)));
   EXPECT_EQ(arrived.matrix, matrix);
   EXPECT_EQ(find_damage(arrived, 2, 3), "");
 }
 
-TEST(Parcel, TellsWhatIsWrongWithIt) {
+TEST(Payload, TellsWhatIsWrongWithIt) {
   Matrix matrix(2, 3);
   matrix.values = {1, 2, 3, 4, 5, 6};
   const auto damage = [](const Blob& bytes) { return find_damage(unpack(bytes), 2, 3); };

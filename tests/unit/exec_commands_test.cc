@@ -130,7 +130,7 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
       << both["notes"];
 }
 
-TEST(RunCommand, SavesWhatWasTrainedAlsoWithoutProof) {
+TEST(RunCommand, SavesTheTrainingAlsoWithoutVerification) {
   const TemporaryFile saved("training.json");
   Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-proof"});
   arguments.insert(arguments.end(), {"--save-training", saved.path()});
@@ -139,7 +139,7 @@ TEST(RunCommand, SavesWhatWasTrainedAlsoWithoutProof) {
   EXPECT_EQ(Json::parse(file)["stages"].size(), 2u);
 }
 
-TEST(RunCommand, ADeathIsToldAlsoWhereTheDiskIsFull) {
+TEST(RunCommand, ADeathIsReportedEvenIfTheDiskIsFull) {
   testing::internal::CaptureStderr();
   EXPECT_THROW(call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject", "rank=1,op=1F1,die",
                               "--save", "/dev/full"}),

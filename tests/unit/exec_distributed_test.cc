@@ -31,17 +31,18 @@ std::string train(SocketTransport& link, const Schedule& schedule, BackendReques
   const TrainingOptions options = small_model();
   Training training(schedule, program, options, processes);
   std::atomic<int> ops = 0;
-  request.work = [&, work = training.work()](const Turn& turn) {
+  request.work = [&, work = training.work()](const WorkItem& item) {
     if (at != nullptr && ++ops == 20) at();
-    return work(turn);
+    return work(item);
   };
-  request.cargo = training.cargo();
+  request.payload_codec = training.payload_codec();
   DistributedBackend backend(std::move(request), program, link);
-  const Execution execution =
-      execute(program, backend, "sockets", {1, kProvenSteps - 1, [&] { training.finish_step(); }});
+  const Execution execution = execute(program, backend, "sockets",
+                                      {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
   if (execution.breakdown) return execution.breakdown->message;
-  const Proof proof = prove(training.result(), train_serially(schedule, options, kProvenSteps));
-  return proof.matches ? "right" : to_string(proof);
+  const Verification verification =
+      verify(training.result(), train_serially(schedule, options, kVerifiedSteps));
+  return verification.matches ? "right" : to_string(verification);
 }
 
 TEST(DistributedBackend, EveryProcessTrainsRight) {
@@ -86,7 +87,7 @@ TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
         << ends[rank].said;
 }
 
-TEST(DistributedBackend, AnInjectedDeathIsToldByAll) {
+TEST(DistributedBackend, AnInjectedDeathIsReportedByAllRanks) {
   const auto ends = run_ranks(3, [](SocketTransport& link) {
     BackendRequest request;
     request.injections = {parse_injection("rank=1,op=1F1,die")};

@@ -48,7 +48,7 @@ Execution run(const Program& program, BackendRequest request, const ExecuteOptio
 }
 
 Work no_work() {
-  return [](const Turn& turn) { return turn.clock.now(); };
+  return [](const WorkItem& item) { return item.clock.now(); };
 }
 
 void expect_rule_of_the_machine(const Program& program, const Timeline& timeline) {
@@ -95,9 +95,9 @@ TEST(Execute, PostedMessagesKeepTheRuleOfTheMachineInEveryMode) {
 TEST(Execute, RunsEveryInstructionOnceInEveryStep) {
   const Case made = lowered("zb-h1", 4, 8);
   std::vector<std::atomic<int>> runs(made.program.size());
-  const Work work = [&](const Turn& turn) {
-    ++runs[turn.id];
-    return turn.clock.now();
+  const Work work = [&](const WorkItem& item) {
+    ++runs[item.id];
+    return item.clock.now();
   };
   int steps_seen = 0;
   run(made.program, {work, {}}, {1, 2, [&] { ++steps_seen; }});
@@ -108,7 +108,8 @@ TEST(Execute, RunsEveryInstructionOnceInEveryStep) {
 TEST(Execute, IsAnalyzedLikeAPrediction) {
   const Case made = lowered("1f1b", 4, 8);
   const std::vector<Nanos> durations(made.program.size(), kMillisecond / 2);
-  const Execution execution = run(made.program, {play(made.program, durations, Pass::kSleep), {}});
+  const Execution execution =
+      run(made.program, {play(made.program, durations, WaitMode::kSleep), {}});
   const BubbleReport report = analyze(made.schedule, made.program, execution.steps[0]);
   EXPECT_EQ(report.source, "cpu");
   const Timeline predicted = simulate(made.program, durations);
@@ -126,19 +127,20 @@ TEST(Execute, MessagesAreDelaysOutsideOfLanes) {
   std::vector<Nanos> durations(made.program.size(), 0);
   for (InstructionId id = 0; id < made.program.size(); ++id)
     if (is_message(made.program.instructions[id])) durations[id] = 20 * kMillisecond;
-  const Execution execution = run(made.program, {play(made.program, durations, Pass::kSleep), {}});
+  const Execution execution =
+      run(made.program, {play(made.program, durations, WaitMode::kSleep), {}});
   // All four forwards are sent at once and arrive together, so there are two delays in all, not
   // eight.
   const auto& end = execution.steps[0].end;
   EXPECT_LT(*std::max_element(end.begin(), end.end()), 5 * 20 * kMillisecond);
 }
 
-TEST(Execute, WhatWorkThrowsStopsEveryRankAndComesHome) {
+TEST(Execute, AnExceptionOfTheWorkStopsEveryRankAndIsReported) {
   const Case made = lowered("1f1b", 4, 8);
-  const Work work = [&](const Turn& turn) -> Nanos {
-    if (to_string(made.program.instructions[turn.id].op) == "2F3")
+  const Work work = [&](const WorkItem& item) -> Nanos {
+    if (to_string(made.program.instructions[item.id].op) == "2F3")
       throw std::runtime_error("no memory for 2F3");
-    return turn.clock.now();
+    return item.clock.now();
   };
   const Execution execution = run(made.program, {work, {}});
   ASSERT_TRUE(execution.breakdown);
@@ -156,7 +158,7 @@ class LonelyBackend : public Backend {
  public:
   std::vector<RankResult> run_step() override {
     std::vector<RankResult> results(2);
-    for (RankResult& result : results) result.reason = Stop::kTimeout;
+    for (RankResult& result : results) result.reason = AbortReason::kTimeout;
     results[1].failure = std::make_exception_ptr(std::runtime_error("rank 1 is gone"));
     return results;
   }

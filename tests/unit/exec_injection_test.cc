@@ -101,7 +101,7 @@ TEST(Injection, DamageIsAFaultOfTheMessage) {
   }
 }
 
-TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankStands) {
+TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankIsBlocked) {
   const Program program = lowered("gpipe");
   const std::vector<Nanos> durations(program.size(), 1);
   EXPECT_EQ(

@@ -58,8 +58,8 @@ TEST(Matrix, ProductsOfTurnedPartsAreThoseOfTheDefinition) {
   const Matrix left = random_matrix(7, 9, 1);
   const Matrix right = random_matrix(8, 7, 2);
   // 2 * left[1..4, 2..6]^T (5x4) * right[3..6, 0..3]^T, 4x4 transposed: (5x4)(4x4)
-  const Factor a = transposed(part(left, {1, 4, 2, 5}));
-  const Factor b = transposed(part(right, {3, 4, 0, 4}));
+  const Operand a = transposed(part(left, {1, 4, 2, 5}));
+  const Operand b = transposed(part(right, {3, 4, 0, 4}));
   Matrix target = random_matrix(6, 6, 3);
   const Matrix before = target;
   multiply(a, b, onto(target, {1, 5, 1, 4}), {2, true});

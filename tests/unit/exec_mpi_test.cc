@@ -40,9 +40,9 @@ TEST(ClockOffset, TrustsTheQuickestAnswer) {
 bool sees_stopped(pid_t first) {
   const pid_t second = fork();
   if (second == 0) {
-    const std::string told = find_stopped_process();
-    const bool named = told.find("does not answer: its process " + std::to_string(first) +
-                                 " is stopped") != std::string::npos;
+    const std::string error_text = find_stopped_process();
+    const bool named = error_text.find("does not answer: its process " + std::to_string(first) +
+                                       " is stopped") != std::string::npos;
     _exit(named ? 0 : 1);
   }
   int status = -1;
@@ -50,7 +50,7 @@ bool sees_stopped(pid_t first) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(MpiWatch, NamesAStoppedProcessOfTheSameRun) {
+TEST(MpiWatchdog, NamesAStoppedProcessOfTheSameRun) {
   const pid_t child = fork();
   if (child == 0)
     for (;;) pause();
@@ -65,7 +65,7 @@ TEST(MpiWatch, NamesAStoppedProcessOfTheSameRun) {
 TEST(Heartbeat, IsSentToOthersWhileItLasts) {
   std::atomic<int> shown = 0;
   LoneTransport transport({0, 2});
-  transport.at_send = [&](Channel channel) { shown += channel == Channel::kControl; };
+  transport.at_send = [&](MessageTag tag) { shown += tag == MessageTag::kControl; };
   const Processes two(transport, {});
   {
     const Heartbeat heartbeat(two);
@@ -96,13 +96,13 @@ TEST(MpiTransport, WithoutItsModuleSaysWhatToInstall) {
 TEST(RankPart, TravelsAsBytes) {
   RankPart part;
   part.result.spans = {{3, 10, 20}};
-  part.result.reason = Stop::kFailure;
+  part.result.reason = AbortReason::kFailure;
   part.result.stopped = {{4, true, std::nullopt}, {5, false, InstructionId{2}}};
   part.result.failure = std::make_exception_ptr(Error(Fault::kProblem, "no memory for 2F3"));
   part.arrivals = {{2, 9, 9}};
   const RankPart read = read_part(to_bytes(part));
   EXPECT_EQ(read.result.spans[0].end, 20);
-  EXPECT_EQ(read.result.reason, Stop::kFailure);
+  EXPECT_EQ(read.result.reason, AbortReason::kFailure);
   EXPECT_TRUE(read.result.stopped[0].started);
   EXPECT_EQ(read.result.stopped[0].awaited, std::nullopt);
   EXPECT_EQ(read.result.stopped[1].awaited, InstructionId{2});
@@ -125,8 +125,8 @@ TEST(RankPart, AMessageEndsWhenItArrives) {
 }
 
 TEST(RankPart, OfARankThatIsGoneNamesIt) {
-  const RankPart part = missing_part(2, Stop::kNone);
-  EXPECT_EQ(part.result.reason, Stop::kTimeout);
+  const RankPart part = missing_part(2, AbortReason::kNone);
+  EXPECT_EQ(part.result.reason, AbortReason::kTimeout);
   EXPECT_EQ(message_of(part.result.failure),
             "rank 2 does not answer: its process has died or hangs");
 }
@@ -135,9 +135,9 @@ TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
   std::vector<RankPart> parts(3);
   const std::vector<bool> last{false, false, true};
   parts[2].result.spans = {{3, 10, 20}};
-  EXPECT_EQ(fail_those_gone(parts, last)[2].result.failure, nullptr);  // the step is complete
-  parts[0].result.reason = Stop::kInterrupt;
-  const std::vector<RankPart> stopped = fail_those_gone(parts, last);
+  EXPECT_EQ(fail_gone_ranks(parts, last)[2].result.failure, nullptr);  // the step is complete
+  parts[0].result.reason = AbortReason::kInterrupt;
+  const std::vector<RankPart> stopped = fail_gone_ranks(parts, last);
   EXPECT_EQ(message_of(stopped[2].result.failure),
             "rank 2 does not answer: its process has died or hangs");
   EXPECT_EQ(stopped[2].result.spans.size(), 1u);

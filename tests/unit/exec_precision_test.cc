@@ -47,22 +47,22 @@ TEST(Precision, APipelineInBfloat16TrainsAsOneRankDoes) {
 TEST(Precision, TrainingInBfloat16DiffersFromFloat32ByItsRounding) {
   const TrainingResult rounded = train_serially(four_microbatches(), small_bfloat16(), 1);
   const TrainingResult exact = train_serially(four_microbatches(), small_model(), 1);
-  const Proof proof = prove(rounded, exact);  // within the tolerance of float32
-  EXPECT_FALSE(proof.matches);
-  EXPECT_LT(proof.worst, 0.1);  // several roundings of one part in 256
+  const Verification verification = verify(rounded, exact);  // within the tolerance of float32
+  EXPECT_FALSE(verification.matches);
+  EXPECT_LT(verification.worst, 0.1);  // several roundings of one part in 256
 }
 
 TEST(Precision, ALostGradientIsNoRounding) {
   const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
-  EXPECT_TRUE(prove(whole, whole).exact);
+  EXPECT_TRUE(verify(whole, whole).exact);
   // The gains have few entries, which weigh little among all entries of a stage, so they are
   // checked separately.
   for (std::size_t at = 0; at < whole.gradients[0].size(); ++at) {
     TrainingResult lost = whole;
     for (float& value : lost.gradients[0][at].values) value *= 0.75F;  // one of four micro-batches
-    const Proof proof = prove(lost, whole);
-    EXPECT_FALSE(proof.matches) << whole.stages[0].names[at];
-    EXPECT_NE(proof.where.find("stage 0"), std::string::npos) << proof.where;
+    const Verification verification = verify(lost, whole);
+    EXPECT_FALSE(verification.matches) << whole.stages[0].names[at];
+    EXPECT_NE(verification.where.find("stage 0"), std::string::npos) << verification.where;
   }
 }
 
@@ -78,9 +78,9 @@ TEST(Precision, AnUpdateThatIsLostOrHalvedIsNoRounding) {
       for (std::size_t entry = 0; entry < weight.size(); ++entry)
         weight[entry] = old[entry] + share * (weight[entry] - old[entry]);
     }
-    const Proof proof = prove(lost, whole);
-    EXPECT_FALSE(proof.matches) << proof.worst;
-    EXPECT_EQ(proof.where, "what updates changed, stage 0");
+    const Verification verification = verify(lost, whole);
+    EXPECT_FALSE(verification.matches) << verification.worst;
+    EXPECT_EQ(verification.where, "what updates changed, stage 0");
   }
 }
 
@@ -88,10 +88,10 @@ TEST(Precision, WhatIsNoNumberNeverMatches) {
   TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
   TrainingResult broken = whole;
   broken.gradients[0][2].values[0] = std::numeric_limits<float>::infinity();
-  EXPECT_FALSE(prove(broken, whole).matches);
-  EXPECT_FALSE(prove(whole, broken).matches);
+  EXPECT_FALSE(verify(broken, whole).matches);
+  EXPECT_FALSE(verify(whole, broken).matches);
   broken.gradients[0][2].values[0] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(prove(broken, whole).matches);
+  EXPECT_FALSE(verify(broken, whole).matches);
 }
 
 TEST(Precision, ASmallNoiseEverywhereIsARounding) {
@@ -102,9 +102,9 @@ TEST(Precision, ASmallNoiseEverywhereIsARounding) {
     for (Matrix& gradient : noisy.gradients[1])
       for (float& value : gradient.values) value *= 1 + (sign = -sign);
     // Relative to a stage's gradients, the root mean square is the noise.
-    const Proof proof = prove(noisy, whole);
-    EXPECT_EQ(proof.matches, noise < 0.02F);
-    EXPECT_NEAR(proof.worst, noise, 1e-6);
+    const Verification verification = verify(noisy, whole);
+    EXPECT_EQ(verification.matches, noise < 0.02F);
+    EXPECT_NEAR(verification.worst, noise, 1e-6);
   }
 }
 

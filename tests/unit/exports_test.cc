@@ -127,7 +127,7 @@ TEST_F(Exports, SayTheCommandThatMadeThem) {
 }
 
 TEST(CommandLine, IsWhatAShellTakes) {
-  EXPECT_EQ(command_line("check", {"1f1b", "a b", "it's", "", "$x"}),
+  EXPECT_EQ(format_command_line("check", {"1f1b", "a b", "it's", "", "$x"}),
             R"(bubblescope check 1f1b 'a b' 'it'\''s' '' '$x')");
 }
 

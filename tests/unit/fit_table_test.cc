@@ -21,7 +21,7 @@ TEST(Table, LeavesOutWhatMattersLeast) {
   const FittedTable table = draw_table(kColumns, 19);  // one column too narrow
   EXPECT_EQ(table.text, "name   time\none   12 ms\ntwo    3 ms\n");
   EXPECT_EQ(table.hidden, std::vector<std::string>{"why"});
-  EXPECT_EQ(hidden_note(table.hidden), "not shown: why (--wide shows all)\n");
+  EXPECT_EQ(describe_hidden(table.hidden), "not shown: why (--wide shows all)\n");
   EXPECT_EQ(draw_table(kColumns, 20).hidden.size(), 0U);
   EXPECT_EQ(draw_table(kColumns, 1).text, "name\none\ntwo\n");
 }

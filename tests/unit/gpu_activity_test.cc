@@ -17,19 +17,19 @@ namespace {
 
 ActivityRecord launched_by(std::uint32_t correlation, std::uint64_t tag) {
   ActivityRecord record;
-  record.told.kind = kBubblescopeLaunchedBy;
-  record.told.correlation = correlation;
-  record.told.tag = tag;
+  record.raw.kind = kBubblescopeLaunchedBy;
+  record.raw.correlation = correlation;
+  record.raw.tag = tag;
   return record;
 }
 
 ActivityRecord ran(std::uint32_t correlation, const std::string& name, Nanos start, Nanos end,
                    std::int32_t kind = kBubblescopeKernel) {
   ActivityRecord record;
-  record.told.kind = kind;
-  record.told.correlation = correlation;
-  record.told.start = start;
-  record.told.end = end;
+  record.raw.kind = kind;
+  record.raw.correlation = correlation;
+  record.raw.start = start;
+  record.raw.end = end;
   record.name = name;
   return record;
 }
@@ -98,7 +98,7 @@ TEST(GpuActivity, IsSummedUpInTwoLines) {
 TEST(GpuActivity, WhatIsMissingIsSaid) {
   ActivityLog log = sample();
   log.lost = 2;
-  log.records[2].told.start = 0;
+  log.records[2].raw.start = 0;
   const StepActivity activity = activity_of_step(log, 3, two_ops());
   EXPECT_EQ(activity.untimed, 1);
   EXPECT_EQ(activity.activities.size(), 3u);
@@ -132,7 +132,7 @@ Ran run_1f1b() {
   const Schedule schedule = build_schedule(find_schedule("1f1b"), {{2, 1, 4, 1, {}}, {}, {}});
   Ran made{std::get<Program>(lower(schedule, {})), {}, {}};
   const ValidSchedule valid = require_valid(schedule);
-  JobRequest request{valid, made.program, nullptr, {}, Pass::kSpin, {}};
+  JobRequest request{valid, made.program, nullptr, {}, WaitMode::kSpin, {}};
   for (const Instruction& instruction : made.program.instructions)
     request.durations.push_back(instruction.role != Role::kWork           ? 0
                                 : is_message(instruction)                 ? 7
@@ -158,7 +158,7 @@ TEST(GpuActivity, OfAStepIsOneKernelForEveryOpThatPassesTime) {
   for (const OpActivity& op : ran.activity.ops) EXPECT_EQ(op.covered, op.between_events);
 }
 
-TEST(GpuActivity, FailingCallsAreTold) {
+TEST(GpuActivity, FailingCallsAreReported) {
   for (const std::string call : {"start_activity", "tag", "read_activity"}) {
     reset_fake_gpu(1).fails_at = call;
     try {
@@ -176,7 +176,7 @@ TEST(GpuActivity, IsNotAskedOfGraphs) {
   const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule, {}));
   const ValidSchedule valid = require_valid(schedule);
-  JobRequest request{valid, program, nullptr, {}, Pass::kSpin, {}};
+  JobRequest request{valid, program, nullptr, {}, WaitMode::kSpin, {}};
   request.device.activity = true;
   request.device.graph = true;
   EXPECT_THROW(start_gpu_job(fake_gpu_calls(), request, {}), Error);

@@ -28,11 +28,11 @@ void expect_near(const Matrix& made, const Matrix& expected, float tolerance) {
 }
 
 AttentionGrid grid_of(const AttentionShape& shape) {
-  const Positions asking = shape.asking();
+  const Positions query_positions = shape.query_positions();
   return {shape.batch,
           shape.sequence,
-          asking.begin,
-          asking.count,
+          query_positions.begin,
+          query_positions.count,
           shape.heads,
           shape.head_width,
           1 / std::sqrt(static_cast<float>(shape.head_width))};
@@ -93,7 +93,7 @@ template <class Value>
 void expect_equal_to_the_host(const AttentionShape& shape, float tolerance) {
   const Matrix qkv = draw(shape.batch * shape.sequence, 3 * shape.heads * shape.head_width, 1);
   const Matrix mixed_grad =
-      draw(shape.batch * shape.asking().count, shape.heads * shape.head_width, 2);
+      draw(shape.batch * shape.query_positions().count, shape.heads * shape.head_width, 2);
   const Matrix before = draw(qkv.rows, qkv.columns, 3);
   const Matrix weights = attention_weights(qkv, shape);
   const Matrix mixed = mix_values(qkv, weights, shape);

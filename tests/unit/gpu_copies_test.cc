@@ -33,37 +33,37 @@ OneRank make_one_rank() {
   return made;
 }
 
-TEST(CertainOrder, IsThatOfLanesAndOfWaits) {
+TEST(HappensBefore, IsThatOfLanesAndOfWaits) {
   const OneRank on = make_one_rank();
-  const CertainOrder order(on.program);
-  const auto comes_before = [&](const char* first, const char* then) {
-    return order.comes_before(on.id.at(first), on.id.at(then));
+  const HappensBefore order(on.program);
+  const auto happens_before = [&](const char* first, const char* then) {
+    return order.happens_before(on.id.at(first), on.id.at(then));
   };
-  EXPECT_TRUE(comes_before("0F0", "0F1"));
-  EXPECT_TRUE(comes_before("0F0", "0EVICT0"));
-  EXPECT_FALSE(comes_before("0EVICT0", "0F1"));  // side by side
-  EXPECT_TRUE(comes_before("0EVICT0", "0F2"));   // because 0F2 needs the memory
-  EXPECT_TRUE(comes_before("0EVICT0", "0B0"));   // because it follows 0F2
-  EXPECT_TRUE(comes_before("0B2", "0LOAD0"));
-  EXPECT_FALSE(comes_before("0LOAD0", "0B1"));
-  EXPECT_TRUE(comes_before("0LOAD0", "0B0"));
-  EXPECT_FALSE(comes_before("0F2", "0F1"));
-  EXPECT_FALSE(comes_before("0F1", "0F1"));
+  EXPECT_TRUE(happens_before("0F0", "0F1"));
+  EXPECT_TRUE(happens_before("0F0", "0EVICT0"));
+  EXPECT_FALSE(happens_before("0EVICT0", "0F1"));  // side by side
+  EXPECT_TRUE(happens_before("0EVICT0", "0F2"));   // because 0F2 needs the memory
+  EXPECT_TRUE(happens_before("0EVICT0", "0B0"));   // because it follows 0F2
+  EXPECT_TRUE(happens_before("0B2", "0LOAD0"));
+  EXPECT_FALSE(happens_before("0LOAD0", "0B1"));
+  EXPECT_TRUE(happens_before("0LOAD0", "0B0"));
+  EXPECT_FALSE(happens_before("0F2", "0F1"));
+  EXPECT_FALSE(happens_before("0F1", "0F1"));
 }
 
-TEST(CertainOrder, HoldsInEveryScheduleAsFarAsTheProgramSaysSo) {
+TEST(HappensBefore, HoldsInEveryScheduleAsFarAsTheProgramSaysSo) {
   const Schedule schedule =
       with_offload(build_schedule(find_schedule("zb-h1"), {{3, 1, 6, 1, {}}, {}, {}}), {});
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
-  const CertainOrder order(program);
+  const HappensBefore order(program);
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId before : program.dependencies_of(id)) {
       const Instruction& waits = program.instructions[id];
       const Instruction& awaited = program.instructions[before];
       if (waits.rank != awaited.rank || is_message(awaited.op.kind) || is_message(waits.op.kind))
         continue;
-      EXPECT_TRUE(order.comes_before(before, id));
-      EXPECT_FALSE(order.comes_before(id, before));
+      EXPECT_TRUE(order.happens_before(before, id));
+      EXPECT_FALSE(order.happens_before(id, before));
     }
 }
 
@@ -71,18 +71,18 @@ TEST(ActivationPool, GivesNobodyWhatACopyMayStillRead) {
   const FakeGpu& gpu = reset_fake_gpu(1);
   const Gpu device(fake_gpu_calls());
   const OneRank on = make_one_rank();
-  const CertainOrder order(on.program);
+  const HappensBefore order(on.program);
   ActivationPool pool(device, 0);
-  pool.share(order);
+  pool.set_order(order);
   pool.set_user(on.id.at("0F0"));
-  void* const kept = pool.take(100);
+  void* const kept = pool.acquire(100);
   pool.set_user(on.id.at("0EVICT0"));
-  pool.give(kept, 100);
+  pool.release(kept, 100);
   pool.set_user(on.id.at("0F1"));  // is enqueued later, but may run while the copy reads
-  void* const other = pool.take(100);
+  void* const other = pool.acquire(100);
   EXPECT_NE(other, kept);
   pool.set_user(on.id.at("0F2"));
-  EXPECT_EQ(pool.take(100), kept);
+  EXPECT_EQ(pool.acquire(100), kept);
   EXPECT_EQ(gpu.bytes, 200);
 }
 
@@ -90,21 +90,21 @@ TEST(ActivationPool, ForgetsItsUsersBetweenSteps) {
   reset_fake_gpu(1);
   const Gpu device(fake_gpu_calls());
   const OneRank on = make_one_rank();
-  const CertainOrder order(on.program);
+  const HappensBefore order(on.program);
   ActivationPool pool(device, std::nullopt);
-  pool.share(order);
+  pool.set_order(order);
   pool.set_user(on.id.at("0LOAD0"));
-  void* const piece = pool.take(100);
-  pool.give(piece, 100);
-  pool.settle();
+  void* const piece = pool.acquire(100);
+  pool.release(piece, 100);
+  pool.forget_users();
   pool.set_user(on.id.at("0EVICT0"));
-  EXPECT_EQ(pool.take(100), piece);
+  EXPECT_EQ(pool.acquire(100), piece);
 }
 
 // A takes 3 at 0 and gives 2 back at 10. B takes 4 at 9, so the peak is 3 + 4. In the order of the
 // program it would be 3 - 2 + 4.
-TEST(HeldMemory, IsSummedInTheOrderOfTime) {
-  HeldMemory held(3, 1);
+TEST(MemoryTracker, IsSummedInTheOrderOfTime) {
+  MemoryTracker held(3, 1);
   for (InstructionId id = 0; id < 3; ++id) held.begin(id);
   held.change(0, 0, 3);
   held.change(1, 0, -2);

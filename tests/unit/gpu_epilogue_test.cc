@@ -32,7 +32,7 @@ DeviceOptions with(Epilogue epilogue) {
 }
 
 struct Trained {
-  Proof proof;
+  Verification verification;
   std::vector<EpilogueUse> epilogues;
   std::vector<Bytes> pools;
   std::vector<Bytes> predicted_pools;
@@ -43,10 +43,10 @@ Trained train(const Schedule& schedule, const DeviceOptions& device,
   const ValidSchedule valid = require_valid(schedule);
   const Program program = std::get<Program>(lower(valid, LowerOptions()));
   const Job job =
-      start_gpu_job(fake_gpu_calls(), {valid, program, &options, {}, Pass::kSpin, device}, {});
+      start_gpu_job(fake_gpu_calls(), {valid, program, &options, {}, WaitMode::kSpin, device}, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  Trained trained{prove(job.result(), train_serially(schedule, options, 3)),
+  Trained trained{verify(job.result(), train_serially(schedule, options, 3)),
                   job.epilogues(),
                   {},
                   predict_pool_bytes({valid, program, execution.steps[1]}, options, device)};
@@ -68,7 +68,7 @@ TEST(GpuEpilogues, TrainTheSameWithinProductsAsBehindThem) {
       DeviceOptions device = with(Epilogue::kFused);
       device.graph = graph;
       const Trained trained = train(build(name), device);
-      EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+      EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
       EXPECT_EQ(trained.epilogues, (std::vector<EpilogueUse>{kForward, kBack}));
       EXPECT_EQ(trained.pools, trained.predicted_pools);
     }
@@ -78,7 +78,7 @@ TEST(GpuEpilogues, AreMadeAgainWithForwards) {
   reset_fake_gpu(1);
   const Schedule schedule = with_recompute(build("1f1b"), {Recompute::kFull});
   const Trained trained = train(schedule, with(Epilogue::kFused));
-  EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+  EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(trained.pools, trained.predicted_pools);
 }
 
@@ -87,7 +87,7 @@ TEST(GpuEpilogues, AreMadeAgainWithForwards) {
 TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
   reset_fake_gpu(1);
   const GpuMachine machine(fake_gpu_calls(), 1, Share::kStreams);
-  LayerStyle style;
+  LayerOptions style;
   style.epilogue = Epilogue::kFused;
   GpuLayers layers(machine, 0, style);
   const GpuHandle stream = machine.gpu().create_stream(0, nullptr);
@@ -95,10 +95,10 @@ TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
   const GpuMatrix one = layers.make(8, 8);
   std::fill_n(static_cast<float*>(one.data), 64, 1.0F);
   const auto first = [](const GpuMatrix& matrix) { return *static_cast<float*>(matrix.data); };
-  const Activated dropped = layers.product_gelu({one}, {one}, false);
+  const GeluOutput dropped = layers.gemm_gelu({one}, {one}, false);
   EXPECT_TRUE(std::isnan(first(dropped.before)));
   EXPECT_NEAR(first(dropped.after), 8, 1e-6);  // gelu(8 * 1 * 1) is 8 to that precision
-  const Activated kept = layers.product_gelu({one}, {one});
+  const GeluOutput kept = layers.gemm_gelu({one}, {one});
   EXPECT_EQ(first(kept.before), 8);
   EXPECT_EQ(first(kept.after), first(dropped.after));
 }
@@ -118,7 +118,7 @@ TEST(GpuEpilogues, SpareALaunchEachWay) {
 TEST(GpuEpilogues, AreKernelsBehindTheProductWhereTheLibraryHasNone) {
   reset_fake_gpu(1).knows_epilogues = false;
   const Trained trained = train(build("zb-h1"), with(Epilogue::kFused));
-  EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+  EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(to_string(trained.epilogues),
             "GELU after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue; "
             "GELU's gradient after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue");
@@ -132,7 +132,7 @@ TEST(GpuEpilogues, AreNotAskedForWhereRowsAreNotAMultipleOfEight) {
   options.model.width = 3;
   options.model.heads = 1;
   const Trained trained = train(build("1f1b"), with(Epilogue::kFused), options);
-  EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+  EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(trained.epilogues,
             (std::vector<EpilogueUse>{{8, 3, 12, false, false}, {8, 3, 12, true, false}}));
 }
@@ -148,7 +148,7 @@ TEST(GpuEpilogues, AreFusedInBfloat16AloneUnlessTold) {
   EXPECT_TRUE(train(build("1f1b"), device).epilogues.empty());
 }
 
-TEST(GpuEpilogues, AreToldInWordsAndAsJson) {
+TEST(GpuEpilogues, ArePrintedAsTextAndJson) {
   EXPECT_EQ(to_string(std::vector<EpilogueUse>{}), "");
   EXPECT_EQ(to_string(std::vector<EpilogueUse>{kForward, {8, 3, 12, true, false}}),
             "GELU within 8 x 8 by 8 x 32; "

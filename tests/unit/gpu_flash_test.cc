@@ -30,7 +30,7 @@ Schedule build(const std::string& name, std::int32_t slices = 1) {
 }
 
 struct Trained {
-  Proof proof;
+  Verification verification;
   std::vector<Bytes> pools;
   std::vector<Bytes> predicted;
 };
@@ -42,11 +42,11 @@ Trained train(const Schedule& schedule, const TrainingOptions& options,
   gpu.times.nanos_per_byte = 1;
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  Trained trained{prove(job.result(), train_serially(schedule, options, 3)), {}, {}};
+  Trained trained{verify(job.result(), train_serially(schedule, options, 3)), {}, {}};
   for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
   trained.predicted = predict_pool_bytes({valid, program, execution.steps[0]}, options, device);
   return trained;
@@ -65,14 +65,14 @@ TEST(GpuFlash, TrainsAsTheSerialReferenceAndAsLargeAsPredicted) {
       DeviceOptions device = flash();
       device.graph = graph;
       const Trained trained = train(schedule, options, device);
-      EXPECT_TRUE(trained.proof.matches) << to_string(trained.proof);
+      EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
       EXPECT_EQ(trained.pools, trained.predicted);
     }
 }
 
 // There are 2 sequences of 4 tokens and 2 heads. Instead of the 4 weights in each of 16 rows, one
 // float32 is kept, also in bfloat16.
-TEST(GpuFlash, KeepsANumberInPlaceOfEveryRowOfWeights) {
+TEST(GpuFlash, KeepsOneValuePerRowOfWeights) {
   const Schedule schedule = build("1f1b");
   const auto kept_of = [&](Precision precision, Attention attention) {
     const DeviceOptions device{Share::kGreen, false, precision, attention};

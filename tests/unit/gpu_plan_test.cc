@@ -102,7 +102,7 @@ TEST(PlanStreams, AnInstructionWaitsOncePerOtherStreamForTheLastOfIt) {
 
 TEST(PlanStreams, EightRanksNeedNoMoreQueuesThanTheDriverHas) {
   for (const char* name : {"1f1b", "gpipe", "interleaved", "zb-h2", "zb-v", "dualpipev", "v-half"})
-    EXPECT_LE(plan_streams(lowered(name, 8, 16)).streams.size(), kMostQueues) << name;
+    EXPECT_LE(plan_streams(lowered(name, 8, 16)).streams.size(), kMaxQueues) << name;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Pools train_with_pools(const Schedule& schedule, const TrainingOptions& options)
   gpu.times.nanos_per_byte = 1;
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   const Execution execution = execute(program, *job.backend, "cuda", {1, 1, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
@@ -55,7 +55,7 @@ TEST(GpuPools, AreAsLargeAsPredictedInEverySchedule) {
     for (const std::int32_t chunks : {1, 2})
       for (const std::int32_t slices : {1, 2}) {
         const auto schedule = build(def.name, {2, chunks, 4, slices, {}});
-        if (!schedule || !schedule->keeper_of_rank.empty()) continue;
+        if (!schedule || !schedule->offload_target_of_rank.empty()) continue;
         SCOPED_TRACE(def.name);
         const Pools pools = train_with_pools(*schedule, options);
         EXPECT_EQ(pools.measured, pools.predicted);
@@ -76,7 +76,7 @@ TEST(GpuPools, AreAsLargeAsPredictedWhereActivationsLeave) {
   for (const char* name : {"bpipe", "1f1b", "zb-h1"}) {
     SCOPED_TRACE(name);
     Schedule schedule = *build(name, {4, 1, 8, 1, {}});
-    if (schedule.keeper_of_rank.empty()) schedule = with_offload(schedule, {});
+    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(schedule, {});
     const Pools pools = train_with_pools(schedule, small_model(2));
     EXPECT_EQ(pools.measured, pools.predicted);
   }
@@ -86,9 +86,9 @@ TEST(GpuPools, AreAsLargeAsPredictedWhereActivationsLeave) {
 // 8 rows. A forward keeps 8 columns each of norm, mixed, middle and second norm, 24 of queries,
 // keys and values, 32 each around the gelu, 2 x 4 of attention's weights: 128 columns, 8 x 128 x 4
 // bytes. Its input lies in the mail. A gradient of weights only gives back.
-TEST(GpuPools, TrialsSeeWhatOpsKeep) {
+TEST(GpuPools, DryRunsSeeWhatOpsSave) {
   const Schedule schedule = *build("zb-h1", {3, 1, 6, 1, {}});
-  const SlicePool pool = try_stage(schedule, small_model(2), {}, 1).at(0);
+  const SlicePool pool = dry_run_stage(schedule, small_model(2), {}, 1).at(0);
   EXPECT_EQ(pool.forward.added, 8 * 128 * 4);
   EXPECT_EQ(pool.forward.during, pool.forward.added);
   EXPECT_EQ(pool.kept, pool.forward.added);

@@ -94,9 +94,9 @@ TEST(GpuReplicas, ReductionsTakeTheirTimeInTheStep) {
 
 using Weights = std::vector<std::vector<float>>;
 
-Weights weights_of(const GpuWeights& weights, Home home) {
+Weights weights_of(const GpuWeights& weights, StageReplica replica) {
   Weights all;
-  for (const GpuWeight& weight : weights.stage(home).weights) {
+  for (const GpuWeight& weight : weights.stage(replica).weights) {
     const auto* const begin = static_cast<const float*>(weight.master.data);
     all.emplace_back(begin, begin + weight.master.bytes() / 4);
   }
@@ -108,7 +108,7 @@ void expect_equal_replicas(const Schedule& schedule, const LowerOptions& lowerin
   const Program program = std::get<Program>(lower(schedule, lowering));
   const TrainingOptions options = small_model();
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
   const GpuMachine machine(fake_gpu_calls(), program.ranks, Share::kStreams);
   GpuTraining training(machine, request);
   const GpuHandle stream = machine.gpu().create_stream(0, nullptr);
@@ -119,10 +119,10 @@ void expect_equal_replicas(const Schedule& schedule, const LowerOptions& lowerin
     training.finish_step();
   }
   EXPECT_NE(weights_of(training.weights(), 0), initial);
-  for (const std::vector<Home>& sharing : training.weights().homes().sharing())
-    for (const Home home : sharing)
-      EXPECT_EQ(weights_of(training.weights(), home), weights_of(training.weights(), sharing[0]))
-          << schedule.name << ", home " << home;
+  for (const std::vector<StageReplica>& sharing : training.weights().stage_replicas().sharing())
+    for (const StageReplica replica : sharing)
+      EXPECT_EQ(weights_of(training.weights(), replica), weights_of(training.weights(), sharing[0]))
+          << schedule.name << ", home " << replica;
 }
 
 TEST(GpuReplicas, HaveTheSameWeightsBitForBit) {
@@ -137,13 +137,13 @@ TEST(GpuReplicas, HaveTheSameWeightsBitForBit) {
 
 TEST(GpuReplicas, WithoutFlushesNeedReductionsInTheProgram) {
   reset_fake_gpu(1);
-  std::string told;
+  std::string error_text;
   try {
     train_on_gpu(build_shared("pipedream", {2, 1}), small_model());
   } catch (const Error& error) {
-    told = error.what();
+    error_text = error.what();
   }
-  EXPECT_EQ(told,
+  EXPECT_EQ(error_text,
             "pipedream: replicas of a stage add up their gradients in every update; ask for these "
             "with --optimizer local");
 }
@@ -194,7 +194,7 @@ int count_overwrites(const Program& program, std::size_t rounds) {
 }
 
 // It follows that two buffers are enough and one is not.
-TEST(GpuReplicas, HandOnAgainOnlyBehindAllWhoTookTheRoundBeforeTheLast) {
+TEST(GpuReplicas, PostAgainOnlyAfterAllHaveReadTheRoundBeforeTheLast) {
   for (const std::vector<std::int32_t>& replicas :
        {std::vector<std::int32_t>{2, 1}, {3, 1}, {3, 2}}) {
     const Program program =

@@ -22,9 +22,9 @@ Nvml open_fake() { return open_nvml(BUBBLESCOPE_FAKE_NVML); }
 TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
   const Nvml nvml = open_fake();
   ASSERT_EQ(nvml.obstacle, "");
-  DeviceWatch watch(nvml, {kBus}, std::chrono::hours(1));
+  DeviceMonitor watch(nvml, {kBus}, std::chrono::hours(1));
   watch.begin();
-  const WatchedDevices seen = watch.finish();
+  const MonitoredDevices seen = watch.finish();
   ASSERT_EQ(seen.devices.size(), 1u);
   // The first sample, the second, which is taken at the end because there was none before, and the
   // third.
@@ -33,7 +33,7 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
   EXPECT_EQ(sm(seen.devices[0].during), (StateRange{1950, 1950}));
   EXPECT_EQ(sm(seen.devices[0].after), (StateRange{1920, 1920}));
   EXPECT_FALSE(seen.devices[0].during.memory_mhz);
-  EXPECT_EQ(seen.devices[0].before.slowed_by, 1u);
+  EXPECT_EQ(seen.devices[0].before.throttle_reasons, 1u);
   EXPECT_EQ(to_string(seen),
             "0000:01:00.0 while measured: SM 1950 MHz, 650.0 W of 700.0 W, 42 C, "
             "slowed by power cap");
@@ -54,29 +54,29 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
 
 TEST(DeviceState, IsLookedAtWhileStepsRun) {
   const Nvml nvml = open_fake();
-  DeviceWatch watch(nvml, {kBus}, std::chrono::milliseconds(1));
+  DeviceMonitor watch(nvml, {kBus}, std::chrono::milliseconds(1));
   watch.begin();
   watch.begin();  // called after every step
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const WatchedDevices seen = watch.finish();
+  const MonitoredDevices seen = watch.finish();
   const DeviceState& during = seen.devices[0].during;
-  ASSERT_GE(during.looks, 2);
+  ASSERT_GE(during.samples, 2);
   // Every sample from the second on is 30 MHz lower.
-  EXPECT_EQ(during.sm_mhz, (StateRange{1950 - 30 * (during.looks - 1), 1950}));
-  EXPECT_EQ(during.celsius, (StateRange{42, 42 + during.looks - 1}));
+  EXPECT_EQ(during.sm_mhz, (StateRange{1950 - 30 * (during.samples - 1), 1950}));
+  EXPECT_EQ(during.celsius, (StateRange{42, 42 + during.samples - 1}));
 }
 
 TEST(DeviceState, OfARunThatNeverGotToItsStepsIsKnown) {
   const Nvml nvml = open_fake();
-  DeviceWatch watch(nvml, {kBus});
-  EXPECT_EQ(watch.finish().devices[0].during.looks, 1);
+  DeviceMonitor watch(nvml, {kBus});
+  EXPECT_EQ(watch.finish().devices[0].during.samples, 1);
 }
 
 TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
   const Nvml nvml = open_nvml("libnone.so.1");
-  DeviceWatch watch(nvml, {kBus});
+  DeviceMonitor watch(nvml, {kBus});
   watch.begin();
-  const WatchedDevices seen = watch.finish();
+  const MonitoredDevices seen = watch.finish();
   EXPECT_EQ(to_string(seen),
             "clocks, power and temperature were not noted: libnone.so.1 is not found");
   EXPECT_EQ(device_state_json(seen), "\"device_state\":\"libnone.so.1 is not found\"");
@@ -84,7 +84,7 @@ TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
 
 TEST(DeviceState, OfADeviceThatIsNotKnownIsNotMadeUp) {
   const Nvml nvml = open_fake();
-  DeviceWatch watch(nvml, {kBus, "0000:02:00.0"});
+  DeviceMonitor watch(nvml, {kBus, "0000:02:00.0"});
   EXPECT_EQ(to_string(watch.finish()),
             "clocks, power and temperature were not noted: NVML does not know the device at "
             "0000:02:00.0 (status 6)");
@@ -97,7 +97,7 @@ TEST(DeviceState, ALibraryWithoutItsCallsIsNotCalled) {
 
 TEST(DeviceState, IsSilentWhereNoDeviceHasAnAddress) {
   const Nvml nvml = open_nvml("libnone.so.1");
-  DeviceWatch watch(nvml, {});
+  DeviceMonitor watch(nvml, {});
   watch.begin();
   EXPECT_EQ(to_string(watch.finish()), "");
 }
@@ -113,9 +113,9 @@ TEST(DeviceState, IsAskedAtTheAddressesThatDevicesHave) {
 
 // These are bits of nvml.h; idle devices and set clocks are not throttled.
 TEST(DeviceState, NamesWhatSlowsADevice) {
-  EXPECT_EQ(describe_slowdown(0x1 | 0x2), "");
-  EXPECT_EQ(describe_slowdown(0x4 | 0x20 | 0x80), "power cap, heat, power brake");
-  EXPECT_EQ(describe_slowdown(0x8 | 0x10 | 0x40 | 0x100),
+  EXPECT_EQ(describe_throttle_reasons(0x1 | 0x2), "");
+  EXPECT_EQ(describe_throttle_reasons(0x4 | 0x20 | 0x80), "power cap, heat, power brake");
+  EXPECT_EQ(describe_throttle_reasons(0x8 | 0x10 | 0x40 | 0x100),
             "hardware slowdown, sync boost, heat, in hardware, display clocks");
 }
 

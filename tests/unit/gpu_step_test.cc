@@ -44,7 +44,7 @@ Case make_case(const std::string& name, std::int32_t ranks, std::int32_t microba
 Execution run(const Case& made, BackendRequest request = {},
               const ExecuteOptions& options = {1, 2, {}}, const DeviceOptions& device = {}) {
   const ValidSchedule valid = require_valid(made.schedule);
-  const JobRequest job{valid, made.program, nullptr, made.durations, Pass::kSpin, device};
+  const JobRequest job{valid, made.program, nullptr, made.durations, WaitMode::kSpin, device};
   const Job started = start_gpu_job(fake_gpu_calls(), job, std::move(request));
   return execute(made.program, *started.backend, "cuda", options);
 }
@@ -65,7 +65,7 @@ TEST(GpuStep, EveryScheduleRunsAsItIsSimulated) {
       } catch (const Error&) {
         continue;
       }
-      if (schedule.joint_forwards > 1) continue;  // two messages share a stream
+      if (schedule.fused_forwards > 1) continue;  // two messages share a stream
       const Case made = make_case(schedule);
       const Execution execution = run(made);
       ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;
@@ -170,22 +170,22 @@ TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
   EXPECT_EQ(stopped.breakdown->message.find("interrupted: "), 0u);
 }
 
-TEST(GpuStep, EveryCallThatFailsIsToldAndLeavesNothing) {
+TEST(GpuStep, EveryFailingCallIsReportedAndLeaksNothing) {
   for (const char* call :
        {"count_devices", "describe_device", "link_devices", "create_stream", "create_event",
         "create_flag", "split", "record", "wait", "spin", "query", "elapsed"}) {
     SCOPED_TRACE(call);
     FakeGpu& gpu = reset_fake_gpu(2);
     gpu.fails_at = call;
-    std::string told;
+    std::string error_text;
     try {
       const Execution execution = run(make_case("1f1b", 4, 8));
-      if (execution.breakdown) told = execution.breakdown->message;
+      if (execution.breakdown) error_text = execution.breakdown->message;
     } catch (const Error& error) {
       EXPECT_EQ(error.fault(), Fault::kMachine);
-      told = error.what();
+      error_text = error.what();
     }
-    EXPECT_EQ(told.find("the fake device fails as it was told"), 0u) << told;
+    EXPECT_EQ(error_text.find("the fake device fails as it was told"), 0u) << error_text;
     EXPECT_EQ(gpu.handles, 0);
   }
 }

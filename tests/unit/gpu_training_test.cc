@@ -32,7 +32,7 @@ Schedule build_sliced(const std::string& name, std::int32_t slices) {
 }
 
 TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
-  int proven = 0;
+  int verified = 0;
   reset_fake_gpu(1);
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t chunks : {1, 2}) {
@@ -44,9 +44,9 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
       }
       SCOPED_TRACE(def.name);
       expect_trained(schedule, small_model(2));
-      ++proven;
+      ++verified;
     }
-  EXPECT_GE(proven, 20);
+  EXPECT_GE(verified, 20);
 }
 
 TEST(GpuTraining, GraphsAndSeveralDevicesAndAdamTrainTheSame) {
@@ -148,15 +148,15 @@ TEST(GpuTraining, KeepsAsManyVersionsAsAreReadAtOnce) {
   // version.
   const std::vector<VersionPlan> one_each = plan_versions(build("pipedream", 4, 1, 12));
   for (std::size_t stage = 0; stage < 4; ++stage) {
-    EXPECT_EQ(one_each[stage].at_once, 4 - static_cast<std::int32_t>(stage));
+    EXPECT_EQ(one_each[stage].live_versions, 4 - static_cast<std::int32_t>(stage));
     EXPECT_EQ(one_each[stage].updates, 12);
   }
   for (const VersionPlan& plan : plan_versions(build("pipedream-2bw", 4, 1, 12))) {
-    EXPECT_EQ(plan.at_once, 2);  // hence the paper's name
-    EXPECT_EQ(plan.updates, 3);  // of four micro-batches each
+    EXPECT_EQ(plan.live_versions, 2);  // hence the paper's name
+    EXPECT_EQ(plan.updates, 3);        // of four micro-batches each
   }
   for (const VersionPlan& plan : plan_versions(build("1f1b", 4, 1, 12))) {
-    EXPECT_EQ(plan.at_once, 1);
+    EXPECT_EQ(plan.live_versions, 1);
     EXPECT_EQ(plan.updates, 0);
   }
 }
@@ -212,16 +212,16 @@ TEST(GpuTraining, ActivationsLeaveAndComeBack) {
 
 // The memory that a rank holds is what the analysis says of the measured step, whether it offloads
 // to another rank or to the host.
-TEST(GpuTraining, WhatIsEvictedCountsAsItsKeepers) {
+TEST(GpuTraining, OffloadedActivationsCountOnTheirTarget) {
   for (const char* name : {"bpipe", "1f1b"}) {
     FakeGpu& gpu = reset_fake_gpu(1);
     gpu.times.nanos_per_entry = 3;
     gpu.times.nanos_per_byte = 1;
     Schedule schedule = build(name, 4, 1, 8);
-    if (schedule.keeper_of_rank.empty()) schedule = with_offload(schedule, {});
+    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(schedule, {});
     const TrainingOptions options = small_model(2);
     const Trained trained = train_on_gpu(schedule, options);
-    ASSERT_TRUE(trained.proof) << trained.execution.breakdown->message;
+    ASSERT_TRUE(trained.verification) << trained.execution.breakdown->message;
     const auto memory = device_training_memory(schedule, options, {});
     const Program program = std::get<Program>(lower(schedule));
     std::vector<Bytes> expected(4, 0);
@@ -241,7 +241,7 @@ TEST(GpuTraining, GivesAllMemoryBack) {
   EXPECT_EQ(gpu.bytes, 0);
 }
 
-TEST(GpuTraining, EveryCallThatFailsIsTold) {
+TEST(GpuTraining, EveryFailingCallIsReported) {
   for (const char* call :
        {"allocate", "upload", "download", "launch", "multiply", "clear", "copy",
         "create_multiplier", "begin_capture", "end_capture", "launch_graph", "allocate_on_host"}) {
@@ -250,15 +250,15 @@ TEST(GpuTraining, EveryCallThatFailsIsTold) {
     gpu.fails_at = call;
     DeviceOptions device;
     device.graph = true;
-    std::string told;
+    std::string error_text;
     try {
       const Schedule schedule = with_offload(build("gpipe", 2, 1, 4), {});
       const Trained trained = train_on_gpu(schedule, small_model(2), device);
-      if (trained.execution.breakdown) told = trained.execution.breakdown->message;
+      if (trained.execution.breakdown) error_text = trained.execution.breakdown->message;
     } catch (const Error& error) {
-      told = error.what();
+      error_text = error.what();
     }
-    EXPECT_EQ(told.find("the fake device fails as it was told"), 0u) << told;
+    EXPECT_EQ(error_text.find("the fake device fails as it was told"), 0u) << error_text;
   }
 }
 
@@ -329,16 +329,16 @@ TEST(ActivationPool, TakesFromTheDeviceOnlyWhatItHasNot) {
   const FakeGpu& gpu = reset_fake_gpu(1);
   const Gpu device(fake_gpu_calls());
   ActivationPool pool(device, 0);
-  void* const first = pool.take(100);
-  void* const second = pool.take(100);
+  void* const first = pool.acquire(100);
+  void* const second = pool.acquire(100);
   EXPECT_NE(first, second);
   EXPECT_EQ(gpu.bytes, 200);
-  pool.give(first, 100);
-  EXPECT_EQ(pool.take(100), first);
-  pool.take(50);  // no block of this size is free
+  pool.release(first, 100);
+  EXPECT_EQ(pool.acquire(100), first);
+  pool.acquire(50);  // no block of this size is free
   EXPECT_EQ(gpu.bytes, 250);
   EXPECT_EQ(pool.held(), 250);
-  pool.give(second, 100);
+  pool.release(second, 100);
   EXPECT_EQ(pool.held(), 150);
   EXPECT_EQ(pool.peak(), 250);
   EXPECT_EQ(pool.reserved(), 250);

@@ -28,7 +28,7 @@ std::string module_file() {
 TEST(Dot, HasABoxPerOpAndAnEdgePerMessage) {
   // GPipe, p = m = 2: 8 ops; 2 activations and 2 gradients cross ranks.
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  const std::string dot = write_dot(step.recording());
+  const std::string dot = write_dot(step.record());
   EXPECT_EQ(count_dot_nodes(step.program), 8u);
   EXPECT_EQ(count(dot, " pos=\"") - count(dot, " -> "), 8u);
   EXPECT_EQ(count(dot, "style=dashed"), 4u);
@@ -39,13 +39,13 @@ TEST(Dot, LabelsMessagesWithTheirLatency) {
   UniformCost cost;
   cost.message = 400'000;
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2}, cost);
-  EXPECT_EQ(count(write_dot(step.recording()), "label=\"400 us\""), 4u);
+  EXPECT_EQ(count(write_dot(step.record()), "label=\"400 us\""), 4u);
 }
 
 TEST(Dot, MarksTheCriticalPath) {
   // 0F0 1F0 1F1 1B0 1B1 0B1: 5 edges lead along it.
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  const std::string dot = write_dot(step.recording());
+  const std::string dot = write_dot(step.record());
   std::size_t ops = 0;
   for (const InstructionId id : step.report.critical_path)
     ops += !is_message(step.program.instructions[id]);
@@ -64,13 +64,13 @@ TEST(Dot, LeavesPostsAndWaitsOut) {
 TEST(Dot, EscapesTheNameOfTheSchedule) {
   RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
   step.schedule.rename("a \"b\" \\");
-  EXPECT_TRUE(write_dot(step.recording()).starts_with(R"(digraph "a \"b\" \\" {)"));
+  EXPECT_TRUE(write_dot(step.record()).starts_with(R"(digraph "a \"b\" \\" {)"));
 }
 
 TEST(Graphviz, RendersByTheNameOfTheFile) {
   if (!std::filesystem::exists(module_file())) GTEST_SKIP() << "built without Graphviz";
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  const std::string dot = write_dot(step.recording());
+  const std::string dot = write_dot(step.record());
   EXPECT_TRUE(render_graph(dot, "png", module_file()).starts_with("\x89PNG"));
   EXPECT_TRUE(render_graph(dot, "pdf", module_file()).starts_with("%PDF"));
   const std::string svg = render_graph(dot, "svg", module_file());

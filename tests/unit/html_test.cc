@@ -86,7 +86,7 @@ class OpComparison {
         start_(step.timeline.start),
         last_end_(json["threads"].size() + 1, json["origin"].get<Nanos>()),
         last_stage_(json["threads"].size() + 1, 0),
-        likely_((json["threads"].size() + 1) * kOpKinds) {
+        expected_((json["threads"].size() + 1) * kOpKinds) {
     for (const TraceSlice& slice : assign_threads(step.program, step.timeline).slices) {
       thread_[slice.id] = slice.thread + 1;
       start_[slice.id] = slice.start;
@@ -99,7 +99,7 @@ class OpComparison {
   }
 
  private:
-  struct Likely {
+  struct Expected {
     std::int64_t microbatch = 0;
     Nanos duration = 0;
     Nanos slack = 0;
@@ -115,7 +115,7 @@ class OpComparison {
     thread_now_ += numbers_.next_signed();
     ASSERT_EQ(thread_now_, thread_[id]);
     const auto thread = static_cast<std::size_t>(thread_now_);
-    Likely& likely = likely_[thread * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
+    Expected& likely = expected_[thread * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     ASSERT_EQ(last_stage_[thread] += numbers_.next_signed(), instruction.op.stage);
     ASSERT_EQ(likely.microbatch += numbers_.next_signed(), instruction.op.microbatch);
     if (step_.schedule->shape.slices > 1) {
@@ -137,7 +137,7 @@ class OpComparison {
   std::vector<Nanos> start_;
   std::vector<Nanos> last_end_;
   std::vector<std::int64_t> last_stage_;
-  std::vector<Likely> likely_;
+  std::vector<Expected> expected_;
   std::int64_t thread_now_ = 0;
 };
 
@@ -208,7 +208,7 @@ TEST(Html, LetsNoNameBecomeMarkup) {
   step.timeline.breakdown = bad;
   step.made.costs = bad;
   step.program.lanes[0].name = bad;
-  const std::string page = write_exhibit("html", {"bubblescope " + bad, {{bad, step.recording()}}});
+  const std::string page = write_report_set("html", {"bubblescope " + bad, {{bad, step.record()}}});
   EXPECT_EQ(count(page, "<script"), 2u);
   EXPECT_EQ(count(page, "</script"), 2u);
   EXPECT_EQ(count(page, "<img"), 0u);
@@ -229,9 +229,8 @@ TEST(Html, LoadsNothingFromAnywhere) {
 TEST(Html, HasEveryPartInItsPlace) {
   const RecordedStep one = record_step("gpipe", {.ranks = 2, .microbatches = 4});
   const RecordedStep two = record_step("1f1b", {.ranks = 2, .microbatches = 4});
-  const std::string page = write_exhibit(
-      "html",
-      {"bubblescope compare", {{"gpipe", one.recording()}, {"1f1b", two.recording(), {}, 0}}});
+  const std::string page = write_report_set(
+      "html", {"bubblescope compare", {{"gpipe", one.record()}, {"1f1b", two.record(), {}, 0}}});
   EXPECT_EQ(between(page, "<title>", "</title>"), "gpipe, 1f1b - bubblescope");
   for (const char* mark : {"@TITLE@", "@STYLE@", "@DATA@", "@SCRIPT@"})
     EXPECT_EQ(count(page, mark), 0u) << mark;

@@ -44,12 +44,12 @@ TEST(IdleGaps, FillTheStepTogetherWithTheOps) {
         if (step.program.instructions[id].lane == static_cast<std::uint32_t>(rank))
           pieces.emplace_back(step.timeline.start[id], step.timeline.end[id]);
       std::sort(pieces.begin(), pieces.end());
-      Nanos reached = step_bounds(step.timeline).start;
+      Nanos reached = find_step_bounds(step.timeline).start;
       for (const auto& [start, end] : pieces) {
         EXPECT_EQ(start, reached) << step.schedule->name << " rank " << rank;
         reached = end;
       }
-      EXPECT_EQ(reached, step_bounds(step.timeline).end);
+      EXPECT_EQ(reached, find_step_bounds(step.timeline).end);
     }
   }
 }
@@ -57,7 +57,7 @@ TEST(IdleGaps, FillTheStepTogetherWithTheOps) {
 // 1F1B on two ranks, F = B = 1 ms, messages 0.25 ms: rank 1 starts behind 0F0 and its message, at
 // 1.25; rank 0's first B waits for 1F0 (1.25 to 2.25), 1B0 (to 3.25) and its message (to 3.5). Of
 // that rank 0 computes 0F1 until 2; then waits 1.25 for the op and 0.25 for the message.
-TEST(IdleGaps, SayWhatWasWaitedForAndWhen) {
+TEST(IdleGaps, NameTheCauseAndItsTime) {
   UniformCost cost;
   cost.backward = 1'000'000;
   cost.message = 250'000;

@@ -38,7 +38,7 @@ ValidSchedule order_of(const char* name, std::int32_t ranks, std::int32_t microb
 /// The memory of the fullest rank, computed by a simulation.
 Bytes peak_of(ModelOnDevices on, const Schedule& schedule, const LayerCounts& counts) {
   on.parallel.layers_of_stage = counts;
-  const ModelStep step = model_step(on, schedule);
+  const ModelStep step = compute_model_step(on, schedule);
   const Program program = std::get<Program>(lower(schedule, {}));
   MemoryModel memory;
   memory.activation_bytes = step.activation_bytes;
@@ -61,7 +61,7 @@ std::vector<LayerCounts> all_counts(std::int64_t layers, std::size_t stages) {
   return all;
 }
 
-TEST(LayerSplits, WhatRanksHoldIsReadOffTheirOrders) {
+TEST(LayerSplits, RankMemoryFollowsFromTheOrders) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
     for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "interleaved", "hanayo",
                              "dualpipe", "dualpipev", "chimera", "eager-1f1b"}) {
@@ -71,17 +71,17 @@ TEST(LayerSplits, WhatRanksHoldIsReadOffTheirOrders) {
       const bool interleaves = std::string(name) == "interleaved";
       const ValidSchedule schedule =
           order_of(name, 4, 8, def.implied_chunks.value_or(interleaves ? 2 : 1));
-      const LayerDealer dealer(on, schedule);
-      const LayerCounts counts = *dealer.deal(LayerSplit::kBalanced);
-      EXPECT_EQ(dealer.load(counts).fullest_rank, peak_of(on, schedule, counts)) << name;
+      const LayerAssigner assigner(on, schedule);
+      const LayerCounts counts = *assigner.assign_layers(LayerSplit::kBalanced);
+      EXPECT_EQ(assigner.load(counts).fullest_rank, peak_of(on, schedule, counts)) << name;
     }
 }
 
-TEST(LayerSplits, NoneThatFitsIsFasterThanTheFitted) {
+TEST(LayerSplits, NoSplitThatFitsIsFasterThanTheFittedOne) {
   for (const char* name : {"1f1b", "zb-h1", "gpipe"}) {
     const ValidSchedule schedule = order_of(name, 3, 6);
     ModelOnDevices on = on_devices("llama3-8b", 8);
-    const LayerDealer any(on, schedule);
+    const LayerAssigner any(on, schedule);
     const std::vector<LayerCounts> all = all_counts(8, 3);
     std::vector<SplitLoad> loads;
     for (const LayerCounts& counts : all) loads.push_back(any.load(counts));
@@ -90,10 +90,10 @@ TEST(LayerSplits, NoneThatFitsIsFasterThanTheFitted) {
       double least = std::numeric_limits<double>::infinity();
       for (const SplitLoad& load : loads)
         if (load.fullest_rank <= on.gpu.memory) least = std::min(least, load.slowest_stage);
-      const LayerDealer dealer(on, schedule);
-      const std::optional<LayerCounts> fitted = dealer.deal(LayerSplit::kFitted);
+      const LayerAssigner assigner(on, schedule);
+      const std::optional<LayerCounts> fitted = assigner.assign_layers(LayerSplit::kFitted);
       ASSERT_TRUE(fitted) << name;
-      const SplitLoad found = dealer.load(*fitted);
+      const SplitLoad found = assigner.load(*fitted);
       EXPECT_LE(found.fullest_rank, on.gpu.memory) << name;
       EXPECT_DOUBLE_EQ(found.slowest_stage, least) << name << " in " << on.gpu.memory;
     }
@@ -103,7 +103,7 @@ TEST(LayerSplits, NoneThatFitsIsFasterThanTheFitted) {
                                      })
                         ->fullest_rank -
                     1;
-    EXPECT_FALSE(LayerDealer(on, schedule).deal(LayerSplit::kFitted)) << name;
+    EXPECT_FALSE(LayerAssigner(on, schedule).assign_layers(LayerSplit::kFitted)) << name;
   }
 }
 
@@ -114,31 +114,31 @@ TEST(LayerSplits, EndsAreThoseOfLlama3) {
   LayerCounts expected(128, 1);
   expected.front() = expected.back() = 0;
   const ValidSchedule interleaved = order_of("interleaved", 16, 16, 8);
-  EXPECT_EQ(LayerDealer(on, interleaved).deal(LayerSplit::kEnds), expected);
+  EXPECT_EQ(LayerAssigner(on, interleaved).assign_layers(LayerSplit::kEnds), expected);
   expected.assign(16, 8);
   expected.front() = expected.back() = 7;
   const ValidSchedule plain = order_of("1f1b", 16, 16);
-  EXPECT_EQ(LayerDealer(on, plain).deal(LayerSplit::kEnds), expected);
+  EXPECT_EQ(LayerAssigner(on, plain).assign_layers(LayerSplit::kEnds), expected);
 }
 
 TEST(LayerSplits, EvenOnesNeedLayersThatDivide) {
   const ValidSchedule schedule = order_of("1f1b", 4, 8);
   const ModelOnDevices divides = on_devices("llama3-8b", 32);
-  EXPECT_EQ(LayerDealer(divides, schedule).deal(LayerSplit::kEven), LayerCounts(4, 8));
+  EXPECT_EQ(LayerAssigner(divides, schedule).assign_layers(LayerSplit::kEven), LayerCounts(4, 8));
   const ModelOnDevices does_not = on_devices("llama3-8b", 30);
-  EXPECT_FALSE(LayerDealer(does_not, schedule).deal(LayerSplit::kEven));
+  EXPECT_FALSE(LayerAssigner(does_not, schedule).assign_layers(LayerSplit::kEven));
 }
 
-TEST(LayerSplits, DealEveryLayerOnce) {
+TEST(LayerSplits, AssignEveryLayerOnce) {
   for (const std::int64_t layers : {6, 13, 61})
     for (const char* model : {"llama3-8b", "deepseek-v3"})
       for (const std::int32_t ranks : {1, 2, 4, 8}) {
         ModelOnDevices on = on_devices(model, layers);
         on.parallel.expert = 1;
         const ValidSchedule schedule = order_of("1f1b", ranks, 8);
-        const LayerDealer dealer(on, schedule);
+        const LayerAssigner assigner(on, schedule);
         for (const auto& split : kLayerSplits) {
-          const std::optional<LayerCounts> counts = dealer.deal(split.choice);
+          const std::optional<LayerCounts> counts = assigner.assign_layers(split.choice);
           if (!counts) continue;
           EXPECT_EQ(counts->size(), static_cast<std::size_t>(ranks)) << split.name;
           EXPECT_EQ(std::accumulate(counts->begin(), counts->end(), std::int64_t{0}), layers);
@@ -146,26 +146,26 @@ TEST(LayerSplits, DealEveryLayerOnce) {
       }
 }
 
-TEST(LayerSplits, WhatAnotherCoversIsNotTried) {
+TEST(LayerSplits, DominatedSplitsAreNotTried) {
   const std::vector<LayerSplit> all{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
                                     LayerSplit::kFitted};
   ModelOnDevices on = on_devices("llama3-8b", 16);
   const ValidSchedule schedule = order_of("1f1b", 4, 8);
-  const LayerDealer roomy(on, schedule);
-  const auto worth = roomy.worth_trying(all);
+  const LayerAssigner roomy(on, schedule);
+  const auto worth = roomy.select_splits(all);
   ASSERT_TRUE(worth[0]);
   EXPECT_FALSE(worth[3]) << "the balanced split fits, there is nothing to fit";
   for (std::size_t at = 1; at < worth.size(); ++at) {
     if (!worth[at]) continue;
     for (std::size_t before = 0; before < at; ++before) {
       if (!worth[before]) continue;
-      EXPECT_FALSE(roomy.load(*worth[before]).covers(roomy.load(*worth[at])));
+      EXPECT_FALSE(roomy.load(*worth[before]).dominates(roomy.load(*worth[at])));
     }
   }
   // With one byte less than the balanced split needs, there is a fitted split.
   on.gpu.memory = roomy.load(*worth[0]).fullest_rank - 1;
-  const LayerDealer tight(on, schedule);
-  const auto fitted = tight.worth_trying(std::vector{LayerSplit::kBalanced, LayerSplit::kFitted});
+  const LayerAssigner tight(on, schedule);
+  const auto fitted = tight.select_splits(std::vector{LayerSplit::kBalanced, LayerSplit::kFitted});
   ASSERT_TRUE(fitted[1]);
   EXPECT_LE(tight.load(*fitted[1]).fullest_rank, on.gpu.memory);
   EXPECT_GT(tight.load(*fitted[1]).slowest_stage, tight.load(*fitted[0]).slowest_stage);
@@ -175,7 +175,7 @@ TEST(LayerSplits, OrdersThatCopyActivationsKeepTheFirst) {
   const ModelOnDevices on = on_devices("llama3-8b", 16);
   const ValidSchedule schedule = order_of("bpipe", 4, 8);
   const std::vector<LayerSplit> all{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kFitted};
-  const auto worth = LayerDealer(on, schedule).worth_trying(all);
+  const auto worth = LayerAssigner(on, schedule).select_splits(all);
   EXPECT_TRUE(worth[0]);
   EXPECT_FALSE(worth[1]);
   EXPECT_FALSE(worth[2]);

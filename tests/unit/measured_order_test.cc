@@ -18,11 +18,11 @@ Comparison comparison_of(Nanos predicted, std::vector<Nanos> measured) {
 }
 
 TEST(MeasuredOrder, SchedulesAreApartWhereTheMiddleHalvesOfTheirStepsAre) {
-  const StepSpread fast = spread_of({100, 101, 102, 103, 400});
+  const StepSpread fast = compute_spread({100, 101, 102, 103, 400});
   EXPECT_EQ(fast.median, 102);
   EXPECT_EQ(fast.max, 400);
-  EXPECT_TRUE(are_apart(fast, spread_of({110, 111, 112, 113, 114})));
-  EXPECT_FALSE(are_apart(fast, spread_of({102, 103, 104, 105, 106})));
+  EXPECT_TRUE(are_apart(fast, compute_spread({110, 111, 112, 113, 114})));
+  EXPECT_FALSE(are_apart(fast, compute_spread({102, 103, 104, 105, 106})));
 }
 
 TEST(MeasuredOrder, CountsOnlyPairsThatAreApart) {
@@ -31,30 +31,30 @@ TEST(MeasuredOrder, CountsOnlyPairsThatAreApart) {
   comparisons.push_back(comparison_of(10 * ms, {10 * ms, 10 * ms, 11 * ms}));
   comparisons.push_back(comparison_of(12 * ms, {10 * ms, 11 * ms, 12 * ms}));
   comparisons.push_back(comparison_of(20 * ms, {19 * ms, 20 * ms, 21 * ms}));
-  const OrderAgreement agreement = order_agreement(comparisons);
+  const OrderAgreement agreement = compute_order_agreement(comparisons);
   EXPECT_EQ(agreement.pairs, 3);
   EXPECT_EQ(agreement.counted, 2);
   EXPECT_EQ(agreement.tau, 1.0);
-  const std::string warning = noise_warning(comparisons);
+  const std::string warning = describe_noise_problem(comparisons);
   EXPECT_NE(warning.find("1 of 3 pairs"), std::string::npos) << warning;
 }
 
 TEST(MeasuredOrder, NothingIsSaidOfAQuietMachine) {
-  EXPECT_EQ(noise_warning({comparison_of(100, {100, 101, 102})}), "");
-  EXPECT_NE(noise_warning({comparison_of(100, {100, 101, 202})}), "");
+  EXPECT_EQ(describe_noise_problem({comparison_of(100, {100, 101, 102})}), "");
+  EXPECT_NE(describe_noise_problem({comparison_of(100, {100, 101, 202})}), "");
 }
 
 TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
-  EXPECT_EQ(bytes_text(0), "0 B");
-  EXPECT_EQ(bytes_text(1023), "1023 B");
-  EXPECT_EQ(bytes_text(1536), "1.50 KiB");
-  EXPECT_EQ(bytes_text(Bytes{12} << 20), "12.0 MiB");
-  EXPECT_EQ(bytes_text((Bytes{79} << 30) + (Bytes{102} << 20)), "79.1 GiB");
-  EXPECT_EQ(bytes_text(Bytes{3} << 40), "3.00 TiB");
-  EXPECT_EQ(bytes_text(-2048), "-2.00 KiB");
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(format_bytes(Bytes{12} << 20), "12.0 MiB");
+  EXPECT_EQ(format_bytes((Bytes{79} << 30) + (Bytes{102} << 20)), "79.1 GiB");
+  EXPECT_EQ(format_bytes(Bytes{3} << 40), "3.00 TiB");
+  EXPECT_EQ(format_bytes(-2048), "-2.00 KiB");
   // 9.995 GiB and a little more, and the least that is nearer to 10.1 than to 10.0.
-  EXPECT_EQ(bytes_text(10'732'049'531), "10.00 GiB");
-  EXPECT_EQ(bytes_text((Bytes{10} << 30) + 53'687'092), "10.1 GiB");
+  EXPECT_EQ(format_bytes(10'732'049'531), "10.00 GiB");
+  EXPECT_EQ(format_bytes((Bytes{10} << 30) + 53'687'092), "10.1 GiB");
   EXPECT_EQ(gibibytes_text(10'732'049'531), "10.00");
   EXPECT_EQ(gibibytes_text(Bytes{1} << 29), "0.50");
   EXPECT_EQ(gibibytes_text(-(Bytes{12} << 30)), "-12.0");

@@ -24,7 +24,7 @@ namespace {
 
 std::vector<MeasuredStep> read(const std::string& text) {
   ObservedTrace trace = parse_trace({"t.json", text});
-  return measured_steps(trace);
+  return assemble_steps(trace);
 }
 
 /// "0F0 0F1 1F0 ...": the ops of the critical path.

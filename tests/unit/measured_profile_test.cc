@@ -187,7 +187,7 @@ TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
   EXPECT_EQ(op_of(trace, "0B0").start, 500'000);  // when the gradient had arrived
   EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
   EXPECT_EQ(op_of(trace, "1B0").end, 416'000);
-  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  const std::vector<MeasuredStep> steps = assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].schedule->op_count(), 4);
   ASSERT_EQ(trace.whole_steps.size(), 1u);
@@ -211,7 +211,7 @@ TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {
   ObservedTrace trace;
   append(trace, RankProfile(0).annotation("PP:0F0", 0, 10).annotation("PP:0B0", 20, 90).read());
   append(trace, RankProfile(1).annotation("PP:1F0", 1, 39).annotation("PP:1B0", 40, 40).read());
-  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  const std::vector<MeasuredStep> steps = assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
   // 1F0 waits for 0F0 until 10, 0B0 for 1B0 until 80; no clock is moved.
   const Timeline& timeline = steps[0].timeline;
@@ -233,7 +233,7 @@ TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
                       .annotation("PP:" + stage + "B0", 80 - later, 10)
                       .read());
   }
-  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  const std::vector<MeasuredStep> steps = assemble_steps(trace);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[1].label, "dp 1");
   EXPECT_EQ(steps[0].program.ranks, 2);
@@ -247,13 +247,13 @@ TEST(ProfilePlace, IsThatInThePipelineGroup) {
                    {"mesh_pp", {2, 6}},
                    {"mesh_tp", {6, 7}},
                    {"mesh_dp_shard", {4, 6}}};
-  ProfilePlace place = place_in_job(events, "rank6.json");
+  ProfilePlace place = locate_in_job(events, "rank6.json");
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.replica, 2);
   EXPECT_EQ(place.ranks, 2);
   EXPECT_FALSE(place.is_tensor_peer);
   events.distributed_rank = 7;
-  EXPECT_TRUE(place_in_job(events, "rank7.json").is_tensor_peer);
+  EXPECT_TRUE(locate_in_job(events, "rank7.json").is_tensor_peer);
 }
 
 TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
@@ -262,7 +262,7 @@ TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
     ChromeEvents events;
     events.distributed_rank = rank;
     try {
-      place_in_job(events, "rank2.json");
+      locate_in_job(events, "rank2.json");
       FAIL() << rank;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("rank2.json: /distributedInfo has rank"),
@@ -271,7 +271,7 @@ TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
     }
     events.distributed_rank = 1;
     events.groups = {{"mesh_pp", {1, rank}}};
-    EXPECT_THROW(place_in_job(events, "rank1.json"), Error);
+    EXPECT_THROW(locate_in_job(events, "rank1.json"), Error);
   }
 }
 

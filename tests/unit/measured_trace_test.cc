@@ -27,7 +27,7 @@ void add_step(Events& events, int pid, int step, int origin, int late = 0) {
 
 std::vector<MeasuredStep> read(const std::string& text, std::vector<std::string>* notes = nullptr) {
   ObservedTrace trace = parse_trace({"t.json", text});
-  std::vector<MeasuredStep> steps = measured_steps(trace);
+  std::vector<MeasuredStep> steps = assemble_steps(trace);
   if (notes) *notes = trace.notes;
   return steps;
 }
@@ -164,7 +164,7 @@ TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
   ObservedTrace trace;
   append(trace, parse_trace({"rank1.json", profiled_rank(1, 120)}));
   append(trace, parse_trace({"rank0.json", profiled_rank(0, 100)}));
-  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  const std::vector<MeasuredStep> steps = assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
   const MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "kineto");
@@ -193,7 +193,7 @@ ReadFiles read_ranks(const std::vector<std::string>& texts) {
   ObservedTrace trace;
   for (std::size_t rank = 0; rank < texts.size(); ++rank)
     append(trace, parse_trace({"rank" + std::to_string(rank) + ".json", texts[rank]}));
-  std::vector<MeasuredStep> steps = measured_steps(trace);
+  std::vector<MeasuredStep> steps = assemble_steps(trace);
   return {std::move(steps), trace.notes};
 }
 
@@ -227,7 +227,7 @@ TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
         timeline.start[id] -= early;
         timeline.end[id] -= early;
       }
-    measured_steps(trace);
+    assemble_steps(trace);
     ASSERT_EQ(trace.notes.size(), early == 0 ? 0u : 1u);
     if (early == 0) continue;
     EXPECT_NE(trace.notes[0].find("before 0SEND_F0 on rank 0, which it needs, has ended"),

@@ -72,11 +72,11 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
 
 TEST(MegatronLayout, StagesCostWhatTheirLayersCost) {
   const LayerLayout layout = parse_layout("Et|tt|tm|L");
-  EXPECT_EQ(stage_weights(layout, {}),
+  EXPECT_EQ(compute_stage_weights(layout, {}),
             (std::vector<std::int64_t>{1'000'000, 2'000'000, 2'000'000, 1'000'000}));
-  EXPECT_EQ(stage_weights(layout, {500'000, 1'000'000, 2'000'000, 0}),
+  EXPECT_EQ(compute_stage_weights(layout, {500'000, 1'000'000, 2'000'000, 0}),
             (std::vector<std::int64_t>{1'500'000, 2'000'000, 3'000'000, 0}));
-  EXPECT_THROW(stage_weights(layout, {0, 0, 0, 0}), Error);
+  EXPECT_THROW(compute_stage_weights(layout, {0, 0, 0, 0}), Error);
 }
 
 TEST(UnevenSpread, SharesTheWorkOfAllStagesInProportion) {

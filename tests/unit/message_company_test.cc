@@ -48,11 +48,11 @@ std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown&
     if (is_message(instruction)) ids[0] = id;
     if (!is_message(instruction) && instruction.rank == 0) ids[1] = id;
   }
-  const SharedRun run = simulate_shared(program, with_company(traffic, program, contention));
+  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
   return {run.timeline.end[ids[0]], run.timeline.end[ids[1]]};
 }
 
-TEST(MessageCompany, AMessageTakesLongerBesideABusyRank) {
+TEST(MessageContention, AMessageTakesLongerBesideABusyRank) {
   EXPECT_EQ(ends_of(100, {}, {})[0], 10);
   EXPECT_EQ(ends_of(100, {}, {2})[0], 20);
   // Half the rate for 10 leaves 5 of 10: 15.
@@ -60,7 +60,7 @@ TEST(MessageCompany, AMessageTakesLongerBesideABusyRank) {
 }
 
 // 0F0 is alone until the message has arrived at 10; its remaining 10 of 20 are beside 1F0.
-TEST(MessageCompany, AMessageMakesNoRankBusy) {
+TEST(MessageContention, AMessageMakesNoRankBusy) {
   EXPECT_EQ(ends_of(20, {1.5}, {1})[1], 25);
   // A message that takes 20 lets it end before.
   EXPECT_EQ(ends_of(20, {1.5}, {2})[1], 20);
@@ -74,7 +74,7 @@ CostFile parse(const std::string& message) {
                          "costs.json");
 }
 
-TEST(MessageCompany, ABandwidthDependsOnTheSize) {
+TEST(MessageContention, ABandwidthDependsOnTheSize) {
   const auto nanos_of = [](const char* bytes) {
     return parse(std::string(R"({"latency": "1us", "bytes": )") + bytes +
                  R"(, "bandwidth_gbps": [[1000, 8], [2000, 16]]})")
@@ -85,7 +85,7 @@ TEST(MessageCompany, ABandwidthDependsOnTheSize) {
   EXPECT_EQ(nanos_of("4000"), 1000 + 2000);  // 16 Gb/s
 }
 
-TEST(MessageCompany, CostFilesSayWhatAMessageTakes) {
+TEST(MessageContention, CostFilesGiveTheTimeOfMessages) {
   const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
   const auto made =
       contention(parse(R"({"latency": "10us", "in_company": ["12us", "15us"]})"), schedule);
@@ -105,7 +105,7 @@ TEST(MessageCompany, CostFilesSayWhatAMessageTakes) {
 std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
   const TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
   const Job job = start_gpu_job(fake_gpu_calls(), request, {});
   Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
@@ -113,13 +113,13 @@ std::vector<Timeline> take_turns(const Schedule& schedule, const Program& progra
 }
 
 // 2 sequences of 4 tokens and 8 columns of 4 bytes: 256 bytes, of 10 ns each.
-TEST(MessageCompany, FindsTheLawOfTheDevice) {
+TEST(MessageContention, FindsTheLawOfTheDevice) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_byte = 10;
   gpu.times.nanos_per_entry = 3000;
   gpu.times.copies = {1.2, 1.5, 1.75, 2};
   const Schedule schedule = build_schedule(find_schedule("1f1b"), {{4, 1, 8, 1, {}}, {}, {}});
-  const Program program = company_program(schedule, 4);
+  const Program program = contention_program(schedule, 4);
   const std::vector<Timeline> steps = take_turns(schedule, program);
   const Observation observation{program, steps};
   const auto costs = find_message_costs({&observation, 1}, 4);
@@ -132,7 +132,7 @@ TEST(MessageCompany, FindsTheLawOfTheDevice) {
   }
 }
 
-TEST(MessageCompany, CopiesAreTimedBySize) {
+TEST(MessageContention, CopiesAreTimedBySize) {
   FakeGpu& gpu = reset_fake_gpu(2);
   gpu.times.nanos_per_copy = 1500;
   gpu.times.nanos_per_byte = 0.25;
@@ -146,7 +146,7 @@ TEST(MessageCompany, CopiesAreTimedBySize) {
 // A copy of 8000 bytes takes 1000 + 1000 ns: 64 Gb/s beyond the smallest one. From producer to
 // consumer it takes 5000, so 3000 are besides the copy. In turns copies took 2000 alone and 2600
 // beside a busy rank.
-TEST(MessageCompany, WhatIsMeasuredBecomesAnEntryOfTheCostFile) {
+TEST(MessageContention, MeasurementsBecomeAnEntryOfTheCostFile) {
   const Program program = make_program();
   Timeline beside;
   beside.start.assign(3, 0);
@@ -162,7 +162,7 @@ TEST(MessageCompany, WhatIsMeasuredBecomesAnEntryOfTheCostFile) {
   const MessageEvidence evidence{{{program, real}},         {{program, turns}}, 2, 5000, 8000,
                                  {{64, 1000}, {8000, 2000}}};
   // 1F0 of `beside` computes too, so two ranks are busy.
-  EXPECT_EQ(message_json(evidence).dump(),
+  EXPECT_EQ(write_message_json(evidence).dump(),
             R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
             R"("in_company":["5300ns","5600ns"]})");
 }

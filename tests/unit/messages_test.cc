@@ -55,7 +55,7 @@ TEST(P2pMode, TableIsInTheOrderOfTheEnum) {
 
 TEST(DeferReceives, MovesReceivesToTheirConsumers) {
   const Schedule schedule = parse_schedule_text(kOneFOneB);
-  EXPECT_EQ(text_of(posted_lists(schedule, Lowering::kDeferred)),
+  EXPECT_EQ(text_of(make_posted_lists(schedule, Lowering::kDeferred)),
             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
             "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n");
 }
@@ -70,7 +70,7 @@ TEST(DeferReceives, ReleasesReceivesBeforeASendToAHigherRank) {
             "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n");
 }
 
-TEST(Messages, SmallestDeferredDeadlockNamesRanksOperationsAndWhoIsAwaited) {
+TEST(Messages, SmallestDeferredDeadlockNamesRanksAndOperations) {
   const std::string cycle =
       "rank 0 at 0SEND_F1 waits for 1RECV_F1 of rank 1; "
       "rank 1 at 1SEND_B0 waits for 0RECV_B0 of rank 0";
@@ -87,7 +87,7 @@ TEST(Messages, OneSlotOrOneGroupRemovesTheSmallestDeadlock) {
   EXPECT_EQ(deadlock_of(kOneFOneB, options), "");
 }
 
-TEST(Messages, ADirectHandOverNeedsNoSlot) {
+TEST(Messages, ADirectDeliveryNeedsNoSlot) {
   // Without a slot 0SEND_F0 waits for 1RECV_F0, which is behind 1RECV_F1. With one slot F0 takes
   // it, and F1 is sent directly to its receive at the head.
   const Schedule crossed = parse_schedule_text(kCrossed);
@@ -97,7 +97,7 @@ TEST(Messages, ADirectHandOverNeedsNoSlot) {
             "rank 1 at 1RECV_F1 waits for 0SEND_F1 of rank 0");
 }
 
-TEST(Messages, NoNumberOfSlotsHelpsAReceiveBeforeWhatItsSenderNeeds) {
+TEST(Messages, NoNumberOfSlotsHelpsAReceiveBeforeItsSendersInput) {
   // Rank 1 receives F1 before it sends the B0 that rank 0 waits for before it produces F1.
   const Schedule schedule = parse_schedule_text(
       "0F0 0SEND_F0 0RECV_B0 0B0 0F1 0SEND_F1 0RECV_B1 0B1 |"
@@ -105,7 +105,7 @@ TEST(Messages, NoNumberOfSlotsHelpsAReceiveBeforeWhatItsSenderNeeds) {
   EXPECT_EQ(eager_slots_needed(schedule), std::nullopt);
 }
 
-TEST(Messages, AReceiveAtTheHeadHoldsUpTheOnesBehindIt) {
+TEST(Messages, AReceiveAtTheHeadBlocksTheOnesBehindIt) {
   // F1 arrives at 2, F0 at 1; the queue delivers F1 first, so 1F0 starts at 2 and not at 1.
   EXPECT_EQ(report_of(kCrossed, {.mode = P2pMode::kDataflow}).makespan, 3);
   EXPECT_EQ(report_of(kCrossed, {.mode = P2pMode::kFifo}).makespan, 4);
@@ -133,7 +133,7 @@ TEST(Messages, BlockedRanksAreIdleAndNotBusy) {
   }
 }
 
-TEST(Messages, WaitingBehindAMessageOnItsWayIsCommunication) {
+TEST(Messages, WaitingForAMessageInTransitIsCommunication) {
   // One micro-batch, messages of 1 ns: rank 0 waits from 1 to 6, of which the gradient is in
   // transit for 1.
   for (const Named<P2pMode>& mode : kP2pModes) {
@@ -172,7 +172,7 @@ TEST(SuggestReceives, RemovesAHeadOfLineWait) {
   EXPECT_EQ(text_of(suggestion->posted), "0F0 0SEND_F0 0F1 0SEND_F1\n1RECV_F0 1F0 1RECV_F1 1F1\n");
 }
 
-TEST(SuggestReceives, IsSilentWhereNothingIsGained) {
+TEST(SuggestReceives, IsEmptyIfNothingIsGained) {
   const Schedule schedule = parse_schedule_text(kOneFOneB);
   EXPECT_FALSE(suggest_receives(schedule, {.mode = P2pMode::kFifo}, unit_costs(schedule)));
 }

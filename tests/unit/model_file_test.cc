@@ -17,7 +17,7 @@ struct Known {
 };
 
 double parameters_of(const std::string& config) {
-  return static_cast<double>(total_parameters(parse_model(config, "config.json")));
+  return static_cast<double>(count_total_parameters(parse_model(config, "config.json")));
 }
 
 void expect_known(const std::vector<Known>& models) {

@@ -98,22 +98,26 @@ TEST(ModelFit, PlansHaveHeadRoom) {
 // 8 of a node's devices communicate through 8 NICs of 45 GB/s: 360 of the 376 GB/s inside.
 TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
   const Gpu& device = gpu("h100");
-  EXPECT_EQ(group_link(device, 8, 1).bytes_per_second, device.inside.bytes_per_second);
-  EXPECT_DOUBLE_EQ(group_link(device, 16, 1).bytes_per_second, 8 * device.outside.bytes_per_second);
-  EXPECT_DOUBLE_EQ(group_link(device, 16, 2).bytes_per_second, 4 * device.outside.bytes_per_second);
-  EXPECT_DOUBLE_EQ(group_link(device, 16, 8).bytes_per_second, device.outside.bytes_per_second);
-  EXPECT_EQ(group_link(device, 16, 1).latency, device.outside.latency);
+  EXPECT_EQ(find_group_link(device, 8, 1).bytes_per_second, device.inside.bytes_per_second);
+  EXPECT_DOUBLE_EQ(find_group_link(device, 16, 1).bytes_per_second,
+                   8 * device.outside.bytes_per_second);
+  EXPECT_DOUBLE_EQ(find_group_link(device, 16, 2).bytes_per_second,
+                   4 * device.outside.bytes_per_second);
+  EXPECT_DOUBLE_EQ(find_group_link(device, 16, 8).bytes_per_second,
+                   device.outside.bytes_per_second);
+  EXPECT_EQ(find_group_link(device, 16, 1).latency, device.outside.latency);
   // On a GB200 72 devices are one domain.
-  EXPECT_EQ(group_link(gpu("gb200"), 64, 1).bytes_per_second, gpu("gb200").inside.bytes_per_second);
+  EXPECT_EQ(find_group_link(gpu("gb200"), 64, 1).bytes_per_second,
+            gpu("gb200").inside.bytes_per_second);
 }
 
 // Each of 16 ranks in two nodes sends 7 sixteenths inside and 8 sixteenths through its own NIC.
 TEST(ExchangeTime, IsThatOfTheSlowerOfBothWays) {
   const Gpu& device = gpu("h100");
   const double bytes = 1e9;
-  EXPECT_EQ(exchange_time(device, bytes, 16, 1), device.outside.time(bytes * 8 / 16));
-  EXPECT_EQ(exchange_time(device, bytes, 8, 1), device.inside.time(bytes * 7 / 8));
-  EXPECT_EQ(exchange_time(device, bytes, 4, 8), device.outside.time(bytes * 3 / 4));
+  EXPECT_EQ(estimate_exchange_time(device, bytes, 16, 1), device.outside.time(bytes * 8 / 16));
+  EXPECT_EQ(estimate_exchange_time(device, bytes, 8, 1), device.inside.time(bytes * 7 / 8));
+  EXPECT_EQ(estimate_exchange_time(device, bytes, 4, 8), device.outside.time(bytes * 3 / 4));
 }
 
 ModelOnDevices deepseek() {
@@ -138,12 +142,12 @@ TEST(Experts, ReachOverTensorRanks) {
   on.parallel.data = 32;
   on.parallel.expert = 64;
   EXPECT_EQ(on.parallel.expert_split(), 1);
-  EXPECT_NO_THROW(model_step(on, shape_of(4)));
+  EXPECT_NO_THROW(compute_model_step(on, shape_of(4)));
   on.parallel.expert_tensor = 2;
-  EXPECT_THROW(model_step(on, shape_of(4)), Error);  // 128 of 64 ranks
+  EXPECT_THROW(compute_model_step(on, shape_of(4)), Error);  // 128 of 64 ranks
   on.parallel.expert_tensor = 1;
   on.parallel.expert = 128;
-  EXPECT_THROW(model_step(on, shape_of(4)), Error);
+  EXPECT_THROW(compute_model_step(on, shape_of(4)), Error);
 }
 
 // All ranks together hold each expert as often as there are groups, however it is split.
@@ -154,10 +158,10 @@ TEST(Experts, WeighTheSameHoweverTheyAreCut) {
   on.parallel.zero_stage = 0;
   on.parallel.expert = 16;
   on.parallel.expert_tensor = 4;
-  const Bytes split = model_step(on, shape_of(8)).states[1].weights;
+  const Bytes split = compute_model_step(on, shape_of(8)).states[1].weights;
   on.parallel.expert = 64;
   on.parallel.expert_tensor = 1;
-  EXPECT_EQ(model_step(on, shape_of(8)).states[1].weights, split);
+  EXPECT_EQ(compute_model_step(on, shape_of(8)).states[1].weights, split);
 }
 
 TEST(Experts, ExchangeBesideThePairsOtherHalfWhereOverlapIsFused) {
@@ -175,18 +179,18 @@ TEST(KnownErrors, AreOfTheDeviceAndOfUncalibratedPredictionsAlone) {
   ModelOnDevices on;
   on.model = Registry<ModelDef>::instance().find("llama3-405b")->model;
   on.device = "h100";
-  const KnownErrors* errors = nearest_errors(on);
+  const KnownErrors* errors = find_nearest_errors(on);
   ASSERT_NE(errors, nullptr);
   EXPECT_FALSE(errors->experts);
   EXPECT_LT(errors->lowest, errors->highest);
-  const StepInterval interval = interval_of(1'000'000'000, *errors);
+  const StepInterval interval = compute_interval(1'000'000'000, *errors);
   EXPECT_GT(interval.low, 1'000'000'000);  // all of them were predicted too short
   EXPECT_GT(interval.high, interval.low);
   on.assumptions.slowdown = 1.3;
-  EXPECT_EQ(nearest_errors(on), nullptr);
+  EXPECT_EQ(find_nearest_errors(on), nullptr);
   on.assumptions.slowdown = 1;
   on.device = "tpu-v3";
-  EXPECT_EQ(nearest_errors(on), nullptr);
+  EXPECT_EQ(find_nearest_errors(on), nullptr);
 }
 
 /// "| h100 | dense | 22 | -20 % | -5 % | 4 % | -1 % | ..." of the document.
@@ -213,7 +217,7 @@ TEST(KnownErrors, AreThoseOfTheDocument) {
     on.device = row[1].substr(1, row[1].size() - 2);
     const bool experts = row[2] == " expert ";
     on.model = Registry<ModelDef>::instance().find(experts ? "mixtral-8x7b" : "llama3-8b")->model;
-    const KnownErrors* errors = nearest_errors(on);
+    const KnownErrors* errors = find_nearest_errors(on);
     ASSERT_NE(errors, nullptr) << on.device;
     EXPECT_EQ(errors->runs, std::stoi(row[3])) << on.device;
     EXPECT_DOUBLE_EQ(100 * errors->lowest, std::stod(row[4])) << on.device;
@@ -259,7 +263,7 @@ TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
       simulated({"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"});
   for (const Json& rank : report["ranks"]) {
     const Bytes peak = rank["peak_memory_bytes"];
-    EXPECT_NE(text.find(" " + bytes_text(peak)), std::string::npos) << peak;
+    EXPECT_NE(text.find(" " + format_bytes(peak)), std::string::npos) << peak;
     EXPECT_NE(text.find(" " + gibibytes_text(peak) + "  "), std::string::npos) << peak;
   }
 }

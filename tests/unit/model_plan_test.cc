@@ -134,10 +134,10 @@ TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
   EXPECT_EQ(closest["pp"].get<int>() * closest["tp"].get<int>(), 64);
 }
 
-Bytes highest_peak(const std::string& kept_free) {
+Bytes highest_peak(const std::string& reserved_memory) {
   const CommandOutcome printed =
       plan({"--model", "llama3-8b", "--gpus", "8", "--pp", "4", "--schedules", "1f1b",
-            "--global-batch-size", "32", "--keep-free", kept_free, "--format", "json"});
+            "--global-batch-size", "32", "--keep-free", reserved_memory, "--format", "json"});
   Bytes highest = 0;
   const Json plans = Json::parse(printed.output)["plans"];
   for (const Json& entry : plans)

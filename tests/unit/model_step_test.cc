@@ -34,7 +34,7 @@ Shape shape_of(std::int32_t ranks, std::int32_t microbatches = 4) {
 
 std::string complaint(const ModelOnDevices& on, std::int32_t stages) {
   try {
-    model_step(on, shape_of(stages));
+    compute_model_step(on, shape_of(stages));
   } catch (const Error& error) {
     return error.what();
   }
@@ -42,13 +42,13 @@ std::string complaint(const ModelOnDevices& on, std::int32_t stages) {
 }
 
 // 1F1B of 8 layers' time, without and with its end: reductions, norm and update are added.
-TEST(StepEnd, TakesTimeWhereTheProgramHasIt) {
+TEST(StepEnd, TakesTimeIfTheProgramHasIt) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.data = 16;
   ScheduleRequest request;
   request.shape = shape_of(4);
   const Schedule schedule = build_schedule(find_schedule("1f1b"), request);
-  const ModelStep step = model_step(on, schedule);
+  const ModelStep step = compute_model_step(on, schedule);
   LowerOptions options;
   const auto makespan = [&] {
     const Program program = std::get<Program>(lower(schedule, options));
@@ -67,7 +67,7 @@ TEST(StepEnd, TakesTimeWhereTheProgramHasIt) {
 }
 
 TEST(StepEnd, IsFreeOfReductionsWithoutCopies) {
-  const ModelStep step = model_step(on_devices("llama3-8b", "h100"), shape_of(4));
+  const ModelStep step = compute_model_step(on_devices("llama3-8b", "h100"), shape_of(4));
   for (const UpdateCost& cost : step.costs.updates) {
     EXPECT_EQ(cost.reduce_grad, 0);
     EXPECT_EQ(cost.unshard, 0);
@@ -78,7 +78,7 @@ TEST(StepEnd, IsFreeOfReductionsWithoutCopies) {
 // 16 data ranks, each on a node of its own, as 8 tensor ranks fill it: 4 bytes of the gradients and
 // 2 of the weights of 8 layers pass InfiniBand; a sixteenth of each is waited for at least, and 20
 // of 132 SMs (2412.19437) are taken from the compute beside the rest.
-TEST(StepEnd, CountsWhatComputeDoesNotHide) {
+TEST(StepEnd, CountsTheExposedPart) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.tensor = 8;
   on.parallel.data = 16;
@@ -86,34 +86,34 @@ TEST(StepEnd, CountsWhatComputeDoesNotHide) {
   const StageParameters parameters{1e9, 0};
   PhaseTimes endless;
   endless.input_grad = endless.forward = 1e12;
-  const Nanos reduce = all_reduce_time(4e9, 16, on.gpu.outside);
+  const Nanos reduce = estimate_all_reduce_time(4e9, 16, on.gpu.outside);
   const Nanos waited = reduce / 16;
-  EXPECT_EQ(update_cost(on, parameters, endless, {1}).reduce_grad,
+  EXPECT_EQ(estimate_update_cost(on, parameters, endless, {1}).reduce_grad,
             waited + std::llround(20.0 / 132 * static_cast<double>(reduce - waited)));
-  EXPECT_EQ(update_cost(on, parameters, {}, {1}).reduce_grad, reduce);
+  EXPECT_EQ(estimate_update_cost(on, parameters, {}, {1}).reduce_grad, reduce);
   // Both replicas of a bidirectional schedule count as two more copies.
-  EXPECT_EQ(update_cost(on, parameters, {}, {2}).reduce_grad,
-            all_reduce_time(4e9, 32, on.gpu.outside));
+  EXPECT_EQ(estimate_update_cost(on, parameters, {}, {2}).reduce_grad,
+            estimate_all_reduce_time(4e9, 32, on.gpu.outside));
 }
 
 // No rank has memory for all weights (ZeRO stage 3) or all gradients (2): they are sent with every
 // micro-batch, and not again at the step's end. Two bytes per weight, four per gradient.
-TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
+TEST(ZeroStages, MoveTheirShardsWithEveryMicrobatch) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.tensor = 8;
   on.parallel.data = 16;
   const StageParameters parameters{1e9, 0};
-  const auto gather = static_cast<double>(all_gather_time(2e9, 16, on.gpu.outside));
-  const auto reduce = static_cast<double>(all_gather_time(4e9, 16, on.gpu.outside));
+  const auto gather = static_cast<double>(estimate_all_gather_time(2e9, 16, on.gpu.outside));
+  const auto reduce = static_cast<double>(estimate_all_gather_time(4e9, 16, on.gpu.outside));
   for (const std::int32_t stage : {0, 1, 2, 3}) {
     on.parallel.zero_stage = stage;
     const PhaseTimes added = with_sharding({}, on, parameters, {1});
     EXPECT_EQ(added.forward, stage == 3 ? gather : 0);
     EXPECT_EQ(added.input_grad, stage == 3 ? gather : 0);
     EXPECT_EQ(added.weight_grad, stage >= 2 ? reduce : 0);
-    const UpdateCost end = update_cost(on, parameters, {}, {1});
+    const UpdateCost end = estimate_update_cost(on, parameters, {}, {1});
     EXPECT_EQ(end.reduce_grad > 0, stage < 2);
-    const UpdateCost by_schedule = update_cost(on, parameters, {}, {1, true});
+    const UpdateCost by_schedule = estimate_update_cost(on, parameters, {}, {1, true});
     EXPECT_GT(by_schedule.reduce_grad, 0);
     EXPECT_EQ(by_schedule.optimizer - end.optimizer, stage == 3 ? by_schedule.unshard : 0);
     EXPECT_EQ(with_sharding({}, on, parameters, {1, true}).weight_grad, 0);
@@ -125,8 +125,8 @@ TEST(ZeroStages, MoveWhatTheyShardWithEveryMicrobatch) {
 TEST(StepEnd, ReducesExpertsOverTheirOwnCopies) {
   ModelOnDevices on = on_devices("mixtral-8x7b", "h100");
   on.parallel.data = on.parallel.expert = 8;
-  EXPECT_EQ(update_cost(on, {0, 1e9}, {}, {1}).reduce_grad, 0);
-  EXPECT_GT(update_cost(on, {1e9, 0}, {}, {1}).reduce_grad, 0);
+  EXPECT_EQ(estimate_update_cost(on, {0, 1e9}, {}, {1}).reduce_grad, 0);
+  EXPECT_GT(estimate_update_cost(on, {1e9, 0}, {}, {1}).reduce_grad, 0);
 }
 
 // Stage 0 is on ranks 0 and 1: both hold all of it.
@@ -136,7 +136,7 @@ TEST(RankMemory, OfAReplicatedStageIsOnEveryOneOfItsRanks) {
   schedule.shape = shape_of(3);
   schedule.rank_of_stage = {0, 2};
   schedule.replicas_of_stage = {2, 1};
-  const ModelStep step = model_step(on, schedule);
+  const ModelStep step = compute_model_step(on, schedule);
   EXPECT_GT(step.states[1].weights, 0);
   EXPECT_EQ(step.states[0].weights, step.states[1].weights);
   EXPECT_EQ(step.states[0].optimizer, step.states[1].optimizer);
@@ -146,14 +146,14 @@ TEST(RankMemory, OfAReplicatedStageIsOnEveryOneOfItsRanks) {
 // the fullest rank of 1F1B holds, and their sum is above either.
 TEST(RankMemory, LeastIsTheSumOfStatesAndOneMicrobatch) {
   const ModelOnDevices on = on_devices("gpt3-13b", "h100");
-  const ModelStep step = model_step(on, shape_of(4));
+  const ModelStep step = compute_model_step(on, shape_of(4));
   Bytes states = 0;
   Bytes fullest = 0;
   for (std::size_t rank = 0; rank < 4; ++rank) {
     states += step.states[rank].total();
     fullest = std::max(fullest, step.states[rank].total() + step.activation_bytes[rank].forward);
   }
-  const Bytes least = least_bytes(step);
+  const Bytes least = min_bytes(step);
   Bytes smallest = step.activation_bytes[0].forward;
   for (const MemoryDelta& delta : step.activation_bytes)
     smallest = std::min(smallest, delta.forward);
@@ -181,7 +181,8 @@ TEST(ModelRefusals, NameTheFlagAndAValueThatWorks) {
 TEST(ModelSplit, TakesAGivenLayout) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.layers_of_stage = {7, 9, 9, 7};
-  EXPECT_EQ(model_step(on, shape_of(4)).first_layer, (std::vector<std::int64_t>{0, 7, 16, 25, 32}));
+  EXPECT_EQ(compute_model_step(on, shape_of(4)).first_layer,
+            (std::vector<std::int64_t>{0, 7, 16, 25, 32}));
   on.parallel.layers_of_stage = {7, 9, 9, 8};
   EXPECT_NE(complaint(on, 4).find("33 layers t on 4 stages; write the model's 32 on 4"),
             std::string::npos)
@@ -193,31 +194,31 @@ TEST(ModelSplit, TakesAGivenLayout) {
 TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
   ModelOnDevices on = on_devices("deepseek-v3", "h800");
   EXPECT_EQ(on.model.predictions, 1);
-  EXPECT_NEAR(static_cast<double>(prediction_parameters(on.model)) / 1e9, 11.6, 0.1);
+  EXPECT_NEAR(static_cast<double>(count_prediction_parameters(on.model)) / 1e9, 11.6, 0.1);
   ModelOnDevices without = on;
   without.model.predictions = 0;
   on.parallel.layers_of_stage = without.parallel.layers_of_stage = {31, 30};
   const StageLoad more = StageLoads(on, 2).load(1);
   const StageLoad less = StageLoads(without, 2).load(1);
-  const PhaseTimes layer = layer_times(on, 60);
-  const PhaseTimes head = head_times(on);
+  const PhaseTimes layer = estimate_layer_times(on, 60);
+  const PhaseTimes head = estimate_head_times(on);
   EXPECT_GT(more.times.forward - less.times.forward, layer.forward + head.forward);
   EXPECT_GT(more.memory.forward, less.memory.forward);
   EXPECT_EQ(more.memory.forward + more.memory.input_grad + more.memory.weight_grad, 0);
   EXPECT_EQ(StageLoads(on, 2).load(0).times.forward, StageLoads(without, 2).load(0).times.forward);
-  EXPECT_GT(model_flops_per_sample(on.model, 4096, true),
-            model_flops_per_sample(without.model, 4096, true));
+  EXPECT_GT(compute_model_flops_per_sample(on.model, 4096, true),
+            compute_model_flops_per_sample(without.model, 4096, true));
 }
 
 // A collective beside compute takes 20 of 132 SMs from it: even a fully hidden one costs that.
 TEST(Collectives, SlowDownTheComputeBesideThem) {
   ModelOnDevices on = on_devices("llama3-70b", "h100");
   on.parallel.tensor = 8;
-  const double exposed = layer_times(on, 0).forward;
+  const double exposed = estimate_layer_times(on, 0).forward;
   on.assumptions.tensor_exposed = 0;
-  const double hidden = layer_times(on, 0).forward;
+  const double hidden = estimate_layer_times(on, 0).forward;
   on.assumptions.collective_sms = 0;
-  const double free = layer_times(on, 0).forward;
+  const double free = estimate_layer_times(on, 0).forward;
   EXPECT_NEAR((hidden - free) / (exposed - free), 20.0 / 132, 1e-9);
 }
 
@@ -234,19 +235,19 @@ TEST(ModelMessages, AreAsShortAsTheirSlices) {
   on.gpu.inside = {500, 1e9};  // a nanosecond per byte
   Shape shape = shape_of(2);
   const Bytes whole = 2 * on.parallel.sequence * on.model.hidden;
-  EXPECT_EQ(model_step(on, shape).costs.message_between[1], 500 + whole);
+  EXPECT_EQ(compute_model_step(on, shape).costs.message_between[1], 500 + whole);
   shape.slices = 4;
-  EXPECT_EQ(model_step(on, shape).costs.message_between[1], 500 + whole / 4);
+  EXPECT_EQ(compute_model_step(on, shape).costs.message_between[1], 500 + whole / 4);
 }
 
-TEST(ModelMessages, HoldUpTheirSendersWhereNothingOverlaps) {
+TEST(ModelMessages, BlockTheirSendersIfNothingOverlaps) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   ScheduleRequest request;
   request.shape = shape_of(4, 4);
   const Schedule schedule = build_schedule(find_schedule("1f1b"), request);
-  const CostModel beside = model_step(on, schedule).costs;
+  const CostModel beside = compute_model_step(on, schedule).costs;
   on.assumptions.message_exposed = 1;
-  const CostModel within = model_step(on, schedule).costs;
+  const CostModel within = compute_model_step(on, schedule).costs;
   const Nanos message = beside.message_between[1];
   for (std::size_t stage = 0; stage < 4; ++stage) {
     // The last stage sends no activation, the first no gradient.
@@ -259,13 +260,13 @@ TEST(ModelMessages, HoldUpTheirSendersWhereNothingOverlaps) {
 }
 
 // 12 bytes per weight and micro-batch over 90 % of 2 TB/s; F and I stay as they are.
-TEST(ModelGradients, AreAddedUpByAKernelOfTheirOwnWhereTheProductsDoNot) {
+TEST(ModelGradients, AreAccumulatedByAKernelIfTheGemmsDoNot) {
   ModelOnDevices on = on_devices("megatron-22b", "a100");
   on.parallel.tensor = 8;
   on.parallel.embedding_layers = on.parallel.head_layers = 0;
-  const StageCost fused = model_step(on, shape_of(4)).costs.stages[1];
+  const StageCost fused = compute_model_step(on, shape_of(4)).costs.stages[1];
   on.assumptions.accumulation_bytes = 12;
-  const StageCost separate = model_step(on, shape_of(4)).costs.stages[1];
+  const StageCost separate = compute_model_step(on, shape_of(4)).costs.stages[1];
   const double weights = 12 * (12.0 * 6144 * 6144 / 8 + 4 * 6144);  // 12 of 48 layers
   EXPECT_NEAR(static_cast<double>(separate.weight_grad - fused.weight_grad),
               12 * weights / (0.9 * 2e12) * 1e9, 2);
@@ -274,19 +275,20 @@ TEST(ModelGradients, AreAddedUpByAKernelOfTheirOwnWhereTheProductsDoNot) {
 }
 
 // BPipe: rank r evicts to rank p-1-r; --offload evicts to the host's memory.
-TEST(ModelCopies, TakeTheLinkToWhereActivationsAreKept) {
+TEST(ModelCopies, TakeTheLinkToTheOffloadTarget) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.gpu.inside = {500, 1e9};
   on.gpu.host = {700, 0.5e9};
   ScheduleRequest request;
   request.shape = shape_of(4, 8);
   Schedule schedule = build_schedule(find_schedule("bpipe"), request);
-  const Bytes kept = model_step(on, schedule).activation_bytes[1].forward;
-  const CostModel to_partner = placed_models(on, require_valid(schedule), {}).costs;
+  const Bytes kept = compute_model_step(on, schedule).activation_bytes[1].forward;
+  const CostModel to_partner = load_model_costs(on, require_valid(schedule), {}).costs;
   EXPECT_EQ(to_partner.stages[1].evict, 500 + kept);
   EXPECT_EQ(to_partner.stages[1].load, 500 + kept);
-  schedule.keeper_of_rank = kept_by_host(4);
-  EXPECT_EQ(placed_models(on, require_valid(schedule), {}).costs.stages[1].evict, 700 + 2 * kept);
+  schedule.offload_target_of_rank = host_offload_targets(4);
+  EXPECT_EQ(load_model_costs(on, require_valid(schedule), {}).costs.stages[1].evict,
+            700 + 2 * kept);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ ModelOnDevices on_devices(const char* model, const char* gpu) {
 }
 
 Bytes kept_bytes(const Transformer& model, const Parallelism& parallel) {
-  return layer_memory(model, parallel, 0).forward;
+  return estimate_layer_memory(model, parallel, 0).forward;
 }
 
 Schedule loop(std::int32_t ranks, std::int32_t chunks = 1) {
@@ -58,7 +58,7 @@ TEST(Models, HaveTheParametersThatTheirPapersState) {
       {"zero-bubble-14.6b", 14.6, 0.02},  // 2401.10241, table 3
   };
   for (const Known& one : known)
-    EXPECT_NEAR(static_cast<double>(total_parameters(preset(one.name))) / 1e9, one.billions,
+    EXPECT_NEAR(static_cast<double>(count_total_parameters(preset(one.name))) / 1e9, one.billions,
                 one.tolerance * one.billions)
         << one.name;
 }
@@ -66,15 +66,16 @@ TEST(Models, HaveTheParametersThatTheirPapersState) {
 TEST(Models, DeepSeekActivates37BillionParameters) {
   // 2412.19437: 37 billion per token, of which the tables' 0.93 are looked up once.
   const Transformer& model = preset("deepseek-v3");
-  double active = static_cast<double>(head_parameters(model) + embedding_parameters(model));
+  double active =
+      static_cast<double>(count_head_parameters(model) + count_embedding_parameters(model));
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    active += static_cast<double>(parameters_of_layer(model, layer).active());
+    active += static_cast<double>(count_layer_parameters(model, layer).active());
   EXPECT_NEAR(active / 1e9, 37, 1);
 }
 
 TEST(Models, EveryPresetIsSoundAndNamesItsSource) {
   for (const ModelDef& def : Registry<ModelDef>::instance().all()) {
-    EXPECT_TRUE(faults_of(def.model).empty()) << def.name;
+    EXPECT_TRUE(find_faults(def.model).empty()) << def.name;
     EXPECT_FALSE(def.source.empty()) << def.name;
   }
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
@@ -132,7 +133,7 @@ TEST(Activations, OfAWeightGradientAre32sbh) {
   parallel.sequence = 1024;
   parallel.micro_batch_size = 3;
   parallel.flash_attention = false;
-  const MemoryDelta delta = layer_memory(model, parallel, 0);
+  const MemoryDelta delta = estimate_layer_memory(model, parallel, 0);
   const Bytes sbh = 1024 * 3 * 4096;
   EXPECT_EQ(delta.forward, 34 * sbh + Bytes{5} * 32 * 1024 * 1024 * 3);
   EXPECT_EQ(delta.forward + delta.input_grad, 32 * sbh);
@@ -145,7 +146,7 @@ TEST(States, Are18BytesPerParameter) {
   ModelOnDevices on = on_devices("megatron-175b", "a100");
   on.parallel.tensor = 8;
   on.parallel.embedding_layers = on.parallel.head_layers = 0;
-  const ModelStep step = model_step(on, loop(8));
+  const ModelStep step = compute_model_step(on, loop(8));
   const StateBytes& states = step.states[3];
   const Bytes parameters = 12 * (12LL * 12'288 * 12'288 / 8 + 4 * 12'288);
   EXPECT_EQ(states.weights + states.gradients + states.optimizer, 18 * parameters);
@@ -159,8 +160,8 @@ TEST(States, OfTwoReplicasAreTwice) {
   both.shape.ranks = 4;
   both.pipelines = 2;
   both.rank_of_stage = bidirectional_placement(4);
-  const ModelStep one = model_step(on, loop(4));
-  const ModelStep two = model_step(on, both);
+  const ModelStep one = compute_model_step(on, loop(4));
+  const ModelStep two = compute_model_step(on, both);
   EXPECT_EQ(two.states[1].weights, one.states[1].weights + one.states[2].weights);
 }
 
@@ -170,7 +171,7 @@ TEST(States, ShrinkWithTheZeroStage) {
   std::vector<StateBytes> of_stage;
   for (const std::int32_t stage : {0, 1, 2, 3}) {
     on.parallel.zero_stage = stage;
-    of_stage.push_back(model_step(on, loop(4)).states[1]);
+    of_stage.push_back(compute_model_step(on, loop(4)).states[1]);
   }
   // 2 + 4 + 12, 2 + 4 + 12/8, 2 + (4 + 12)/8, 18/8 bytes per parameter (1910.02054, section 5).
   EXPECT_EQ(of_stage[1].optimizer, of_stage[0].optimizer / 8);
@@ -183,42 +184,43 @@ TEST(States, ShrinkWithTheZeroStage) {
 TEST(LayerCosts, AttentionsCoreIsInTheInputGradient) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.sequence = 1024;
-  const PhaseTimes short_ones = layer_times(on, 0);
+  const PhaseTimes short_ones = estimate_layer_times(on, 0);
   on.parallel.sequence = 65'536;
-  const PhaseTimes long_ones = layer_times(on, 0);
+  const PhaseTimes long_ones = estimate_layer_times(on, 0);
   EXPECT_LT(short_ones.input_grad / short_ones.weight_grad, 1.6);
   EXPECT_GT(long_ones.input_grad / long_ones.weight_grad, 3.0);
 }
 
 TEST(LayerCosts, RecomputingAddsItsForwardToTheInputGradient) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
-  const PhaseTimes none = layer_times(on, 0);
+  const PhaseTimes none = estimate_layer_times(on, 0);
   on.parallel.recompute = Recompute::kFull;
-  const PhaseTimes full = layer_times(on, 0);
+  const PhaseTimes full = estimate_layer_times(on, 0);
   EXPECT_DOUBLE_EQ(full.input_grad, none.input_grad + none.forward);
   EXPECT_DOUBLE_EQ(full.forward, none.forward);
 }
 
-TEST(LayerCosts, RecomputationOfItsOwnIsWhatItAddsInOnePiece) {
+TEST(LayerCosts, ARecomputeOpTakesWhatRecomputationAddsToTheBackward) {
   // 32 layers on 4 stages of 1F1B; stage 1 has layers alone, no embedding and no head.
   ScheduleRequest request;
   request.shape.ranks = 4;
   request.shape.microbatches = 4;
   const Schedule plain = build_schedule(find_schedule("1f1b"), request);
   const ModelOnDevices on = on_devices("llama3-8b", "h100");
-  const ModelStep step = model_step(on, plain);
+  const ModelStep step = compute_model_step(on, plain);
   const std::int64_t layers = step.first_layer[2] - step.first_layer[1];
   const Schedule full = with_recompute(plain, {Recompute::kFull});
-  const StageRecompute again = stage_recompute(on, step, full, 1);
-  EXPECT_EQ(again.time, std::llround(static_cast<double>(layers) * layer_times(on, 1).forward));
+  const StageRecompute again = estimate_stage_recompute(on, step, full, 1);
+  EXPECT_EQ(again.time,
+            std::llround(static_cast<double>(layers) * estimate_layer_times(on, 1).forward));
   ModelOnDevices checkpoints = on;
   checkpoints.parallel.recompute = Recompute::kFull;
-  EXPECT_EQ(step.activation_bytes[1].forward - again.spared,
-            layers * layer_memory(on.model, checkpoints.parallel, 1).forward);
+  EXPECT_EQ(step.activation_bytes[1].forward - again.freed_bytes,
+            layers * estimate_layer_memory(on.model, checkpoints.parallel, 1).forward);
   const Schedule none = with_recompute(
       plain, {Recompute::kFull, Recompute::kNone, Recompute::kFull, Recompute::kFull});
-  EXPECT_EQ(stage_recompute(on, step, none, 1).time, 0);
-  EXPECT_EQ(stage_recompute(on, step, none, 1).spared, 0);
+  EXPECT_EQ(estimate_stage_recompute(on, step, none, 1).time, 0);
+  EXPECT_EQ(estimate_stage_recompute(on, step, none, 1).freed_bytes, 0);
 }
 
 TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {
@@ -230,15 +232,15 @@ TEST(LayerCosts, AreNearTheMeasuredOnesOf220505198) {
   on.parallel.micro_batch_size = 4;
   on.parallel.flash_attention = false;
   on.assumptions.causal = false;
-  const PhaseTimes split = layer_times(on, 0);
+  const PhaseTimes split = estimate_layer_times(on, 0);
   EXPECT_NEAR(split.forward / 1e6, 7.2, 0.02 * 7.2);
   EXPECT_NEAR((split.input_grad + split.weight_grad) / 1e6, 11.8, 0.03 * 11.8);
   on.parallel.sequence_parallel = false;
-  const PhaseTimes whole = layer_times(on, 0);
+  const PhaseTimes whole = estimate_layer_times(on, 0);
   EXPECT_NEAR(whole.forward / 1e6, 7.7, 0.03 * 7.7);
   EXPECT_NEAR((whole.input_grad + whole.weight_grad) / 1e6, 11.9, 0.07 * 11.9);
   on.parallel.recompute = Recompute::kSelective;  // 13.2 ms
-  const PhaseTimes again = layer_times(on, 0);
+  const PhaseTimes again = estimate_layer_times(on, 0);
   EXPECT_NEAR((again.input_grad + again.weight_grad) / 1e6, 13.2, 0.07 * 13.2);
 }
 
@@ -260,7 +262,7 @@ TEST(LayerCosts, AreNearTheMeasuredOnesOf240110241) {
     on.parallel.micro_batch_size = stage.micro_batch_size;
     on.parallel.flash_attention = false;
     on.assumptions.causal = false;
-    const PhaseTimes times = layer_times(on, 0);
+    const PhaseTimes times = estimate_layer_times(on, 0);
     const double layers = stage.layers / 1e6;
     EXPECT_NEAR(layers * times.forward / stage.forward, 1, 0.11) << stage.model;
     EXPECT_NEAR(layers * times.input_grad / stage.input_grad, 1, 0.05) << stage.model;
@@ -271,10 +273,10 @@ TEST(LayerCosts, AreNearTheMeasuredOnesOf240110241) {
 TEST(Collectives, AreRingsOrTreesWhicheverIsFaster) {
   const Link link{10'000, 100e9};
   // 8 ranks, 800 MB: 2 * 7/8 of it at 100 GB/s is 14 ms, and 2 * 7 latencies.
-  EXPECT_EQ(all_reduce_time(800e6, 8, link), 14'000'000 + 14 * 10'000);
+  EXPECT_EQ(estimate_all_reduce_time(800e6, 8, link), 14'000'000 + 14 * 10'000);
   // Next to nothing: 2 * 3 latencies of a tree.
-  EXPECT_EQ(all_reduce_time(0, 8, link), 6 * 10'000);
-  EXPECT_EQ(all_reduce_time(800e6, 1, link), 0);
+  EXPECT_EQ(estimate_all_reduce_time(0, 8, link), 6 * 10'000);
+  EXPECT_EQ(estimate_all_reduce_time(800e6, 1, link), 0);
 }
 
 TEST(LayerSplit, GivesTheEndsLessWhereTheyHoldTheTables) {
@@ -287,11 +289,12 @@ TEST(LayerSplit, GivesTheEndsLessWhereTheyHoldTheTables) {
   EXPECT_EQ(first[127], 126);
 }
 
-TEST(ModelSteps, RefuseWhatCannotBeCut) {
+TEST(ModelSteps, RefuseLayersThatCannotBeSplit) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
-  EXPECT_THROW(model_step(on, loop(35)), Error);  // 32 layers and two tables make at most 34 stages
+  EXPECT_THROW(compute_model_step(on, loop(35)),
+               Error);  // 32 layers and two tables make at most 34 stages
   on.parallel.tensor = 3;
-  EXPECT_THROW(model_step(on, loop(2)), Error);
+  EXPECT_THROW(compute_model_step(on, loop(2)), Error);
 }
 
 TEST(ModelFiles, ReadConfigJson) {
@@ -302,7 +305,7 @@ TEST(ModelFiles, ReadConfigJson) {
           "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": false,
           "vocab_size": 128256})",
       "config.json");
-  EXPECT_EQ(total_parameters(model), total_parameters(preset("llama3-8b")));
+  EXPECT_EQ(count_total_parameters(model), count_total_parameters(preset("llama3-8b")));
 }
 
 TEST(ModelFiles, ReadExpertsAndLatentAttention) {
@@ -314,10 +317,10 @@ TEST(ModelFiles, ReadExpertsAndLatentAttention) {
           "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
           "qk_rope_head_dim": 64, "v_head_dim": 128})",
       "config.json");
-  EXPECT_EQ(total_parameters(model), total_parameters(preset("deepseek-v3")));
+  EXPECT_EQ(count_total_parameters(model), count_total_parameters(preset("deepseek-v3")));
 }
 
-TEST(ModelFiles, SayWhatIsMissingAndWhatCannotBe) {
+TEST(ModelFiles, NameMissingAndImpossibleValues) {
   const auto complaint = [](const char* text) {
     try {
       parse_model(text, "config.json");

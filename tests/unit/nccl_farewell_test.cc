@@ -20,7 +20,7 @@ void sleep_for(int milliseconds) {
 }
 
 /// What a process hears at the end, within this --timeout, and whether it waited for so long.
-std::string hear_end(SocketTransport& link, Nanos timeout, Nanos least) {
+std::string wait_for_end(SocketTransport& link, Nanos timeout, Nanos least) {
   const Nanos begin = read_monotonic_clock();
   std::string heard;
   try {
@@ -35,7 +35,7 @@ std::string hear_end(SocketTransport& link, Nanos timeout, Nanos least) {
 /// As long a serial reference as three timeouts.
 TEST(Shutdown, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
   const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
-    if (link.self().rank != 0) return hear_end(link, 1'000'000'000, 2'500'000'000);
+    if (link.self().rank != 0) return wait_for_end(link, 1'000'000'000, 2'500'000'000);
     const Processes processes(link, {});
     const Heartbeat others_wait(processes);
     sleep_for(3000);
@@ -46,7 +46,7 @@ TEST(Shutdown, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
 
 TEST(Shutdown, NamesRankZeroWhereItDiesMeanwhile) {
   const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
-    if (link.self().rank != 0) return hear_end(link, 60'000'000'000, 0);
+    if (link.self().rank != 0) return wait_for_end(link, 60'000'000'000, 0);
     sleep_for(500);
     raise(SIGKILL);
     return "lives";

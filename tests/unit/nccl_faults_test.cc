@@ -28,9 +28,9 @@ const BubblescopeGpu& calls_with(void (*at)()) {
   action = at;
   products = 0;
   calls = fake_gpu_calls();
-  calls.multiply = [](void* multiplier, const BubblescopeProduct* product, void* stream) {
+  calls.multiply = [](void* blas_handle, const BubblescopeGemm* gemm, void* stream) {
     if (++products == 150) action();
-    return fake_gpu_calls().multiply(multiplier, product, stream);
+    return fake_gpu_calls().multiply(blas_handle, gemm, stream);
   };
   return calls;
 }
@@ -58,7 +58,7 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
   }
 }
 
-TEST(NcclFaults, ADeathInAnotherCopyIsToldToo) {
+TEST(NcclFaults, ADeathInAnotherCopyIsReportedToo) {
   const auto ends = run_ranks(4, [](SocketTransport& link) {
     BackendRequest request;
     request.timeout = 5'000'000'000;
@@ -79,7 +79,7 @@ TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
         << ends[rank].said;
 }
 
-TEST(NcclFaults, AnInjectedDeathIsToldByAll) {
+TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {
   const auto ends = run_ranks(3, [](SocketTransport& link) {
     BackendRequest request;
     request.injections = {parse_injection("rank=1,op=1F1,die")};
@@ -91,7 +91,7 @@ TEST(NcclFaults, AnInjectedDeathIsToldByAll) {
         << end.said;
 }
 
-TEST(NcclFaults, AnInjectedHangStandsAtItsOp) {
+TEST(NcclFaults, AnInjectedHangIsBlockedAtItsOp) {
   const auto ends = run_ranks(2, [](SocketTransport& link) {
     BackendRequest request;
     request.timeout = 2'000'000'000;

@@ -30,7 +30,7 @@ std::string tell_of_job(SocketTransport& link) {
   DeviceOptions device;
   device.epilogue = Epilogue::kFused;
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, Pass::kSpin, device};
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
   const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
   execute(program, *job.backend, "nccl", {1, 1, job.after_step});
   std::string told;
@@ -40,7 +40,7 @@ std::string tell_of_job(SocketTransport& link) {
 
 // Rank 1's device has no products with epilogues and rank 0's has: both kinds are told, and in both
 // processes. Each watches its own device.
-TEST(NcclJob, TellsItsDeviceAndTheEpiloguesOfAllRanks) {
+TEST(NcclJob, ReportsItsDeviceAndTheEpiloguesOfAllRanks) {
   const std::vector<RankEnd> ends = run_ranks(2, tell_of_job);
   ASSERT_EQ(ends.size(), 2u);
   EXPECT_EQ(ends[0].said.rfind("0000:01:00.0; ", 0), 0u) << ends[0].said;

@@ -33,8 +33,8 @@ std::string refusal(const Variables& variables) {
 TEST(NcclLaunch, WithoutALauncherAProcessIsAlone) {
   const Launch launch = read({});
   EXPECT_EQ(launch.launcher, "");
-  EXPECT_EQ(launch.seat.count, 1);
-  EXPECT_FALSE(launch.meeting);
+  EXPECT_EQ(launch.rank_info.count, 1);
+  EXPECT_FALSE(launch.rendezvous);
 }
 
 TEST(NcclLaunch, TorchrunSaysAllAndItsOwnStoreKeepsItsPort) {
@@ -45,12 +45,12 @@ TEST(NcclLaunch, TorchrunSaysAllAndItsOwnStoreKeepsItsPort) {
                       {"MASTER_PORT", "29511"}};
   const Launch launch = read(variables);
   EXPECT_EQ(launch.launcher, "torchrun");
-  EXPECT_EQ(launch.seat.rank, 3);
-  EXPECT_EQ(launch.seat.count, 8);
+  EXPECT_EQ(launch.rank_info.rank, 3);
+  EXPECT_EQ(launch.rank_info.count, 8);
   EXPECT_EQ(launch.local_rank, 1);
-  EXPECT_EQ(launch.meeting, (Address{"node7", 29511}));
+  EXPECT_EQ(launch.rendezvous, (Address{"node7", 29511}));
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  EXPECT_EQ(read(variables).meeting, (Address{"node7", 29512}));
+  EXPECT_EQ(read(variables).rendezvous, (Address{"node7", 29512}));
 }
 
 TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
@@ -61,14 +61,14 @@ TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
                               {"SLURM_STEP_ID", "2"},
                               {"SLURM_STEP_NODELIST", "gpu[07-09,12],login1"}});
   EXPECT_EQ(launch.launcher, "srun");
-  EXPECT_EQ(launch.seat.rank, 5);
+  EXPECT_EQ(launch.rank_info.rank, 5);
   EXPECT_EQ(launch.local_rank, 5);
-  EXPECT_EQ(launch.meeting, (Address{"gpu07", 16000 + 4211 + 2 * 17}));
+  EXPECT_EQ(launch.rendezvous, (Address{"gpu07", 16000 + 4211 + 2 * 17}));
 }
 
 TEST(NcclLaunch, ABatchScriptOfSlurmIsAlone) {
   Variables variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "4211"}};
-  EXPECT_EQ(read(variables).seat.count, 1);
+  EXPECT_EQ(read(variables).rank_info.count, 1);
   variables["OMPI_COMM_WORLD_RANK"] = "1";  // and what mpirun starts in it is mpirun's
   variables["OMPI_COMM_WORLD_SIZE"] = "2";
   EXPECT_EQ(read(variables).launcher, "mpirun");
@@ -80,19 +80,19 @@ TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
   EXPECT_EQ(open_mpi.launcher, "mpirun");
   EXPECT_EQ(open_mpi.local_rank, 0);
-  EXPECT_FALSE(open_mpi.meeting);
+  EXPECT_FALSE(open_mpi.rendezvous);
   const Launch pmi = read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
-  EXPECT_EQ(pmi.seat.rank, 1);
+  EXPECT_EQ(pmi.rank_info.rank, 1);
   EXPECT_FALSE(pmi.local_rank);
 }
 
 TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
   Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"NCCL_COMM_ID", "[::1]:7000"}};
-  EXPECT_EQ(read(variables).meeting, (Address{"::1", 7001}));  // NCCL itself has 7000
+  EXPECT_EQ(read(variables).rendezvous, (Address{"::1", 7001}));  // NCCL itself has 7000
   variables["MASTER_ADDR"] = "a";
-  EXPECT_EQ(read(variables).meeting, (Address{"a", 29500}));
+  EXPECT_EQ(read(variables).rendezvous, (Address{"a", 29500}));
   variables["BUBBLESCOPE_RENDEZVOUS"] = "b:1234";
-  EXPECT_EQ(read(variables).meeting, (Address{"b", 1234}));
+  EXPECT_EQ(read(variables).rendezvous, (Address{"b", 1234}));
 }
 
 TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
@@ -101,25 +101,25 @@ TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
                      {"LOCAL_WORLD_SIZE", "4"},
                      {"MASTER_ADDR", "node7"},
                      {"MASTER_PORT", "29511"}};
-  EXPECT_EQ(read(torchrun).meeting, (Address{"127.0.0.1", 29511}));
+  EXPECT_EQ(read(torchrun).rendezvous, (Address{"127.0.0.1", 29511}));
   torchrun["LOCAL_WORLD_SIZE"] = "2";
-  EXPECT_EQ(read(torchrun).meeting, (Address{"node7", 29511}));
+  EXPECT_EQ(read(torchrun).rendezvous, (Address{"node7", 29511}));
   torchrun["LOCAL_WORLD_SIZE"] = "4";
   torchrun["BUBBLESCOPE_RENDEZVOUS"] = "node7:7000";
-  EXPECT_EQ(read(torchrun).meeting, (Address{"node7", 7000}));
+  EXPECT_EQ(read(torchrun).rendezvous, (Address{"node7", 7000}));
   Variables srun{{"SLURM_PROCID", "1"},
                  {"SLURM_STEP_NUM_TASKS", "2"},
                  {"SLURM_JOB_ID", "4211"},
                  {"SLURM_STEP_NUM_NODES", "1"},
                  {"SLURM_NODELIST", "gpu07"}};
-  EXPECT_EQ(read(srun).meeting, (Address{"127.0.0.1", 16000 + 4211}));
+  EXPECT_EQ(read(srun).rendezvous, (Address{"127.0.0.1", 16000 + 4211}));
   srun["SLURM_STEP_NUM_NODES"] = "2";
-  EXPECT_EQ(read(srun).meeting, (Address{"gpu07", 16000 + 4211}));
+  EXPECT_EQ(read(srun).rendezvous, (Address{"gpu07", 16000 + 4211}));
   srun["BUBBLESCOPE_INTERFACE"] = "eth0";
   EXPECT_EQ(read(srun).interface_name, "eth0");
 }
 
-TEST(NcclLaunch, OnlyAtTheLoopbackInterfaceTheMeetingIsLocal) {
+TEST(NcclLaunch, OnlyAtTheLoopbackInterfaceTheRendezvousIsLocal) {
   Variables variables{{"RANK", "0"},
                       {"WORLD_SIZE", "2"},
                       {"MASTER_ADDR", "localhost"},

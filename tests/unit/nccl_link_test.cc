@@ -32,7 +32,7 @@ std::string text_of(const Blob& blob) { return BlobReader(blob).read_text(); }
 
 const Secret kSecret("a secret of the tests");
 
-const GivesUp kNever = [] { return false; };
+const ShouldAbort kNever = [] { return false; };
 
 Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
@@ -50,10 +50,10 @@ std::vector<std::string> meet(std::int32_t count,
   for (std::int32_t rank = 0; rank < count; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        SocketTransport link =
-            rank == 0
-                ? receive_others(listener, count, limits_of(20'000), {kSecret})
-                : call_first(address, {rank, count}, limits_of(20'000), {[] { return kSecret; }});
+        SocketTransport link = rank == 0
+                                   ? accept_ranks(listener, count, limits_of(20'000), {kSecret})
+                                   : connect_to_rank_0(address, {rank, count}, limits_of(20'000),
+                                                       {[] { return kSecret; }});
         one(link);
         const Nanos end = read_monotonic_clock() + 2'000'000'000;
         link.flush([end] { return read_monotonic_clock() > end; });
@@ -70,7 +70,7 @@ const std::vector<std::string> kNothingThrown3(3);
 TEST(NcclFrames, ComeWholeHoweverTheirBytesCome) {
   const Frame sent{FrameKind::kGather, 7, blob_of("forward")};
   Blob bytes = to_bytes(sent);
-  const Blob second = to_bytes({FrameKind::kShutdown, kEveryone, {}});
+  const Blob second = to_bytes({FrameKind::kShutdown, kAllRanks, {}});
   bytes.insert(bytes.end(), second.begin(), second.end());
   FrameReader reader(1000);
   std::vector<Frame> frames;
@@ -82,7 +82,7 @@ TEST(NcclFrames, ComeWholeHoweverTheirBytesCome) {
   EXPECT_EQ(frames[0].kind, FrameKind::kGather);
   EXPECT_EQ(frames[0].rank, 7);
   EXPECT_EQ(text_of(frames[0].payload), "forward");
-  EXPECT_EQ(frames[1].rank, kEveryone);
+  EXPECT_EQ(frames[1].rank, kAllRanks);
 }
 
 TEST(NcclFrames, GarbageIsRefused) {
@@ -104,7 +104,7 @@ TEST(NcclFrames, GarbageIsRefused) {
 TEST(NcclFrames, AreNoLargerThanTheirKind) {
   for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind) {
     const std::uint64_t largest =
-        std::min(largest_payload(FrameKind{kind}), std::uint64_t{1} << 17);
+        std::min(max_payload_bytes(FrameKind{kind}), std::uint64_t{1} << 17);
     for (const std::uint64_t size : {largest, largest + 1}) {
       FrameReader reader(std::uint64_t{1} << 17);
       reader.take(to_bytes({FrameKind{kind}, 0, Blob(size)}));
@@ -157,16 +157,16 @@ TEST(NcclLink, SharesInOrderOfRanks) {
             kNothingThrown3);
 }
 
-TEST(NcclLink, PassesLettersOnAndSaysWhoWroteThem) {
+TEST(NcclLink, PassesMessagesOnWithTheirSender) {
   EXPECT_EQ(meet(3,
                  [](SocketTransport& link) {
                    if (link.self().rank == 2) {
-                     link.send(1, Channel::kControl, blob_of("to one"));
-                     link.send_all(Channel::kControl, blob_of("to all"));
+                     link.send(1, MessageTag::kControl, blob_of("to one"));
+                     link.send_all(MessageTag::kControl, blob_of("to all"));
                    } else {
                      std::vector<std::string> come;
                      while (come.size() < (link.self().rank == 1 ? 2u : 1u))
-                       for (const auto& letter : link.poll(Channel::kControl)) {
+                       for (const auto& letter : link.poll(MessageTag::kControl)) {
                          EXPECT_EQ(letter.from, 2);
                          come.push_back(text_of(letter.payload));
                        }
@@ -210,9 +210,9 @@ TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
   EXPECT_EQ(meet(4,
                  [](SocketTransport& link) {
                    if (link.self().rank == 2)
-                     return link.send(0, Channel::kGather, blob_of("early"));
+                     return link.send(0, MessageTag::kGather, blob_of("early"));
                    if (link.self().rank == 1)
-                     while (!link.first_gone()) link.poll(Channel::kControl);
+                     while (!link.first_gone()) link.poll(MessageTag::kControl);
                    const Gathered all = link.gather(blob_of("here"), kNever);
                    EXPECT_EQ(all.gone, (std::vector<bool>{false, false, true, false}));
                    EXPECT_EQ(text_of(*all.payloads[2]), "early");
@@ -231,7 +231,7 @@ TEST(NcclLink, WithoutRankZeroNobodyWaits) {
 }
 
 /// The other end says something, then resets the connection: what it has not read makes it do so.
-TEST(NcclLink, LastWordsAreHeardAlthoughNothingCanBeSentAnyMore) {
+TEST(NcclLink, LastMessagesArriveAlthoughNothingCanBeSentAnyMore) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   TcpSocket there = call({"127.0.0.1", port_of(listener)});
   TcpSocket here = accept_from(listener);
@@ -243,14 +243,14 @@ TEST(NcclLink, LastWordsAreHeardAlthoughNothingCanBeSentAnyMore) {
   std::vector<Connection> connections;
   connections.push_back({std::move(here), FrameReader(1000)});
   SocketTransport link({0, 2}, std::move(connections));
-  link.send(1, Channel::kControl, blob_of("go on"));  // fails
+  link.send(1, MessageTag::kControl, blob_of("go on"));  // fails
   EXPECT_TRUE(link.is_gone(1));
-  const auto letters = link.poll(Channel::kControl);
+  const auto letters = link.poll(MessageTag::kControl);
   ASSERT_EQ(letters.size(), 1u);
   EXPECT_EQ(text_of(letters[0].payload), "no room for 9 bytes");
 }
 
-TEST(NcclLink, WithoutRankZeroOneOfTheOthersSpeaks) {
+TEST(NcclLink, WithoutRankZeroAnotherRankIsTheCoordinator) {
   EXPECT_EQ(meet(3,
                  [](SocketTransport& link) {
                    if (link.self().rank == 0) return;
@@ -348,7 +348,7 @@ TEST(StepProtocol, NobodyIsWaitedForLongerThanTheTimeout) {
     try {
       for (;;) protocol.watch();
     } catch (const Error&) {
-      EXPECT_EQ(protocol.stopped(), Stop::kTimeout);
+      EXPECT_EQ(protocol.stopped(), AbortReason::kTimeout);
       throw;
     }
   });

@@ -22,11 +22,11 @@ const Secret kOtherSecret("another secret of the tests");
 
 Secret find_secret() { return kSecret; }
 
-const GivesUp kNever = [] { return false; };
+const ShouldAbort kNever = [] { return false; };
 
 Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
-TEST(NcclMeeting, TakesCallersOfBothKindsOfAddresses) {
+TEST(NcclRendezvous, TakesCallersOfBothKindsOfAddresses) {
   const TcpSocket listener = listen_at({"node1", 0}, "all");
   EXPECT_TRUE(call({"127.0.0.1", port_of(listener)}).is_open());
   const TcpSocket probe(socket(AF_INET6, SOCK_STREAM, 0));
@@ -44,7 +44,7 @@ bool answers(const TcpSocket& listener, const std::string& host) {
   return call({host, port_of(listener)}).is_open();
 }
 
-TEST(NcclMeeting, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
+TEST(NcclRendezvous, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
   // 127.0.0.2 stands for another interface: a listener at all of them answers there.
   for (const char* host : {"", "localhost", "127.0.0.1"}) {
     const TcpSocket listener = listen_at({host, 0});
@@ -56,14 +56,14 @@ TEST(NcclMeeting, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
   EXPECT_FALSE(answers(other, "127.0.0.1"));
 }
 
-TEST(NcclMeeting, ListensAtTheInterfaceThatIsNamed) {
+TEST(NcclRendezvous, ListensAtTheInterfaceThatIsNamed) {
   EXPECT_TRUE(answers(listen_at({"node1", 0}, "lo"), "127.0.0.1"));
   EXPECT_FALSE(answers(listen_at({"node1", 0}, "lo"), "127.0.0.2"));
   EXPECT_TRUE(answers(listen_at({"node1", 0}, "127.0.0.2"), "127.0.0.2"));
   EXPECT_TRUE(answers(listen_at({"127.0.0.1", 0}, "all"), "127.0.0.2"));
 }
 
-TEST(NcclMeeting, AnAddressOfAnotherMachineNeedsAnInterface) {
+TEST(NcclRendezvous, AnAddressOfAnotherMachineNeedsAnInterface) {
   try {
     listen_at({"192.0.2.1", 0});  // for documents, RFC 5737
     FAIL() << "this machine cannot have it";
@@ -73,26 +73,27 @@ TEST(NcclMeeting, AnAddressOfAnotherMachineNeedsAnInterface) {
   }
 }
 
-TEST(NcclMeeting, SeeksANameUntilItIsKnown) {
+TEST(NcclRendezvous, SeeksANameUntilItIsKnown) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  std::thread first([&] { receive_others(listener, 2, limits_of(20'000), {kSecret}); });
+  std::thread first([&] { accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
   int calls = 0;
-  const Caller known_later = [&](const Address& address) {
+  const Connect known_later = [&](const Address& address) {
     if (++calls < 3) throw Error(Fault::kMachine, "the host node1 is not known");
     return call({"127.0.0.1", address.port});
   };
-  call_first({"node1", port_of(listener)}, {1, 2}, limits_of(20'000), {find_secret, known_later});
+  connect_to_rank_0({"node1", port_of(listener)}, {1, 2}, limits_of(20'000),
+                    {find_secret, known_later});
   EXPECT_EQ(calls, 3);
   first.join();
 }
 
-TEST(NcclMeeting, SaysThatANameWasNotKnownInAllTheTime) {
+TEST(NcclRendezvous, SaysThatANameWasNotKnownInAllTheTime) {
   const Nanos begin = read_monotonic_clock();
-  const Caller never = [](const Address& address) -> TcpSocket {
+  const Connect never = [](const Address& address) -> TcpSocket {
     throw Error(Fault::kMachine, "the host " + address.host + " is not known");
   };
   try {
-    call_first({"node1", 1}, {1, 2}, limits_of(300), {find_secret, never});
+    connect_to_rank_0({"node1", 1}, {1, 2}, limits_of(300), {find_secret, never});
     FAIL() << "nobody knows it";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "the host node1 is not known");
@@ -100,7 +101,7 @@ TEST(NcclMeeting, SaysThatANameWasNotKnownInAllTheTime) {
   EXPECT_GE(read_monotonic_clock() - begin, 300'000'000);
 }
 
-TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
+TEST(NcclRendezvous, NamesThoseWhoDoNotComeAndCountsStrangers) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port_of(listener)};
   TcpSocket scanner = call(address);
@@ -112,7 +113,7 @@ TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
   partial.write(std::span(hello).subspan(0, 25));
   partial.close();
   try {
-    receive_others(listener, 3, limits_of(300), {kSecret});
+    accept_ranks(listener, 3, limits_of(300), {kSecret});
     FAIL() << "nobody came";
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -124,17 +125,17 @@ TEST(NcclMeeting, NamesThoseWhoDoNotComeAndCountsStrangers) {
   }
 }
 
-TEST(NcclMeeting, StrangersDoNotKeepRanksFromMeeting) {
+TEST(NcclRendezvous, ForeignConnectionsDoNotPreventTheRendezvous) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port_of(listener)};
   TcpSocket silent = call(address);
   TcpSocket noisy = call(address);
   noisy.write(Blob(4000, std::byte{0x42}));
   std::thread other([&] {
-    SocketTransport link = call_first(address, {1, 2}, limits_of(20'000), {find_secret});
+    SocketTransport link = connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
     link.gather({}, kNever);
   });
-  SocketTransport link = receive_others(listener, 2, limits_of(20'000), {kSecret});
+  SocketTransport link = accept_ranks(listener, 2, limits_of(20'000), {kSecret});
   EXPECT_TRUE(link.gather({}, kNever).payloads[1]);
   other.join();
 }
@@ -148,26 +149,26 @@ std::string failure_of(const std::function<void()>& call) {
   return "";
 }
 
-TEST(NcclMeeting, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
+TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port_of(listener)};
   std::vector<std::string> warnings;
-  const Door door{kSecret, [&](const std::string& what) { warnings.push_back(what); }};
+  const RendezvousServer door{kSecret, [&](const std::string& what) { warnings.push_back(what); }};
   std::atomic<bool> interrupted = false;
   std::string failure_of_first;
   std::thread first([&] {
     failure_of_first = failure_of([&] {
-      receive_others(listener, 2, {20'000'000'000, &interrupted}, door);
+      accept_ranks(listener, 2, {20'000'000'000, &interrupted}, door);
     });
   });
   // Rank 0 may have ended by now if it let a stranger in, so no call waits for it for long.
   for (int turn = 0; turn < 3; ++turn)
     EXPECT_NE(failure_of([&] {
-                call_first(address, {1, 2}, limits_of(2'000), {[] { return kOtherSecret; }});
+                connect_to_rank_0(address, {1, 2}, limits_of(2'000), {[] { return kOtherSecret; }});
               }).find("turned this process away: its secret is not that of rank 0"),
               std::string::npos);
   const std::string failure = failure_of([&] {
-    call_first(address, {1, 2}, limits_of(2'000), {find_secret});
+    connect_to_rank_0(address, {1, 2}, limits_of(2'000), {find_secret});
   });
   if (!failure.empty()) interrupted = true;
   first.join();
@@ -177,14 +178,14 @@ TEST(NcclMeeting, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
   EXPECT_EQ(warnings[0].find("a caller from 127.0.0.1 does not have this run's secret"), 0u);
 }
 
-TEST(NcclMeeting, ManyWhoSayNothingDoNotKeepRanksFromMeeting) {
+TEST(NcclRendezvous, ManySilentConnectionsDoNotPreventTheRendezvous) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port_of(listener)};
   std::vector<TcpSocket> silent;
   for (int caller = 0; caller < 300; ++caller) silent.push_back(call(address));
   const Nanos begin = read_monotonic_clock();
-  std::thread first([&] { receive_others(listener, 2, limits_of(20'000), {kSecret}); });
-  call_first(address, {1, 2}, limits_of(20'000), {find_secret});
+  std::thread first([&] { accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
+  connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
   first.join();
   EXPECT_LT(read_monotonic_clock() - begin, 4'000'000'000);  // less than a silent one may take
 }
@@ -200,12 +201,12 @@ std::optional<Frame> read_frame(const TcpSocket& socket, FrameReader& reader) {
 
 /// Someone who hears what the caller says can tell it to rank 0, and rank 0's words to the caller,
 /// but a hello serves one connection alone; and only rank 0 can say welcome.
-TEST(NcclMeeting, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
+TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   const TcpSocket impostor = listen_at({"127.0.0.1", 0});
   std::string failure;
   std::thread caller([&] {
     failure = failure_of([&] {
-      call_first({"127.0.0.1", port_of(impostor)}, {1, 2}, limits_of(20'000), {find_secret});
+      connect_to_rank_0({"127.0.0.1", port_of(impostor)}, {1, 2}, limits_of(20'000), {find_secret});
     });
   });
   TcpSocket there;
@@ -229,21 +230,21 @@ TEST(NcclMeeting, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   const TcpSocket replay = call({"127.0.0.1", port_of(listener)});
   replay.write(to_bytes(*hello));
   EXPECT_NE(failure_of([&] {
-              receive_others(listener, 2, limits_of(300), {kSecret});
+              accept_ranks(listener, 2, limits_of(300), {kSecret});
             }).find("because its secret is not that of rank 0"),
             std::string::npos);
 }
 
-TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
+TEST(NcclRendezvous, TurnsAwayWhoDoesNotBelong) {
   const TcpSocket listener = listen_at({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port_of(listener)};
   std::atomic<bool> interrupted = false;
   std::thread first([&] {
-    EXPECT_THROW(receive_others(listener, 3, {20'000'000'000, &interrupted}, {kSecret}), Error);
+    EXPECT_THROW(accept_ranks(listener, 3, {20'000'000'000, &interrupted}, {kSecret}), Error);
   });
-  const auto refusal = [&](const RankInfo& seat) {
+  const auto refusal = [&](const RankInfo& rank_info) {
     try {
-      call_first(address, seat, limits_of(20'000), {find_secret});
+      connect_to_rank_0(address, rank_info, limits_of(20'000), {find_secret});
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -257,20 +258,20 @@ TEST(NcclMeeting, TurnsAwayWhoDoesNotBelong) {
   first.join();
 }
 
-TEST(NcclMeeting, WithoutRankZeroSaysWhereItWasSought) {
+TEST(NcclRendezvous, WithoutRankZeroSaysWhereItWasSought) {
   std::uint16_t port = 0;
   {
     port = port_of(listen_at({"127.0.0.1", 0}));  // free again
   }
   try {
-    call_first({"127.0.0.1", port}, {1, 2}, limits_of(100), {find_secret});
+    connect_to_rank_0({"127.0.0.1", port}, {1, 2}, limits_of(100), {find_secret});
     FAIL() << "nobody listens there";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("rank 0 does not answer at 127.0.0.1:"), 0u);
   }
 }
 
-TEST(NcclMeeting, ReadsAddresses) {
+TEST(NcclRendezvous, ReadsAddresses) {
   EXPECT_EQ(parse_address("host:80", ""), (Address{"host", 80}));
   EXPECT_EQ(to_string(parse_address("[fe80::1]:65535", "")), "[fe80::1]:65535");
   for (const char* text : {"host", "host:", ":80", "host:0", "host:65536", "host:8x", ""})

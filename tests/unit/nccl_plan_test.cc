@@ -81,7 +81,7 @@ class Wire {
   bool is_through(std::size_t rank, InstructionId id) const {
     const auto& transfers = plans_[rank].transfers[id];
     return std::all_of(transfers.begin(), transfers.end(), [&](const Transfer& own) {
-      const Transfer other{own.id, !own.sends, static_cast<std::int32_t>(rank), own.freight};
+      const Transfer other{own.id, !own.sends, static_cast<std::int32_t>(rank), own.link_kind};
       const RankPlan& peer = plans_[static_cast<std::size_t>(own.peer)];
       for (InstructionId at = 0; at < peer.program.size(); ++at)
         if (std::count(peer.transfers[at].begin(), peer.transfers[at].end(), other) != 0)
@@ -97,7 +97,7 @@ class Wire {
 
 /// [sender, receiver and kind].
 using Sequences =
-    std::map<std::tuple<std::int32_t, std::int32_t, Freight>, std::vector<InstructionId>>;
+    std::map<std::tuple<std::int32_t, std::int32_t, LinkKind>, std::vector<InstructionId>>;
 
 /// The transfers of each directed link, in the order of one end.
 Sequences sequences_of(const Plans& plans, bool sends) {
@@ -106,7 +106,7 @@ Sequences sequences_of(const Plans& plans, bool sends) {
     for (const auto& transfers : plans[static_cast<std::size_t>(rank)].transfers)
       for (const Transfer& transfer : transfers)
         if (transfer.sends == sends)
-          all[{sends ? rank : transfer.peer, sends ? transfer.peer : rank, transfer.freight}]
+          all[{sends ? rank : transfer.peer, sends ? transfer.peer : rank, transfer.link_kind}]
               .push_back(transfer.id);
   return all;
 }
@@ -171,9 +171,9 @@ TEST(NcclPlan, IsTheProgramAndGetsThroughInEveryScheduleAndMode) {
 
 // Rank 0 of two offloads to rank 1. Its copies stay in their lanes, and rank 1 has lanes for them
 // beside those of messages.
-TEST(NcclPlan, KeepersHaveLanesForWhatTheyKeep) {
+TEST(NcclPlan, OffloadTargetsHaveLanesForTheirCopies) {
   const Schedule schedule = build("bpipe", 4, 8);
-  ASSERT_EQ(schedule.keeper_of_rank[0], 3);
+  ASSERT_EQ(schedule.offload_target_of_rank[0], 3);
   const Program program = std::get<Program>(lower(schedule));
   expect_sound(program);
   const Plans plans = plan_all(program);
@@ -193,14 +193,14 @@ TEST(NcclPlan, KeepersHaveLanesForWhatTheyKeep) {
 // Whatever is sent back was received before, and the sender's end of a LOAD waits for it.
 TEST(NcclPlan, WhatIsLoadedWasKept) {
   const Program program = std::get<Program>(lower(build("bpipe", 4, 8)));
-  const RankPlan keeper = plan_rank(program, 3);
+  const RankPlan target_plan = plan_rank(program, 3);
   std::map<std::pair<std::int32_t, std::int32_t>, InstructionId> kept;
   int loads = 0;
-  for (InstructionId id = 0; id < keeper.program.size(); ++id) {
-    const Op& op = keeper.program.instructions[id].op;
+  for (InstructionId id = 0; id < target_plan.program.size(); ++id) {
+    const Op& op = target_plan.program.instructions[id].op;
     if (op.kind == OpKind::kEvict) kept[{op.stage, op.microbatch}] = id;
     if (op.kind != OpKind::kLoad) continue;
-    const auto awaited = keeper.program.dependencies_of(id);
+    const auto awaited = target_plan.program.dependencies_of(id);
     EXPECT_EQ(std::count(awaited.begin(), awaited.end(), kept.at({op.stage, op.microbatch})), 1);
     ++loads;
   }
@@ -251,7 +251,7 @@ TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
 }
 
 TEST(NcclPlan, SplitsHoldEveryGroupOnceAndNoRankTwice) {
-  const std::vector<Members> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
+  const std::vector<RankGroup> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
   // {0,1} goes together with {2,3}; the other {0,1} is alone; {0,3} and {1,2} take a third split.
   const auto splits = plan_splits(groups);
   std::vector<int> seen(groups.size(), 0);

@@ -166,7 +166,7 @@ TEST(NcclSecret, ProcessesMeetByTheFile) {
     if (process != 0) return process;
     int status = 1;
     try {
-      call_first({"127.0.0.1", port}, {1, 2}, {10'000'000'000, nullptr}, {find_secret});
+      connect_to_rank_0({"127.0.0.1", port}, {1, 2}, {10'000'000'000, nullptr}, {find_secret});
       status = 0;
     } catch (const Error&) {
     }
@@ -178,7 +178,7 @@ TEST(NcclSecret, ProcessesMeetByTheFile) {
   usleep(50'000);  // both have called; the file is there before rank 0 answers
   const Secret secret = Secret::make();
   std::optional<SecretFile> file(std::in_place, folder.path(), port, secret);
-  const SocketTransport link = receive_others(listener, 2, {10'000'000'000, nullptr}, {secret});
+  const SocketTransport link = accept_ranks(listener, 2, {10'000'000'000, nullptr}, {secret});
   int status = 1;
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);

@@ -31,7 +31,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
 
 /// Says how many schedules were proven, or the first that was not.
 std::string train_every_schedule(SocketTransport& link) {
-  int proven = 0;
+  int verified = 0;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t chunks : {1, 2}) {
       Schedule schedule;
@@ -41,11 +41,11 @@ std::string train_every_schedule(SocketTransport& link) {
         continue;
       }
       const NcclTrained trained = train_over_nccl(link, schedule);
-      if (trained.proof != "right")
-        return def.name + ": " + trained.proof + "; breakdown: " + breakdown_of(trained);
-      ++proven;
+      if (trained.verification != "right")
+        return def.name + ": " + trained.verification + "; breakdown: " + breakdown_of(trained);
+      ++verified;
     }
-  return "proven " + std::to_string(proven);
+  return "proven " + std::to_string(verified);
 }
 
 TEST(NcclTraining, EqualsTheSerialReferenceInEverySchedule) {
@@ -78,8 +78,8 @@ TEST(NcclTraining, ActivationsWaitInTheHostsMemoryAndInThatOfOtherProcesses) {
     for (const Schedule& schedule : evicting_schedules()) {
       const FakeGpu& gpu = reset_fake_gpu(1);
       const NcclTrained trained = train_over_nccl(link, schedule);
-      if (trained.proof != "right")
-        return schedule.name + ": " + trained.proof + breakdown_of(trained);
+      if (trained.verification != "right")
+        return schedule.name + ": " + trained.verification + breakdown_of(trained);
       if (gpu.bytes != 0 || gpu.handles != 0) return schedule.name + ": left memory behind";
     }
     return "right";
@@ -95,8 +95,8 @@ TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
       const Schedule schedule = build("bpipe", 4, 1, 6);
       if (std::holds_alternative<Deadlock>(lower(schedule, options))) continue;
       const NcclTrained trained = train_over_nccl(link, schedule, options);
-      if (trained.proof != "right")
-        return std::string(mode.name) + ": " + trained.proof + breakdown_of(trained);
+      if (trained.verification != "right")
+        return std::string(mode.name) + ": " + trained.verification + breakdown_of(trained);
     }
     return "right";
   });
@@ -104,13 +104,13 @@ TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
 }
 
 // Rank 3 of four holds one micro-batch of its own at a time, and one that rank 0 evicted beside it.
-TEST(NcclTraining, WhatIsEvictedCountsAsItsKeepers) {
+TEST(NcclTraining, OffloadedActivationsCountOnTheirTarget) {
   const Schedule schedule = build("bpipe", 4, 1, 8);
   const TrainingOptions options = small_model(2);
   const auto ends = run_ranks(4, [&](SocketTransport& link) {
     const Program program = std::get<Program>(lower(schedule));
     const ValidSchedule valid = require_valid(schedule);
-    const JobRequest request{valid, program, &options, {}, Pass::kSpin, {}};
+    const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
     const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
     execute(program, *job.backend, "nccl", {1, 1, job.after_step});
     return std::to_string(job.peak_bytes()[3]);
@@ -131,8 +131,8 @@ TEST(NcclTraining, RanksThatShareAStageAddUpTheirGradientsInEveryUpdate) {
       request.replicas = replicas;
       const Schedule schedule = build_schedule(find_schedule("pipedream"), request);
       const NcclTrained trained = train_over_nccl(link, schedule, local);
-      if (trained.proof != "right")
-        return std::to_string(replicas.size()) + " stages: " + trained.proof +
+      if (trained.verification != "right")
+        return std::to_string(replicas.size()) + " stages: " + trained.verification +
                breakdown_of(trained);
     }
     return "right";
@@ -148,8 +148,8 @@ TEST(NcclTraining, SlicesAndWhatIsMadeAgainCrossProcesses) {
         const Schedule schedule =
             recompute == Recompute::kNone ? plain : with_recompute(plain, {recompute});
         const NcclTrained trained = train_over_nccl(link, schedule);
-        if (trained.proof != "right")
-          return schedule.name + ": " + trained.proof + breakdown_of(trained);
+        if (trained.verification != "right")
+          return schedule.name + ": " + trained.verification + breakdown_of(trained);
       }
     return "right";
   });
@@ -165,8 +165,8 @@ TEST(NcclTraining, EqualsItInEveryModeOfMessages) {
         const Schedule schedule = build(name, 3, std::string(name) == "interleaved" ? 2 : 1, 6);
         if (std::holds_alternative<Deadlock>(lower(schedule, options))) continue;
         const NcclTrained trained = train_over_nccl(link, schedule, options);
-        if (trained.proof != "right")
-          return std::string(name) + " " + std::string(mode.name) + ": " + trained.proof +
+        if (trained.verification != "right")
+          return std::string(name) + " " + std::string(mode.name) + ": " + trained.verification +
                  breakdown_of(trained);
       }
     return "right";
@@ -181,8 +181,8 @@ TEST(NcclTraining, ReplicasAreSummedWhereTheProgramSaysSo) {
         LowerOptions options;
         options.update = {OptimizerMode::kBarrier, reduction};
         const NcclTrained trained = train_over_nccl(link, build(name, 4, 1, 8), options);
-        if (trained.proof != "right")
-          return std::string(name) + ": " + trained.proof + breakdown_of(trained);
+        if (trained.verification != "right")
+          return std::string(name) + ": " + trained.verification + breakdown_of(trained);
       }
     return "right";
   });
@@ -197,8 +197,8 @@ TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
         options.update = {OptimizerMode::kLocal, reduction};
         const Schedule schedule = build(name, 2, std::string(name) == "interleaved" ? 2 : 1, 4);
         const NcclTrained trained = train_over_nccl(link, schedule, options);
-        if (trained.proof != "right")
-          return std::string(name) + ": " + trained.proof + breakdown_of(trained);
+        if (trained.verification != "right")
+          return std::string(name) + ": " + trained.verification + breakdown_of(trained);
       }
     return "right";
   });
@@ -213,8 +213,8 @@ TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
         const std::int32_t chunks = std::string(name).rfind("interleaved", 0) == 0 ? 4 : 1;
         const NcclTrained trained =
             train_over_nccl(link, shard_stages(build(name, ranks, chunks, 2 * ranks)));
-        if (trained.proof != "right")
-          return std::string(name) + ": " + trained.proof + breakdown_of(trained);
+        if (trained.verification != "right")
+          return std::string(name) + ": " + trained.verification + breakdown_of(trained);
       }
       return fake_nccl().spreads > 0 ? "right" : "gathered nothing";
     });
@@ -228,7 +228,7 @@ TEST(NcclTraining, AGatherThatIsMissingShowsInTheGradients) {
     Program program = std::get<Program>(lower(schedule, {}));
     for (Instruction& instruction : program.instructions)
       if (instruction.op.kind == OpKind::kUnshard) instruction.op.kind = OpKind::kReshard;
-    return train_program_over_nccl(link, schedule, program).proof;
+    return train_program_over_nccl(link, schedule, program).verification;
   });
   EXPECT_NE(ends[0].said, "right");
   EXPECT_NE(ends[0].said, "");

@@ -94,7 +94,7 @@ TEST(Noise, JitterHasItsMeanAndSigma) {
 }
 
 // A gaussian of sigma 1 would be negative in every sixth draw.
-TEST(Noise, NothingTakesLessThanNoTime) {
+TEST(Noise, NoDurationIsNegative) {
   Noise noise;
   noise.op_jitter = 1;
   noise.distribution = Distribution::kGaussian;
@@ -118,7 +118,7 @@ TEST(Noise, OpsOfOneRankOrOneMicrobatchAreSlowTogether) {
   noise.rank_jitter = 0.1;
   const NoiseModel by_rank(made.program, made.durations, noise);
   noise.rank_jitter = 0;
-  noise.ragged = 0.1;
+  noise.sequence_length_jitter = 0.1;
   const NoiseModel by_length(made.program, made.durations, noise);
   const auto factor = [&](const NoiseModel& model, InstructionId id) {
     return NoisyBatch(model, 0)(id)[3] / static_cast<double>(made.durations[id]);
@@ -137,14 +137,14 @@ TEST(Noise, OpsOfOneRankOrOneMicrobatchAreSlowTogether) {
 
 // A message of 1 ms, of which its bytes take 0.75, takes 0.25 ms + 0.75 ms times its micro-batch's
 // length; without bytes its duration is constant.
-TEST(Noise, LengthensTheBytesOfMessagesAndNotTheirLatency) {
+TEST(Noise, ScalesTheBytesOfMessagesAndNotTheirLatency) {
   const Case made = two_ranks();
   std::vector<Nanos> bytes(made.program.size(), 0);
   InstructionId message = 0;
   while (!is_message(made.program.instructions[message])) ++message;
   bytes[message] = made.durations[message] * 3 / 4;
   Noise noise;
-  noise.ragged = 0.3;
+  noise.sequence_length_jitter = 0.3;
   const NoiseModel model(made.program, made.durations, noise, bytes);
   const NoiseModel latency_alone(made.program, made.durations, noise);
   const auto whole = static_cast<double>(made.durations[message]);
@@ -175,7 +175,7 @@ TEST(Noise, IsTheSameOnEveryMachine) {
   noise.op_jitter = 0.05;
   noise.message_jitter = 0.2;
   noise.rank_jitter = 0.03;
-  noise.ragged = 0.2;
+  noise.sequence_length_jitter = 0.2;
   noise.stragglers = {0.2, 3};
   EXPECT_EQ(makespans(two_ranks(), noise, 4),
             (std::vector<Nanos>{12'698'243, 15'849'688, 9'755'404, 20'174'043}));
@@ -183,7 +183,7 @@ TEST(Noise, IsTheSameOnEveryMachine) {
 
 // A draw belongs to the op, wherever it is in the order: with the same noise every op of two orders
 // takes the same time.
-TEST(Noise, BelongsToTheOpAndNotToItsPlace) {
+TEST(Noise, BelongsToTheOpAndNotToItsPosition) {
   const Schedule one = parse_schedule_text(kTwoRanks);
   const Schedule other = parse_schedule_text("0F1 0F0 0B1 0B0 | 1F1 1B1 1F0 1B0");
   const Program first = std::get<Program>(lower(one));
@@ -202,13 +202,13 @@ TEST(Noise, BelongsToTheOpAndNotToItsPlace) {
 
 TEST(Noise, SlowRanksAreSlowInEveryStep) {
   const Case made = two_ranks();
-  const std::vector<Nanos> slow = slow_down(made.program, made.durations, {{1, 1.2}});
+  const std::vector<Nanos> slow = apply_slow_ranks(made.program, made.durations, {{1, 1.2}});
   for (InstructionId id = 0; id < made.program.size(); ++id) {
     const Instruction& instruction = made.program.instructions[id];
     const bool stretched = instruction.rank == 1 && !is_message(instruction);
     EXPECT_EQ(slow[id] * 10, made.durations[id] * (stretched ? 12 : 10));
   }
-  EXPECT_THROW(slow_down(made.program, made.durations, {{2, 1.2}}), Error);
+  EXPECT_THROW(apply_slow_ranks(made.program, made.durations, {{2, 1.2}}), Error);
 }
 
 TEST(Noise, RefusesStepsThatDoNotFit) {
@@ -247,8 +247,8 @@ TEST(StepTimes, CountsRanksFromTheShortest) {
   const StepTimes times = summarize(makespans);
   EXPECT_EQ(times.p50, 10);  // 10 of 20 are no longer
   EXPECT_EQ(times.p95, 19);
-  EXPECT_EQ(times.least, 1);
-  EXPECT_EQ(times.most, 20);
+  EXPECT_EQ(times.shortest, 1);
+  EXPECT_EQ(times.longest, 20);
   EXPECT_DOUBLE_EQ(times.mean, 10.5);
   EXPECT_EQ(times.makespans, makespans);
 }
@@ -256,8 +256,8 @@ TEST(StepTimes, CountsRanksFromTheShortest) {
 TEST(StepTimes, TiesCountHalf) {
   const std::vector<Nanos> first{1, 2, 3, 4};
   const std::vector<Nanos> second{2, 2, 2, 9};
-  EXPECT_DOUBLE_EQ(probability_of_beating(first, second), 2.5 / 4);
-  EXPECT_DOUBLE_EQ(probability_of_beating(second, first), 1.5 / 4);
+  EXPECT_DOUBLE_EQ(compute_win_probability(first, second), 2.5 / 4);
+  EXPECT_DOUBLE_EQ(compute_win_probability(second, first), 1.5 / 4);
 }
 
 // The critical path is 0F0, 1F0, 1B0, 1F1, 1B1, 0B1 and two messages: 2 F on rank 1 and one on rank

@@ -82,7 +82,7 @@ TEST(Nsys, OpsRunFromTheFirstToTheLastOfTheirKernels) {
       range(kFirstRank, 130, 135, "'PP:0B0',NULL") + launch(kFirstRank, 131, 3, 360, 400));
   if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
   ObservedTrace trace = read_trace(database.path());
-  const std::vector<MeasuredStep> steps = measured_steps(trace);
+  const std::vector<MeasuredStep> steps = assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
   const MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "nsys");

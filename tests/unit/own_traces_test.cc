@@ -19,7 +19,7 @@ namespace {
 
 MeasuredStep read_back(const std::string& text) {
   ObservedTrace trace = parse_trace({"own.json", text});
-  std::vector<MeasuredStep> steps = measured_steps(trace);
+  std::vector<MeasuredStep> steps = assemble_steps(trace);
   EXPECT_EQ(steps.size(), 1u);
   return std::move(steps.at(0));
 }

@@ -56,13 +56,13 @@ Nanos try_every_cut(const std::vector<Nanos>& times, std::int32_t stages) {
   return best;
 }
 
-TEST(Partition, LeastBottleneckIsThatOfTryingEveryCut) {
+TEST(Partition, MinBottleneckIsThatOfEverySplit) {
   std::mt19937 dice(kSeed);
   for (int turn = 0; turn < 50; ++turn) {
     std::vector<Nanos> times(2 + dice() % 8);
     for (Nanos& time : times) time = static_cast<Nanos>(dice() % 20);
     for (std::int32_t stages = 1; stages <= static_cast<std::int32_t>(times.size()); ++stages) {
-      const auto partition = least_bottleneck(chain(times), stages);
+      const auto partition = min_bottleneck(chain(times), stages);
       ASSERT_TRUE(partition);
       EXPECT_EQ(partition->period, try_every_cut(times, stages)) << "seed " << kSeed;
       EXPECT_EQ(partition->stages.size(), static_cast<std::size_t>(stages));
@@ -71,7 +71,7 @@ TEST(Partition, LeastBottleneckIsThatOfTryingEveryCut) {
 }
 
 // Straight and without weights, PipeDream's planner solves the same problem.
-TEST(Partition, StraightPipedreamIsTheLeastBottleneck) {
+TEST(Partition, StraightPipedreamIsTheMinBottleneck) {
   std::mt19937 dice(kSeed);
   for (int turn = 0; turn < 20; ++turn) {
     std::vector<Nanos> times(4 + dice() % 6);
@@ -84,19 +84,19 @@ TEST(Partition, StraightPipedreamIsTheLeastBottleneck) {
 
 // Two equal branches between a first and a last layer: {a, b} and {c, d} are possible stages, and
 // so are {a}, {a, b}, {a, c}, {a, b, c} and all as first parts.
-TEST(Partition, CutsAGraphOnlyWhereItsLayersHaveTheirInputs) {
+TEST(Partition, SplitsAGraphOnlyWhereItsLayersHaveTheirInputs) {
   LayerGraph graph = chain({4, 3, 3, 4});
   graph.inputs = {{}, {0}, {0}, {1, 2}};
   const Prefixes prefixes = find_prefixes(graph, 100);
   EXPECT_EQ(prefixes.all.size(), 6u);  // includes the empty one
-  const auto partition = least_bottleneck(graph, 2);
+  const auto partition = min_bottleneck(graph, 2);
   ASSERT_TRUE(partition);
   EXPECT_EQ(partition->period, 7);
   EXPECT_EQ(sizes(*partition), (std::vector<std::size_t>{2, 2}));
 }
 
 // There are too many prefixes, so the layers are taken in a row.
-TEST(Partition, WideGraphsAreCutAsAChain) {
+TEST(Partition, WideGraphsAreSplitAsAChain) {
   LayerGraph graph = chain(std::vector<Nanos>(20, 1));
   for (auto& inputs : graph.inputs) inputs.clear();  // 2^20 prefixes
   EXPECT_EQ(find_prefixes(graph, 1000).all.size(), 21u);
@@ -129,16 +129,16 @@ TEST(Partition, TransfersAndWarningsCountMessagesByOneRule) {
   const Partition partition = *plan_replicated(graph, request);
   ASSERT_EQ(partition.stages.size(), 2U);
   EXPECT_EQ(partition.period, 20);
-  EXPECT_EQ(transfer_time(partition.stages[0].output, 4'000'000'000, 1), 20);
+  EXPECT_EQ(compute_transfer_time(partition.stages[0].output, 4'000'000'000, 1), 20);
 }
 
 // Layer 0 feeds 1 and 2, which feed 3: after {0, 1} the output of 1 is sent; 0's is taken by 1 and
 // counted there once, as PipeDream does. After {0, 1, 2} both of 1's and 2's are sent.
-TEST(Partition, OutputsAreThoseOfTheCutNotOfTheLastLayer) {
+TEST(Partition, OutputsAreThoseOfTheSplitNotOfTheLastLayer) {
   LayerGraph graph = chain({1, 1, 1, 1});
   graph.inputs = {{}, {0}, {0}, {1, 2}};
   for (std::size_t at = 0; at < 4; ++at) graph.layers[at].activations = 10 + static_cast<Bytes>(at);
-  const Partition partition = cut_after(graph, {2, 1, 1});
+  const Partition partition = partition_by_counts(graph, {2, 1, 1});
   EXPECT_EQ(partition.stages[0].output, 11);
   EXPECT_EQ(partition.stages[1].output, 11 + 12);
   EXPECT_EQ(partition.stages[2].output, 13);
@@ -157,37 +157,38 @@ TEST(Partition, PipedreamKeepsWeightsForEveryMicrobatchInFlight) {
 // Under 1F1B the first of two stages holds two micro-batches, the last one. Layers take 1 ns and 1
 // byte of activations: split in the middle, the first stage holds 2 * 3 bytes; with 4 bytes
 // available it can only have two layers, and the bottleneck grows from 3 to 4.
-TEST(Partition, MemoryMovesTheCut) {
+TEST(Partition, MemoryMovesTheSplit) {
   const LayerGraph graph = chain({1, 1, 1, 1, 1, 1});
-  EXPECT_EQ(least_bottleneck(graph, 2)->period, 3);
-  const auto partition = least_bottleneck(graph, 2, StageMemory{{2, 1}, 1, 4});
+  EXPECT_EQ(min_bottleneck(graph, 2)->period, 3);
+  const auto partition = min_bottleneck(graph, 2, StageMemory{{2, 1}, 1, 4});
   ASSERT_TRUE(partition);
   EXPECT_EQ(sizes(*partition), (std::vector<std::size_t>{2, 4}));
   EXPECT_EQ(partition->period, 4);
-  EXPECT_FALSE(least_bottleneck(graph, 2, StageMemory{{2, 1}, 1, 3}));
+  EXPECT_FALSE(min_bottleneck(graph, 2, StageMemory{{2, 1}, 1, 3}));
 }
 
 // Two blocks: torchgpipe's own test. Three: layers weigh 0 to 5 more than the lightest, blocks
 // start as 1, 5, 9 and become 3, 3, 9 - 6, 0, 9 - 6, 4, 5: the heaviest is no more than one layer,
 // 5, heavier than the lightest.
 TEST(Partition, BlocksAreTorchgpipes) {
-  EXPECT_EQ(sizes(torchgpipe_blocks(chain({1, 2, 3, 4, 5, 6}), 2)),
+  EXPECT_EQ(sizes(make_torchgpipe_partition(chain({1, 2, 3, 4, 5, 6}), 2)),
             (std::vector<std::size_t>{4, 2}));
-  EXPECT_EQ(sizes(torchgpipe_blocks(chain({1, 2, 3, 4, 5, 6}), 3)),
+  EXPECT_EQ(sizes(make_torchgpipe_partition(chain({1, 2, 3, 4, 5, 6}), 3)),
             (std::vector<std::size_t>{4, 1, 1}));
-  EXPECT_EQ(sizes(torchgpipe_blocks(chain({5, 5, 5}), 3)), (std::vector<std::size_t>{1, 1, 1}));
+  EXPECT_EQ(sizes(make_torchgpipe_partition(chain({5, 5, 5}), 3)),
+            (std::vector<std::size_t>{1, 1, 1}));
 }
 
 // 30 layers with embedding and loss counted are 32 on 4 stages: the first and last have one less.
 TEST(Partition, MegatronCountsEmbeddingAndLossAsLayers) {
-  EXPECT_EQ(megatron_counts(30, 4, {.counts_embedding = true, .counts_loss = true}),
+  EXPECT_EQ(compute_megatron_counts(30, 4, {.counts_embedding = true, .counts_loss = true}),
             (std::vector<std::int32_t>{7, 8, 8, 7}));
-  EXPECT_EQ(megatron_counts(32, 4, {}), (std::vector<std::int32_t>{8, 8, 8, 8}));
-  EXPECT_EQ(megatron_counts(20, 4, {.first = 3, .last = 5}),
+  EXPECT_EQ(compute_megatron_counts(32, 4, {}), (std::vector<std::int32_t>{8, 8, 8, 8}));
+  EXPECT_EQ(compute_megatron_counts(20, 4, {.first = 3, .last = 5}),
             (std::vector<std::int32_t>{3, 6, 6, 5}));
-  EXPECT_EQ(megatron_counts(9, 4, {.first = 3}), (std::vector<std::int32_t>{3, 2, 2, 2}));
-  EXPECT_THROW(megatron_counts(30, 4, {}), Error);
-  EXPECT_THROW(megatron_counts(20, 4, {.first = 4, .last = 5}), Error);
+  EXPECT_EQ(compute_megatron_counts(9, 4, {.first = 3}), (std::vector<std::int32_t>{3, 2, 2, 2}));
+  EXPECT_THROW(compute_megatron_counts(30, 4, {}), Error);
+  EXPECT_THROW(compute_megatron_counts(20, 4, {.first = 4, .last = 5}), Error);
 }
 
 }  // namespace

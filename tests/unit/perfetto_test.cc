@@ -144,7 +144,7 @@ TEST(Perfetto, ShowsTheCriticalPathOnATrackOfItsOwn) {
 TEST(Perfetto, SaysWhatTheStepWasMadeWithAndCameTo) {
   const RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, slow_messages());
   const PerfettoFile file =
-      read_perfetto(write_exhibit("perfetto", {"bubblescope x", {{"1f1b", step.recording()}}}));
+      read_perfetto(write_report_set("perfetto", {"bubblescope x", {{"1f1b", step.record()}}}));
   const ReadSlice& whole = file.slices.at(0);
   EXPECT_EQ(whole.end - whole.start, step.report.makespan);
   EXPECT_EQ(integer(whole, "makespan_ns"), step.report.makespan);
@@ -156,7 +156,7 @@ TEST(Perfetto, KeepsSeveralStepsApart) {
   const RecordedStep one = record_step("gpipe", {.ranks = 2, .microbatches = 4}, slow_messages());
   const RecordedStep two = record_step("1f1b", {.ranks = 2, .microbatches = 4}, slow_messages());
   const PerfettoFile file = read_perfetto(
-      write_exhibit("perfetto", {"", {{"gpipe", one.recording()}, {"1f1b", two.recording()}}}));
+      write_report_set("perfetto", {"", {{"gpipe", one.record()}, {"1f1b", two.record()}}}));
   EXPECT_EQ(slices_below(file, "gpipe: rank ").size(), expected_slices(one).size());
   EXPECT_EQ(slices_below(file, "1f1b: rank ").size(), expected_slices(two).size());
   std::set<std::int64_t> places;

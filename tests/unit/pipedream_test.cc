@@ -20,7 +20,7 @@ namespace {
 constexpr Nanos kForward = 2;
 constexpr Nanos kBackward = 4;
 
-ScheduleRequest request_of(std::int32_t ranks, std::int32_t microbatches) {
+ScheduleRequest make_request(std::int32_t ranks, std::int32_t microbatches) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.microbatches = microbatches;
@@ -41,7 +41,7 @@ BubbleReport report_of(const std::string& name, const ScheduleRequest& request) 
 BubbleReport report_of_replicas(const std::vector<std::int32_t>& replicas) {
   std::int32_t ranks = 0;
   for (const std::int32_t count : replicas) ranks += count;
-  ScheduleRequest request = request_of(ranks, 240);
+  ScheduleRequest request = make_request(ranks, 240);
   request.replicas = replicas;
   return report_of("pipedream", request);
 }
@@ -69,7 +69,7 @@ TEST(PipeDream, WarmsUpAsItsRuntimeDoes) {
 }
 
 TEST(PipeDream, IsStalerTheEarlierTheStage) {
-  const BubbleReport report = report_of("pipedream", request_of(4, 40));
+  const BubbleReport report = report_of("pipedream", make_request(4, 40));
   for (std::int32_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(report.ranks[rank].weights->staleness, 3 - rank);
     EXPECT_EQ(report.ranks[rank].weights->versions, 4 - rank);
@@ -79,17 +79,17 @@ TEST(PipeDream, IsStalerTheEarlierTheStage) {
 TEST(PipeDream, FeedsAWiderStageWithMoreInFlight) {
   // For (1, 2, 1), NOAM is 4. With one more in flight nothing stalls: the two replicas of the
   // second stage never wait for the first.
-  ScheduleRequest request = request_of(4, 240);
+  ScheduleRequest request = make_request(4, 240);
   request.replicas = {1, 2, 1};
   request.in_flight = 5;
   EXPECT_EQ(report_of("pipedream", request).period, kForward + kBackward);
 }
 
-TEST(PipeDream, RunsAsFastAsWhatIsOnItsWayAllows) {
+TEST(PipeDream, RunsAsFastAsTheMicrobatchesInFlightAllow) {
   // A round trip takes p (F + B), and the first stage runs a backward for every forward: a
   // micro-batch returns every ceil(p / K) (F + B). Fewer in flight need fewer versions.
   for (std::int32_t in_flight = 1; in_flight <= 4; ++in_flight) {
-    ScheduleRequest request = request_of(4, 240);
+    ScheduleRequest request = make_request(4, 240);
     request.in_flight = in_flight;
     const BubbleReport report = report_of("pipedream", request);
     EXPECT_EQ(report.period, (4 + in_flight - 1) / in_flight * (kForward + kBackward));
@@ -97,8 +97,8 @@ TEST(PipeDream, RunsAsFastAsWhatIsOnItsWayAllows) {
   }
 }
 
-TEST(PipeDream, WeighsTheCopiesOfItsWeights) {
-  const Schedule schedule = build_schedule(find_schedule("pipedream"), request_of(4, 40));
+TEST(PipeDream, CountsTheBytesOfItsWeightVersions) {
+  const Schedule schedule = build_schedule(find_schedule("pipedream"), make_request(4, 40));
   const Program program = std::get<Program>(lower(schedule));
   MemoryModel memory;
   memory.weight_bytes = {100, 200, 300, 400};
@@ -111,13 +111,13 @@ TEST(PipeDream, WeighsTheCopiesOfItsWeights) {
 
 TEST(PipeDreamVertical, UsesOneVersionForAMicrobatchOnAllStages) {
   constexpr std::int32_t kDelay = 3;  // p - 1
-  const Schedule schedule = build_schedule(find_schedule("vertical-sync"), request_of(4, 40));
+  const Schedule schedule = build_schedule(find_schedule("vertical-sync"), make_request(4, 40));
   EXPECT_TRUE(validate(schedule).empty());
   for (std::size_t rank = 0; rank < 4; ++rank)
     for (std::size_t at = 0; at < schedule.order[rank].size(); ++at)
       EXPECT_EQ(schedule.weights[rank][at].read,
                 std::max(0, schedule.order[rank][at].microbatch - kDelay));
-  const BubbleReport report = report_of(schedule, request_of(4, 40).cost);
+  const BubbleReport report = report_of(schedule, make_request(4, 40).cost);
   for (const RankReport& rank : report.ranks) {
     EXPECT_EQ(rank.weights->staleness, kDelay);
     EXPECT_EQ(rank.weights->versions, kDelay + 1);
@@ -126,7 +126,7 @@ TEST(PipeDreamVertical, UsesOneVersionForAMicrobatchOnAllStages) {
 
 TEST(PipeDream2BW, ReplicatesTheWholePipeline) {
   // Three stages of two ranks: two pipelines, each of which takes 2 (F + B) per micro-batch.
-  ScheduleRequest request = request_of(6, 48);
+  ScheduleRequest request = make_request(6, 48);
   request.replicas = {2, 2, 2};
   const BubbleReport report = report_of("pipedream-2bw", request);
   EXPECT_EQ(report.period, kForward + kBackward);
@@ -139,7 +139,7 @@ TEST(PipeDream2BW, ReplicatesTheWholePipeline) {
 }
 
 TEST(PipeDream2BW, HoldsTwoVersionsOneUpdateApart) {
-  const BubbleReport report = report_of("pipedream-2bw", request_of(4, 40));
+  const BubbleReport report = report_of("pipedream-2bw", make_request(4, 40));
   for (const RankReport& rank : report.ranks) {
     EXPECT_EQ(rank.weights->staleness, 1);
     EXPECT_EQ(rank.weights->versions, 2);
@@ -150,18 +150,18 @@ TEST(PipeDream2BW, HoldsTwoVersionsOneUpdateApart) {
 TEST(PipeDream, PaysItsRoundTripOncePerPMicrobatches) {
   // p micro-batches are in flight and their round trip takes p (F + B) + 2 (p-1) c: the period of
   // 1F1B is F + B + 2c (p-1) / p.
-  ScheduleRequest request = request_of(4, 400);
+  ScheduleRequest request = make_request(4, 400);
   request.cost.message = 2;
   EXPECT_EQ(report_of("pipedream", request).period, kForward + kBackward + 3);
 }
 
 TEST(Period, IsUnknownForFlushesAndForTooFewMicrobatches) {
-  EXPECT_FALSE(report_of("1f1b", request_of(4, 40)).period);
-  EXPECT_FALSE(report_of("pipedream", request_of(4, 2)).period);
+  EXPECT_FALSE(report_of("1f1b", make_request(4, 40)).period);
+  EXPECT_FALSE(report_of("pipedream", make_request(4, 2)).period);
 }
 
 TEST(ValidateWeights, FindsABackwardThatReadsOtherWeightsThanItsForward) {
-  Schedule schedule = build_schedule(find_schedule("pipedream"), request_of(2, 4));
+  Schedule schedule = build_schedule(find_schedule("pipedream"), make_request(2, 4));
   ASSERT_TRUE(validate(schedule).empty());
   ASSERT_EQ(to_string(schedule.order[0][4]), "0B1");  // 0F0 0F1 0B0 0F2 0B1
   schedule.weights[0][4].read = 1;
@@ -172,7 +172,7 @@ TEST(ValidateWeights, FindsABackwardThatReadsOtherWeightsThanItsForward) {
 }
 
 TEST(ValidateWeights, FindsVersionsThatAreNotThere) {
-  Schedule schedule = build_schedule(find_schedule("pipedream"), request_of(2, 4));
+  Schedule schedule = build_schedule(find_schedule("pipedream"), make_request(2, 4));
   schedule.weights[1][0].read = 7;  // 1F0
   schedule.weights[1][1].read = 7;  // 1B0
   schedule.weights[1].back().written = 9;
@@ -181,7 +181,7 @@ TEST(ValidateWeights, FindsVersionsThatAreNotThere) {
   EXPECT_EQ(validate(schedule).size(), 1u);
 }
 
-TEST(ValidateWeights, KnowsSlicesOfAMicrobatchApart) {
+TEST(ValidateWeights, DistinguishesSlicesOfAMicrobatch) {
   // The slices of micro-batch 0 enter before and after the update of micro-batch 1.
   Schedule schedule = parse_schedule_text("0F1 0F1.1 0F0 0B1.1 0B1 0F0.1 0B0.1 0B0");
   schedule.weights = {{{0, {}}, {0, {}}, {0, {}}, {0, {}}, {0, 1}, {1, {}}, {1, {}}, {0, 2}}};
@@ -191,7 +191,7 @@ TEST(ValidateWeights, KnowsSlicesOfAMicrobatchApart) {
 }
 
 TEST(PipeDream, RefusesReplicasThatDoNotAddUp) {
-  ScheduleRequest request = request_of(4, 8);
+  ScheduleRequest request = make_request(4, 8);
   request.replicas = {2, 1};
   EXPECT_FALSE(find_schedule("pipedream").refuse(request).empty());
   request.replicas = {4, 0};

@@ -11,39 +11,39 @@ namespace bubblescope {
 namespace {
 
 TEST(PlainText, ShowsControlCharactersAsEscapes) {
-  EXPECT_EQ(plain_line("1f1b µs 北"), "1f1b µs 北");
-  EXPECT_EQ(plain_line("a\x1b[2Jb\x7f\r\n\t"), "a\\x1b[2Jb\\x7f\\r\\n\\t");
-  EXPECT_EQ(plain_line("\xc2\x9b"
-                       "31m"),
+  EXPECT_EQ(escape_line("1f1b µs 北"), "1f1b µs 北");
+  EXPECT_EQ(escape_line("a\x1b[2Jb\x7f\r\n\t"), "a\\x1b[2Jb\\x7f\\r\\n\\t");
+  EXPECT_EQ(escape_line("\xc2\x9b"
+                        "31m"),
             "\\u009b31m");
-  EXPECT_EQ(plain_line("a\xe2\x80\xae"
-                       "b\xef\xbb\xbf"),
+  EXPECT_EQ(escape_line("a\xe2\x80\xae"
+                        "b\xef\xbb\xbf"),
             "a\\u202eb\\ufeff");
-  EXPECT_EQ(plain_line(std::string("a\0b", 3)), "a\\x00b");
-  EXPECT_EQ(plain_lines("a\n\tb\r"), "a\n\tb\\r");
+  EXPECT_EQ(escape_line(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(escape_lines("a\n\tb\r"), "a\n\tb\\r");
 }
 
 TEST(PlainText, ShowsBytesThatAreNoUtf8AsEscapes) {
-  EXPECT_EQ(plain_line("\xff\xc0\xaf"), "\\xff\\xc0\\xaf");
-  EXPECT_EQ(plain_line("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
-  EXPECT_EQ(plain_line("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
-  EXPECT_EQ(plain_line("\xe4\xb8"), "\\xe4\\xb8");                    // an incomplete character
+  EXPECT_EQ(escape_line("\xff\xc0\xaf"), "\\xff\\xc0\\xaf");
+  EXPECT_EQ(escape_line("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+  EXPECT_EQ(escape_line("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
+  EXPECT_EQ(escape_line("\xe4\xb8"), "\\xe4\\xb8");                    // an incomplete character
 }
 
 TEST(PlainText, QuotesAtMostTwoHundredCharacters) {
-  EXPECT_EQ(plain_message("file 'a b' is no file; don't"), "file 'a b' is no file; don't");
+  EXPECT_EQ(escape_message("file 'a b' is no file; don't"), "file 'a b' is no file; don't");
   const std::string word(1'000, 'x');
-  EXPECT_EQ(plain_message("no '" + word + "' here"), "no '" + word.substr(0, 199) + "...' here");
-  EXPECT_EQ(plain_message(word + ": no"), word.substr(0, 200) + "... no");
+  EXPECT_EQ(escape_message("no '" + word + "' here"), "no '" + word.substr(0, 199) + "...' here");
+  EXPECT_EQ(escape_message(word + ": no"), word.substr(0, 200) + "... no");
   std::string blanks;
   for (int at = 0; at < 500; ++at) blanks += "x ";
-  EXPECT_LT(plain_message("no '" + blanks + "' here").size(), 230u);
+  EXPECT_LT(escape_message("no '" + blanks + "' here").size(), 230u);
 }
 
-TEST(PlainText, NeverCutsHalfALetter) {
-  EXPECT_EQ(shortened("aµµ", 5), "aµµ");
-  EXPECT_EQ(shortened("aµµ", 4), "aµ...");
-  EXPECT_EQ(shortened("aµµ", 2), "a...");
+TEST(PlainText, NeverCutsACharacter) {
+  EXPECT_EQ(shorten("aµµ", 5), "aµµ");
+  EXPECT_EQ(shorten("aµµ", 4), "aµ...");
+  EXPECT_EQ(shorten("aµµ", 2), "a...");
 }
 
 TEST(PlainText, IsNoFormulaInACsv) {
@@ -56,7 +56,7 @@ TEST(PlainText, IsNoFormulaInACsv) {
   EXPECT_EQ(csv_field("two\nlines"), "two\\nlines");
 }
 
-TEST(PlainText, StandsInJsonAndSvgWithoutControlCharacters) {
+TEST(PlainText, IsInJsonAndSvgWithoutControlCharacters) {
   EXPECT_EQ(json_string("a\x1b\x7f\xe2\x80\xaeµ"), "\"a\\u001b\\u007f\\u202eµ\"");
   EXPECT_EQ(json_string("\xf3\xa0\x80\x81"), "\"\\udb40\\udc01\"");  // U+E0001
   EXPECT_EQ(escape_xml("<\x1b>"), "&lt;\\x1b&gt;");

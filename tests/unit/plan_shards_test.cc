@@ -152,18 +152,19 @@ TEST_F(PlanShards, OfAnArrayOfStepsAreCountedTogether) {
                                  {"SLURM_ARRAY_TASK_STEP", "2"},
                                  {"SLURM_PROCID", "1"},
                                  {"SLURM_STEP_NUM_TASKS", "4"}});
-  EXPECT_EQ(launched_shard(), (Shard{2 * 4 + 1, 12}));  // the third task of three, its second of 4
+  EXPECT_EQ(find_launched_shard(),
+            (Shard{2 * 4 + 1, 12}));  // the third task of three, its second of 4
 }
 
 TEST_F(PlanShards, ABatchScriptIsNoShardOfItsJob) {
   // Slurm sets these for the script itself, whose tasks only srun starts.
   const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}});
-  EXPECT_EQ(launched_shard(), std::nullopt);
+  EXPECT_EQ(find_launched_shard(), std::nullopt);
 }
 
 TEST_F(PlanShards, OneProcessIsNoShard) {
   const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}});
-  EXPECT_EQ(launched_shard(), std::nullopt);
+  EXPECT_EQ(find_launched_shard(), std::nullopt);
 }
 
 TEST_F(PlanShards, WhatIsNoShardIsRefused) {
@@ -171,7 +172,7 @@ TEST_F(PlanShards, WhatIsNoShardIsRefused) {
   for (const char* text : {"", "0/4", "5/4", "1", "1/", "/4", "a/4", "1/4x", "-1/4", "1/0"})
     EXPECT_THROW(parse_shard(text), Error) << text;
   const Environment environment({{"SLURM_PROCID", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}});
-  EXPECT_THROW(launched_shard(), Error);
+  EXPECT_THROW(find_launched_shard(), Error);
 }
 
 TEST_F(PlanShards, AJournalThatWasCutAnywhereGoesOnToTheSameBytes) {

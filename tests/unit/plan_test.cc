@@ -73,7 +73,7 @@ TEST(Plans, TheParetoFrontHoldsWhatNothingElseBeatsInBoth) {
   const std::vector<Plan> ranked =
       rank_plans({plan_of("a", 10, 8), plan_of("b", 11, 8), plan_of("c", 12, 4),
                   plan_of("d", 13, 5), plan_of("e", 14, 1)});
-  EXPECT_EQ(pareto_front(ranked), std::vector<std::size_t>({0, 2, 4}));
+  EXPECT_EQ(find_pareto_front(ranked), std::vector<std::size_t>({0, 2, 4}));
 }
 
 TEST(Plans, TheParetoFrontIsThatOfBruteForce) {
@@ -96,7 +96,7 @@ TEST(Plans, TheParetoFrontIsThatOfBruteForce) {
       }
       if (!beaten) front.push_back(at);
     }
-    EXPECT_EQ(pareto_front(ranked), front) << "attempt " << attempt;
+    EXPECT_EQ(find_pareto_front(ranked), front) << "attempt " << attempt;
   }
 }
 
@@ -125,8 +125,8 @@ TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
   ASSERT_EQ(break_evens.found.size(), 1U);
   EXPECT_EQ(break_evens.found[0].parameter, "p2p");
   EXPECT_EQ(break_evens.found[0].at, 1);
-  EXPECT_EQ(break_evens.found[0].rival.schedule, "gpipe");
-  EXPECT_EQ(break_evens.stays_best, std::vector<std::string>({"i", "w"}));
+  EXPECT_EQ(break_evens.found[0].runner_up.schedule, "gpipe");
+  EXPECT_EQ(break_evens.unaffected, std::vector<std::string>({"i", "w"}));
 }
 
 TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {

@@ -21,14 +21,14 @@ std::string posted(const std::string& text) {
   return write_schedule_text(schedule);
 }
 
-TEST(PostMessages, PutsSendsBehindTheirOpAndReceivesAtOnceWithThePeer) {
+TEST(PostMessages, PutsSendsAfterTheirOpAndReceivesAtOnceWithThePeer) {
   EXPECT_EQ(posted("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"),
             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
             "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1\n");
 }
 
 // PyTorch's own test: the idle slots of rank 1 let both receives come before its first op.
-TEST(PostMessages, LetsARankSitOutAPassForAnIdleSlot) {
+TEST(PostMessages, SkipsAPassForAnIdleSlot) {
   EXPECT_EQ(posted("0F0 0F1 _ 0B0 _ 0B1 | _ 1F0 1B0 1F1 1B1 _"),
             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
             "1RECV_F0 1RECV_F1 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1\n");
@@ -38,7 +38,7 @@ TEST(PostMessages, NeedsNoneBetweenStagesOfOneRank) {
   EXPECT_EQ(posted("0F0 1F0 2F0 2B0 1B0 0B0"), "0F0 1F0 2F0 2B0 1B0 0B0\n");
 }
 
-TEST(PostMessages, PutsBothSendsBehindAPair) {
+TEST(PostMessages, PutsBothSendsAfterAPair) {
   EXPECT_EQ(
       posted("0F0 3F0 3B0 (0F1;0B0)OVERLAP_F_B 3F1 3B1 0B1 | 1F0 2F0 2B0 1B0 1F1 2F1 2B1 1B1"),
       "0F0 0SEND_F0 3RECV_F0 3F0 3B0 3SEND_B0 0RECV_B0 (0F1;0B0)OVERLAP_F_B 0SEND_F1 3RECV_F1 "

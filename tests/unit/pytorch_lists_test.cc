@@ -31,10 +31,10 @@ Nanos makespan(const Schedule& schedule, P2pMode mode) {
   cost.forward = 1;
   CostModel costs = spread(cost, schedule);
   costs.message = 5;
-  return makespan_of(simulate(std::get<Program>(lower(schedule, options)), costs));
+  return compute_makespan(simulate(std::get<Program>(lower(schedule, options)), costs));
 }
 
-TEST(SendWaits, StandBehindTheBackwardOrAtTheEnd) {
+TEST(SendWaits, AreAfterTheBackwardOrAtTheEnd) {
   const RankOrder list = parse_schedule_text(
                              "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0I0 0RECV_B1 0I1 0W0 0W1 | "
                              "1RECV_F0 1F0 1I0 1SEND_B0 1RECV_F1 1F1 1I1 1SEND_B1 1W0 1W1")
@@ -66,7 +66,7 @@ TEST(ValidateWaits, FindsSendsAndReductionsWithoutOne) {
 
 // F takes 1, a message 5. With the wait, 0F1 starts when F0 has arrived, at 6, and 1F1 ends at 13;
 // without, the second message leaves as soon as its receive is posted, at 6, and 1F1 ends at 12.
-TEST(SendWaits, HoldUpWhatStandsBehindThem) {
+TEST(SendWaits, BlockWhatFollowsThem) {
   const std::string receives = " | 1RECV_F0 1F0 1RECV_F1 1F1";
   const Schedule waiting =
       parse_schedule_text("0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0WAIT_SEND_F1" + receives);

@@ -21,7 +21,7 @@ TEST(Range, RoundsToTheNearest) {
   EXPECT_EQ(round_nanos(static_cast<double>(kMaxNanos), "x"), kMaxNanos);
 }
 
-TEST(Range, RefusesWhatIsNoTimeOrSize) {
+TEST(Range, RefusesInvalidTimesAndSizes) {
   for (const double wrong : {-1.0, 1.2e18, 1e300, std::nan(""), HUGE_VAL}) {
     EXPECT_THROW(round_nanos(wrong, "x"), Error) << wrong;
     EXPECT_THROW(round_bytes(wrong, "x"), Error) << wrong;
@@ -35,7 +35,7 @@ TEST(Range, MultipliesWithinIt) {
 }
 
 // Each is a valid time; the sum of four overflows 64 bits to a small number.
-TEST(Range, AddsUpWithoutGoingRound) {
+TEST(Range, SumsWithoutOverflow) {
   EXPECT_THROW(expect_in_range(std::vector<Nanos>(16, kMaxNanos)), Error);
   EXPECT_NO_THROW(expect_in_range(std::vector<Nanos>(4, kMaxNanos / 4)));
   EXPECT_NO_THROW(expect_in_range(kMaxNanos / 8, 8));

@@ -25,13 +25,13 @@ Schedule built(const char* name, std::int32_t ranks, std::int32_t microbatches) 
   return build_schedule(find_schedule(name), request);
 }
 
-TEST(Recompute, StandsJustBeforeTheBackward) {
+TEST(Recompute, IsJustBeforeTheBackward) {
   const Schedule schedule = with_recompute(built("1f1b", 2, 3), {Recompute::kFull});
   EXPECT_EQ(order_text(schedule.order[0]), "0F0 0F1 0R0 0B0 0F2 0R1 0B1 0R2 0B2");
   EXPECT_TRUE(validate(schedule).empty());
 }
 
-TEST(Recompute, StandsBeforeBothOpsOfAPairAndBeforeIAlone) {
+TEST(Recompute, IsBeforeBothOpsOfAPairAndBeforeIAlone) {
   const Schedule pair =
       parse_schedule_text("0F0 (0F1;0B0)OVERLAP_F_B 0I1 0W1 | 1F0 1B0 1F1 1I1 1W1", "pair");
   const Schedule schedule = with_recompute(pair, {Recompute::kFull});
@@ -109,7 +109,7 @@ TEST(Recompute, IsCheckedAgainstTheStages) {
 
 /// The catalogue's row "GPipe or 1F1B + full remat": an R op runs while its rank waits for the
 /// gradient, so the bubble stays (p-1) (F+B); as part of B it grows to (p-1) (2F+B).
-TEST(Recompute, OfItsOwnLeavesTheBubbleAsItWas) {
+TEST(Recompute, AsAnOpLeavesTheBubbleUnchanged) {
   for (const char* name : {"gpipe", "1f1b"})
     for (std::int32_t ranks = 1; ranks <= 6; ++ranks)
       for (std::int32_t microbatches = 1; microbatches <= 14; ++microbatches)
@@ -134,7 +134,7 @@ TEST(Recompute, OfItsOwnLeavesTheBubbleAsItWas) {
 /// Rank r of 1F1B has min(m, p-r) checkpoints, and one whole micro-batch during its backward.
 TEST(Recompute, HoldsCheckpointsAndOneWholeMicrobatch) {
   MemoryModel memory;
-  memory.kept = {250'000, 500'000};
+  memory.saved = {250'000, 500'000};
   memory.activation_bytes.assign(4, {1000, 0, -1000});
   memory.checkpoint_bytes.assign(4, 250);
   const Schedule schedule = with_recompute(built("1f1b", 4, 8), {Recompute::kFull});
@@ -151,7 +151,7 @@ TEST(Recompute, HoldsCheckpointsAndOneWholeMicrobatch) {
 }
 
 /// A forward takes 1 ms; GPT-3's attention is 2.7 % of that, and 70 % of the memory is released.
-TEST(Recompute, OfAttentionIsCheapAndKeepsSome) {
+TEST(Recompute, OfAttentionIsCheapAndSavesSome) {
   const Schedule schedule = with_recompute(built("gpipe", 1, 4), {Recompute::kSelective});
   const CostModel costs = spread(UniformCost{}, schedule);
   EXPECT_EQ(costs.stages[0].recompute, 27'000);

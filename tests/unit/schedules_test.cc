@@ -14,8 +14,8 @@
 namespace bubblescope {
 namespace {
 
-ScheduleRequest request_of(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
-                           Profile profile = Profile::kNone) {
+ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
+                             Profile profile = Profile::kNone) {
   ScheduleRequest request;
   request.shape.ranks = ranks;
   request.shape.chunks = chunks;
@@ -123,13 +123,13 @@ TEST(Schedules, RunTheOrdersOfThePapers) {
   };
   for (const DrawnOrder& order : drawn) {
     const Schedule schedule =
-        build_schedule(find_schedule(order.schedule), request_of(4, order.chunks, 8));
+        build_schedule(find_schedule(order.schedule), make_request(4, order.chunks, 8));
     EXPECT_EQ(order_text(schedule.order[order.rank]), order.ops) << order.schedule;
   }
 }
 
 TEST(ZbV, StartsItsLastRankAsThePaperDraws) {
-  const Schedule schedule = build_schedule(find_schedule("zb-v"), request_of(4, 2, 8));
+  const Schedule schedule = build_schedule(find_schedule("zb-v"), make_request(4, 2, 8));
   const std::string drawn = "3F0 4F0 3F1 4F1 3F2 4F2 3F3 4F3 4I0 4W0 3F4 3I0 3W0 4F4 4I1 4W1 ";
   EXPECT_EQ(order_text(schedule.order[3]).substr(0, drawn.size()), drawn);
 }
@@ -147,7 +147,7 @@ TEST(VirtualVisits, GoGroupByGroupThenChunkByChunk) {
   // p = 2, v = 2, m = 5 in groups of 3: Megatron's documented table.
   std::string forward;
   std::string backward;
-  const Visits visits = virtual_visits(request_of(2, 2, 5).shape, 3, 0);
+  const Visits visits = make_virtual_visits(make_request(2, 2, 5).shape, 3, 0);
   for (const Visit& visit : visits.forward)
     forward += to_string(bubblescope::forward(visit.stage, visit.microbatch)) + " ";
   for (const Visit& visit : visits.backward)
@@ -174,29 +174,30 @@ ScheduleRequest with_slices(ScheduleRequest request, std::int32_t slices) {
 
 TEST(Refusals, SayTheRule) {
   const Refused refusals[] = {
-      {"1f1b", request_of(4, 1, 3, Profile::kPytorch), "-m must be at least --pp = 4"},
-      {"interleaved", request_of(4, 2, 9, Profile::kPytorch), "must be a multiple of that, not 9"},
-      {"interleaved", with_groups(request_of(4, 2, 8, Profile::kPytorch), 8),
+      {"1f1b", make_request(4, 1, 3, Profile::kPytorch), "-m must be at least --pp = 4"},
+      {"interleaved", make_request(4, 2, 9, Profile::kPytorch),
+       "must be a multiple of that, not 9"},
+      {"interleaved", with_groups(make_request(4, 2, 8, Profile::kPytorch), 8),
        "pytorch chooses groups of 4 itself"},
-      {"interleaved", request_of(4, 2, 7, Profile::kMegatron),
+      {"interleaved", make_request(4, 2, 7, Profile::kMegatron),
        "-m 7 leaves a last group of 3 micro-batches, fewer than --pp 4"},
-      {"interleaved", request_of(4, 2, 3, Profile::kMegatron), "not 4 <= 4 <= 3"},
-      {"interleaved", with_groups(request_of(4, 2, 8, Profile::kMegatron), 2), "not 4 <= 2 <= 8"},
-      {"interleaved", request_of(4, 1, 8, Profile::kMegatron), "--vpp of at least 2"},
-      {"interleaved", request_of(1, 2, 8, Profile::kMegatron), "--pp of at least 2"},
-      {"interleaved", request_of(4, 2, 6, Profile::kColossalai), "6 is not a multiple of 4"},
-      {"interleaved", with_groups(request_of(4, 2, 8), 9), "is more than -m 8"},
-      {"interleaved", with_groups(request_of(4, 2, 8), 0), "must be at least 1"},
-      {"dualpipe", request_of(3, 1, 8), "--pp must be even"},
-      {"dualpipe", request_of(4, 1, 9), "-m must be even"},
-      {"dualpipe", request_of(4, 1, 6), "at least 2 * --pp = 8"},
-      {"dualpipev", request_of(4, 2, 7), "at least 2 * --pp = 8"},
-      {"zb-v", request_of(4, 2, 8, Profile::kColossalai), "own heuristic"},
-      {"zb-v", request_of(4, 3, 8), "always has 2 chunk(s)"},
-      {"bfs", request_of(4, 2, 8, Profile::kMegatron), "has no such schedule (known in pytorch)"},
-      {"naive", request_of(4, 1, 8, Profile::kPytorch), "leave --profile out"},
-      {"forward-only", request_of(4, 2, 8, Profile::kDeepspeed), "one chunk per rank"},
-      {"gpipe", with_slices(request_of(4, 1, 8), 2), "does not cut sequences"},
+      {"interleaved", make_request(4, 2, 3, Profile::kMegatron), "not 4 <= 4 <= 3"},
+      {"interleaved", with_groups(make_request(4, 2, 8, Profile::kMegatron), 2), "not 4 <= 2 <= 8"},
+      {"interleaved", make_request(4, 1, 8, Profile::kMegatron), "--vpp of at least 2"},
+      {"interleaved", make_request(1, 2, 8, Profile::kMegatron), "--pp of at least 2"},
+      {"interleaved", make_request(4, 2, 6, Profile::kColossalai), "6 is not a multiple of 4"},
+      {"interleaved", with_groups(make_request(4, 2, 8), 9), "is more than -m 8"},
+      {"interleaved", with_groups(make_request(4, 2, 8), 0), "must be at least 1"},
+      {"dualpipe", make_request(3, 1, 8), "--pp must be even"},
+      {"dualpipe", make_request(4, 1, 9), "-m must be even"},
+      {"dualpipe", make_request(4, 1, 6), "at least 2 * --pp = 8"},
+      {"dualpipev", make_request(4, 2, 7), "at least 2 * --pp = 8"},
+      {"zb-v", make_request(4, 2, 8, Profile::kColossalai), "own heuristic"},
+      {"zb-v", make_request(4, 3, 8), "always has 2 chunk(s)"},
+      {"bfs", make_request(4, 2, 8, Profile::kMegatron), "has no such schedule (known in pytorch)"},
+      {"naive", make_request(4, 1, 8, Profile::kPytorch), "leave --profile out"},
+      {"forward-only", make_request(4, 2, 8, Profile::kDeepspeed), "one chunk per rank"},
+      {"gpipe", with_slices(make_request(4, 1, 8), 2), "does not cut sequences"},
   };
   for (const Refused& refused : refusals) {
     try {
@@ -212,11 +213,12 @@ TEST(Refusals, SayTheRule) {
 TEST(Refusals, AllowWhatTheFrameworksAllow) {
   // Fewer micro-batches than ranks in one PyTorch round; an uneven last group of p in Megatron.
   EXPECT_NO_THROW(
-      build_schedule(find_schedule("interleaved"), request_of(4, 2, 3, Profile::kPytorch)));
+      build_schedule(find_schedule("interleaved"), make_request(4, 2, 3, Profile::kPytorch)));
   EXPECT_NO_THROW(build_schedule(find_schedule("interleaved"),
-                                 with_groups(request_of(4, 2, 9, Profile::kMegatron), 5)));
-  EXPECT_NO_THROW(build_schedule(find_schedule("1f1b"), request_of(4, 1, 1, Profile::kDeepspeed)));
-  EXPECT_NO_THROW(build_schedule(find_schedule("zb-v"), request_of(4, 1, 1, Profile::kPytorch)));
+                                 with_groups(make_request(4, 2, 9, Profile::kMegatron), 5)));
+  EXPECT_NO_THROW(
+      build_schedule(find_schedule("1f1b"), make_request(4, 1, 1, Profile::kDeepspeed)));
+  EXPECT_NO_THROW(build_schedule(find_schedule("zb-v"), make_request(4, 1, 1, Profile::kPytorch)));
 }
 
 }  // namespace

@@ -36,10 +36,10 @@ Flows let_flow(const std::vector<Rate>& bytes_per_nano, const std::vector<TestFl
     op.kind = OpKind::kSendForward;
     const InstructionId id = draft.add({op, kNoLane, 0, 1});
     made.traffic.fixed.push_back(flow.begin);
-    Rate fastest = made.traffic.resources[flow.path[0]].capacity;
+    Rate max_rate = made.traffic.resources[flow.path[0]].capacity;
     for (const std::uint32_t resource : flow.path)
-      fastest = std::min(fastest, made.traffic.resources[resource].capacity);
-    made.traffic.flows.push_back({id, flow.bytes * kLoadPerByte, fastest, id});
+      max_rate = std::min(max_rate, made.traffic.resources[resource].capacity);
+    made.traffic.flows.push_back({id, flow.bytes * kLoadPerByte, max_rate, id});
     made.traffic.path_resources.insert(made.traffic.path_resources.end(), flow.path.begin(),
                                        flow.path.end());
     made.traffic.path_begin.push_back(
@@ -79,14 +79,14 @@ TEST(Sharing, ALaterFlowSlowsTheFirstOnlyFromThenOn) {
 
 // Resource 0 gives 6 to its two flows; the second is limited to 3 there, so the third has 9 of the
 // 12 of resource 1: 900 bytes take 300, 300 and 100. When the third has ended, nothing changes.
-TEST(Sharing, WhatABottleneckLeavesGoesToTheOthers) {
+TEST(Sharing, CapacityThatABottleneckLeavesGoesToTheOthers) {
   EXPECT_EQ(ends({6, 12}, {{900, {0}}, {900, {0, 1}}, {900, {1}}}), (Ends{300, 300, 100}));
 }
 
 // A flow limited to 2 leaves 8 of 10 to the other; the second ends at 100, the first at 500.
-TEST(Sharing, AFlowThatCannotTakeItsShareLeavesItToTheOthers) {
+TEST(Sharing, AFlowAtItsMaximumLeavesTheRestToTheOthers) {
   Flows made = let_flow({10}, {{1000, {0}}, {800, {0}}});
-  made.traffic.flows[0].fastest = 2 * kLoadPerByte;
+  made.traffic.flows[0].max_rate = 2 * kLoadPerByte;
   EXPECT_EQ(simulate_shared(made.program, made.traffic).timeline.end, (Ends{500, 100}));
 }
 
@@ -117,13 +117,13 @@ Flows random_flows(std::mt19937& random, int count, Nanos latest) {
   }
   Flows made = let_flow(capacities, flows);
   for (Flow& flow : made.traffic.flows)
-    if (below(4) == 0) flow.fastest = flow.fastest / 2 + below(kLoadPerByte / 4);
+    if (below(4) == 0) flow.max_rate = flow.max_rate / 2 + below(kLoadPerByte / 4);
   return made;
 }
 
 // Max-min fairness has one solution: every flow either has its maximum, or passes a resource that
 // is full and on which no flow has more. Rounding leaves less than one unit per flow.
-TEST(Sharing, NobodyCouldHaveMoreWithoutOneThatHasNoMoreHavingLess) {
+TEST(Sharing, IsMaxMinFair) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {
     constexpr int kFlows = 12;
@@ -141,7 +141,7 @@ TEST(Sharing, NobodyCouldHaveMoreWithoutOneThatHasNoMoreHavingLess) {
     for (std::size_t resource = 0; resource < taken.size(); ++resource)
       ASSERT_LE(taken[resource], made.traffic.resources[resource].capacity) << round;
     for (FlowId flow = 0; flow < kFlows; ++flow) {
-      if (shares.rate(flow) == made.traffic.flows[flow].fastest) continue;
+      if (shares.rate(flow) == made.traffic.flows[flow].max_rate) continue;
       const auto path = made.traffic.path(flow);
       ASSERT_TRUE(std::any_of(path.begin(), path.end(),
                               [&](std::uint32_t resource) {
@@ -209,12 +209,12 @@ class NanosecondByNanosecond {
       const auto slowest = [&] {
         std::optional<std::size_t> found;
         for (std::size_t flow = 0; flow < left_.size(); ++flow)
-          if (open[flow] && traffic_.flows[flow].fastest <= least) found = flow;
+          if (open[flow] && traffic_.flows[flow].max_rate <= least) found = flow;
         return found;
       }();
       for (std::size_t flow = 0; flow < left_.size(); ++flow) {
         if (!open[flow] || (slowest ? flow != *slowest : !passes(flow, *tightest))) continue;
-        shares[flow] = slowest ? traffic_.flows[flow].fastest : least;
+        shares[flow] = slowest ? traffic_.flows[flow].max_rate : least;
         open[flow] = false;
       }
     }
@@ -226,7 +226,7 @@ class NanosecondByNanosecond {
   Ends ends_;
 };
 
-TEST(Sharing, AgreesWithANanosecondByNanosecondAccount) {
+TEST(Sharing, AgreesWithASimulationPerNanosecond) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
     const Flows made = random_flows(random, 2 + round % 6, 100);

@@ -21,7 +21,7 @@ RecordedStep with_slow_rank(std::int32_t slow, Nanos factor = 2) {
   cost.forward = 10;
   cost.backward = 20;
   RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
-  std::vector<Nanos> durations = durations_of(step.timeline);
+  std::vector<Nanos> durations = collect_durations(step.timeline);
   for (InstructionId id = 0; id < step.program.size(); ++id)
     if (step.program.instructions[id].rank == slow) durations[id] *= factor;
   step.timeline = simulate(step.program, durations);
@@ -39,7 +39,7 @@ TEST(Stragglers, NamesTheSlowStage) {
 
 TEST(Stragglers, NamesTheSlowOp) {
   RecordedStep step = with_slow_rank(0, 1);
-  std::vector<Nanos> durations = durations_of(step.timeline);
+  std::vector<Nanos> durations = collect_durations(step.timeline);
   for (InstructionId id = 0; id < step.program.size(); ++id)
     if (step.program.instructions[id].op == backward(3, 5)) durations[id] += 100;
   step.timeline = simulate(step.program, durations);
@@ -60,7 +60,7 @@ TEST(Replay, OfASimulationIsExact) {
 TEST(MeanReport, AddsUpOnEveryRank) {
   const std::vector<BubbleReport> reports{with_slow_rank(0).report, with_slow_rank(1).report,
                                           with_slow_rank(3, 3).report};
-  const BubbleReport mean = mean_of(reports);
+  const BubbleReport mean = average_reports(reports);
   EXPECT_EQ(mean.makespan,
             (reports[0].makespan + reports[1].makespan + reports[2].makespan + 1) / 3);
   for (const RankReport& rank : mean.ranks) {
@@ -74,7 +74,7 @@ TEST(MeanReport, AddsUpOnEveryRank) {
 
 TEST(MeanReport, OfOneIsThatOne) {
   const BubbleReport report = with_slow_rank(2).report;
-  const BubbleReport mean = mean_of(std::vector<BubbleReport>{report});
+  const BubbleReport mean = average_reports(std::vector<BubbleReport>{report});
   EXPECT_EQ(mean.makespan, report.makespan);
   EXPECT_EQ(mean.bubble.ratio, report.bubble.ratio);
   EXPECT_EQ(mean.critical_path, report.critical_path);

@@ -91,9 +91,9 @@ TEST(Svg, StaysSmallForLongSteps) {
 }
 
 TEST(SvgCanvas, WritesLengthsShortly) {
-  EXPECT_EQ(pixel_text(3), "3");
-  EXPECT_EQ(pixel_text(12.5), "12.5");
-  EXPECT_EQ(pixel_text(1.0 / 3), "0.33");
+  EXPECT_EQ(format_pixels(3), "3");
+  EXPECT_EQ(format_pixels(12.5), "12.5");
+  EXPECT_EQ(format_pixels(1.0 / 3), "0.33");
 }
 
 }  // namespace

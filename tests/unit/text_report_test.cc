@@ -14,7 +14,7 @@ namespace {
 
 TEST(TextReport, ExplainsOneFOneB) {
   // p = 4, m = 8, F = 1, B = 2: makespan 3 (m + p - 1) = 33, ratio (p - 1) / (m + p - 1) = 27.3 %.
-  EXPECT_EQ(write_text_report(record_step("1f1b", {.ranks = 4, .microbatches = 8}).recording()),
+  EXPECT_EQ(write_text_report(record_step("1f1b", {.ranks = 4, .microbatches = 8}).record()),
             "makespan     33 ms  ideal 24 ms (work of the busiest rank)\n"
             "lower bound  33 ms  reached: no order of these ops is faster\n"
             "bubble       ratio 27.3 %  overhead 37.5 %  span rate 27.3 %  time 9 ms\n"
@@ -37,7 +37,7 @@ TEST(TextReport, CountsMessagesOnTheCriticalPath) {
   UniformCost cost;
   cost.message = 500'000;
   const std::string report =
-      write_text_report(record_step("gpipe", {.ranks = 2, .microbatches = 2}, cost).recording());
+      write_text_report(record_step("gpipe", {.ranks = 2, .microbatches = 2}, cost).record());
   EXPECT_NE(report.find("messages 1 ms"), std::string::npos) << report;
   EXPECT_NE(report.find("comm"), std::string::npos) << report;
 }
@@ -46,52 +46,52 @@ TEST(TextReport, CutsTheMiddleOfLongPaths) {
   UniformCost cost;
   cost.message = 100'000;
   const std::string report =
-      write_text_report(record_step("1f1b", {.ranks = 8, .microbatches = 32}, cost).recording());
+      write_text_report(record_step("1f1b", {.ranks = 8, .microbatches = 32}, cost).record());
   EXPECT_NE(report.find(" more … → "), std::string::npos) << report;
   EXPECT_NE(report.find("  0F0 → 1F0 → 2F0 → 3F0 → … "), std::string::npos) << report;
   EXPECT_NE(report.find("→ 3B31 → 2B31 → 1B31 → 0B31\n"), std::string::npos) << report;
 }
 
 TEST(TextReport, NamesChunksWhereARankHasSeveral) {
-  const std::string report = write_text_report(
-      record_step("zb-v", {.ranks = 4, .chunks = 2, .microbatches = 8}).recording());
+  const std::string report =
+      write_text_report(record_step("zb-v", {.ranks = 4, .chunks = 2, .microbatches = 8}).record());
   EXPECT_NE(report.find("holds 4 micro-batches (8 chunks)"), std::string::npos) << report;
 }
 
 TEST(ShortText, KeepsFourDigits) {
-  EXPECT_EQ(short_text(33'000'000), "33 ms");
-  EXPECT_EQ(short_text(1'250'000), "1.25 ms");
-  EXPECT_EQ(short_text(123'456'789), "123.5 ms");
-  EXPECT_EQ(short_text(980), "980 ns");
-  EXPECT_EQ(short_text(12'340'000'000), "12.34 s");
-  EXPECT_EQ(short_text(0), "0 ms");
+  EXPECT_EQ(format_time(33'000'000), "33 ms");
+  EXPECT_EQ(format_time(1'250'000), "1.25 ms");
+  EXPECT_EQ(format_time(123'456'789), "123.5 ms");
+  EXPECT_EQ(format_time(980), "980 ns");
+  EXPECT_EQ(format_time(12'340'000'000), "12.34 s");
+  EXPECT_EQ(format_time(0), "0 ms");
 }
 
 TEST(PercentText, IsNeverZeroForWhatIsNot) {
-  EXPECT_EQ(percent_text(0.272727), "27.3 %");
-  EXPECT_EQ(percent_text(0.0001), "<0.1 %");
-  EXPECT_EQ(percent_text(0), "0 %");
-  EXPECT_EQ(percent_text(1), "100 %");
+  EXPECT_EQ(format_percent(0.272727), "27.3 %");
+  EXPECT_EQ(format_percent(0.0001), "<0.1 %");
+  EXPECT_EQ(format_percent(0), "0 %");
+  EXPECT_EQ(format_percent(1), "100 %");
 }
 
 TEST(TickStep, IsRound) {
-  EXPECT_EQ(tick_step(1), 1);
-  EXPECT_EQ(tick_step(3), 5);
-  EXPECT_EQ(tick_step(4'600'000), 5'000'000);
-  EXPECT_EQ(tick_step(5'000'001), 10'000'000);
+  EXPECT_EQ(choose_tick_step(1), 1);
+  EXPECT_EQ(choose_tick_step(3), 5);
+  EXPECT_EQ(choose_tick_step(4'600'000), 5'000'000);
+  EXPECT_EQ(choose_tick_step(5'000'001), 10'000'000);
 }
 
 TEST(DecimalsFor, ShowsExactlyWhatFits) {
   const TimeUnit ms{"ms", 1'000'000};
-  EXPECT_EQ(decimals_for({1'000'000, 25'000'000}, ms), 0);
-  EXPECT_EQ(decimals_for({1'500'000, 25'000'000}, ms), 1);
-  EXPECT_EQ(decimals_for({1'234'567, 25'000'000}, ms), 2);  // 25.00: four digits
-  EXPECT_EQ(decimals_for({1'234'567}, ms), 3);
+  EXPECT_EQ(choose_decimals({1'000'000, 25'000'000}, ms), 0);
+  EXPECT_EQ(choose_decimals({1'500'000, 25'000'000}, ms), 1);
+  EXPECT_EQ(choose_decimals({1'234'567, 25'000'000}, ms), 2);  // 25.00: four digits
+  EXPECT_EQ(choose_decimals({1'234'567}, ms), 3);
 }
 
 TEST(ColumnsOf, CountsCharactersNotBytes) {
-  EXPECT_EQ(columns_of("F0──·"), 5);
-  EXPECT_EQ(columns_of("\x1b[48;5;26;38;5;231m12\x1b[0m"), 2);
+  EXPECT_EQ(measure_columns("F0──·"), 5);
+  EXPECT_EQ(measure_columns("\x1b[48;5;26;38;5;231m12\x1b[0m"), 2);
 }
 
 TEST(Wrap, StartsLinesWithTheMark) {

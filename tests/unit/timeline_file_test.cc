@@ -33,8 +33,8 @@ std::string write(const TimelineFile& step) {
 
 std::string write_as(const std::string& format, const TimelineFile& step) {
   const BubbleReport report = analyze(step.schedule, step.program, step.timeline);
-  const Recording recording{step.schedule, step.program, step.timeline, report};
-  return Registry<TimelineFormat>::instance().find(format)->write(recording, "file");
+  const StepRecord record{step.schedule, step.program, step.timeline, report};
+  return Registry<TimelineFormat>::instance().find(format)->write(record, "file");
 }
 
 TEST(TimelineFile, IsWrittenAsDocumented) {

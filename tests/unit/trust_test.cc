@@ -26,7 +26,7 @@ TEST(Trust, StandsUnderFivePercentOfReplayError) {
   const Trust trust = judge_trust(report_of(100, 90), {{0.01, 0.049, 0.0}, {}, {}});
   EXPECT_EQ(trust.verdict, Verdict::kGood);
   EXPECT_EQ(trust.replay_error, 0.01);
-  EXPECT_EQ(trust_text(trust), "");
+  EXPECT_EQ(write_trust_text(trust), "");
 }
 
 TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
@@ -34,7 +34,7 @@ TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
   EXPECT_EQ(trust.verdict, Verdict::kNone);
   ASSERT_EQ(trust.why.size(), 2u);
   EXPECT_NE(trust.why[0].find("6.0 %"), std::string::npos) << trust.why[0];
-  EXPECT_TRUE(trust_text(trust).starts_with("not trusted"));
+  EXPECT_TRUE(write_trust_text(trust).starts_with("not trusted"));
 }
 
 TEST(Trust, IsNoneWhereTheBoundIsAboveTheMakespan) {
@@ -52,7 +52,7 @@ class WithoutConclusions : public testing::Test {
  protected:
   WithoutConclusions()
       : step_(record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost())) {
-    step_.report = without_conclusions(step_.report);
+    step_.report = remove_conclusions(step_.report);
   }
 
   RecordedStep step_;
@@ -84,7 +84,7 @@ TEST_F(WithoutConclusions, CsvHasBlanks) {
 }
 
 TEST_F(WithoutConclusions, TextSaysWhatWasSeenOnly) {
-  const std::string text = write_text_report(step_.recording());
+  const std::string text = write_text_report(step_.record());
   EXPECT_EQ(text.find('\n') + 1, text.size()) << text;
   EXPECT_NE(text.find("of the ops that were seen"), std::string::npos);
 }

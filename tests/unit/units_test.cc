@@ -26,7 +26,7 @@ TEST(ParseDuration, RoundsToTheNearestNanosecond) {
   EXPECT_EQ(parse_duration("0.0000001"), 0);
 }
 
-TEST(ParseDuration, RefusesWhatIsNoDuration) {
+TEST(ParseDuration, RefusesInvalidDurations) {
   for (const char* text :
        {"",       " ",   "ms",   "-1",  "+1", "1 ms", "1m",    "1h",
         "1.2.3",  "nan", "inf",  "0x1", "1e", "1e+",  "1e999", "99999999999999999999",
@@ -36,7 +36,7 @@ TEST(ParseDuration, RefusesWhatIsNoDuration) {
 
 TEST(MillionthsText, IsTheShortestThatReadsBack) {
   for (const char* text : {"0", "2", "1.5", "-0.25", "-3", "0.000001", "1000000"})
-    EXPECT_EQ(millionths_text(parse_millionths(text)), text);
+    EXPECT_EQ(format_millionths(parse_millionths(text)), text);
 }
 
 TEST(ParseMillionths, KeepsSignAndFraction) {

@@ -43,7 +43,8 @@ struct Ended {
   }
 };
 
-ScheduleRequest request_of(std::int32_t ranks, std::int32_t microbatches, std::int32_t chunks = 1) {
+ScheduleRequest make_request(std::int32_t ranks, std::int32_t microbatches,
+                             std::int32_t chunks = 1) {
   ScheduleRequest request;
   request.shape = {ranks, chunks, microbatches, 1, {}};
   request.cost.forward = request.cost.input_grad = request.cost.weight_grad = 1;
@@ -68,7 +69,7 @@ Ended end_step(const std::string& name, const ScheduleRequest& request, UpdateOp
 
 TEST(Optimizer, WaitsBehindABarrierForTheLastGradientOfAll) {
   // 1F1B: the last gradient is rank 0's at 3 (m+p-1) = 33; rank 3's own is ready at 33 - 3 * 2.
-  const Ended ended = end_step("1f1b", request_of(4, 8), {OptimizerMode::kBarrier});
+  const Ended ended = end_step("1f1b", make_request(4, 8), {OptimizerMode::kBarrier});
   for (std::int32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(ended.span(rank, std::to_string(rank) + "OPT"),
               std::pair(33 + kNorm, 33 + kNorm + kStep));
@@ -78,8 +79,8 @@ TEST(Optimizer, WaitsBehindABarrierForTheLastGradientOfAll) {
   EXPECT_EQ(ended.idle(3, IdleCause::kDrain), 0);
 }
 
-TEST(Optimizer, StepsWithItsOwnGradientsWhereNobodyWaits) {
-  const Ended ended = end_step("1f1b", request_of(4, 8), {OptimizerMode::kLocal});
+TEST(Optimizer, StepsWithItsOwnGradientsIfNothingElseIsAwaited) {
+  const Ended ended = end_step("1f1b", make_request(4, 8), {OptimizerMode::kLocal});
   for (std::int32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(ended.span(rank, std::to_string(rank) + "OPT").first, 33 - 2 * rank);
   EXPECT_EQ(ended.report.makespan, 33 + kStep);
@@ -92,19 +93,19 @@ TEST(Optimizer, KeepsTheParallelogramUnderPostValidation) {
   // ZB-H2, F = I = W: rank r works without a bubble from r to r + 3m. The partial norm comes from
   // the previous rank, which was ready one unit earlier, so that no rank waits; the barrier's norm
   // is ready when the last rank is.
-  const Ended ended = end_step("zb-h2", request_of(4, 8), {OptimizerMode::kPostValidation});
+  const Ended ended = end_step("zb-h2", make_request(4, 8), {OptimizerMode::kPostValidation});
   for (std::int32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(ended.span(rank, std::to_string(rank) + "OPT").first, 24 + rank);
   EXPECT_EQ(ended.report.max_span, 24 + kStep);
   EXPECT_EQ(ended.report.bubble.span_rate, 0);
-  const Ended barrier = end_step("zb-h2", request_of(4, 8), {OptimizerMode::kBarrier});
+  const Ended barrier = end_step("zb-h2", make_request(4, 8), {OptimizerMode::kBarrier});
   EXPECT_EQ(barrier.report.max_span, 27 + kNorm + kStep);
 }
 
-TEST(Optimizer, PassesTheNormOnFromRankToRankUnderPostValidation) {
+TEST(Optimizer, SendsPartialNormsFromRankToRankUnderPostValidation) {
   // In 1F1B the first rank is ready last, when the step would end; the partial norm takes a message
   // to each next rank.
-  ScheduleRequest request = request_of(4, 8);
+  ScheduleRequest request = make_request(4, 8);
   request.cost.message = 1;
   const Ended ended = end_step("1f1b", request, {OptimizerMode::kPostValidation});
   const Nanos first = ended.span(0, "0OPT").first;
@@ -115,7 +116,7 @@ TEST(Optimizer, PassesTheNormOnFromRankToRankUnderPostValidation) {
 
 TEST(Optimizer, WaitsForTheLastBlockingSend) {
   // Host-rendezvous: 1SEND_B0 blocks rank 1 for the message's 3, from F + 3 + F + B = 7 on.
-  ScheduleRequest request = request_of(2, 1);
+  ScheduleRequest request = make_request(2, 1);
   request.cost.message = 3;
   LowerOptions options;
   options.mode = P2pMode::kHostRendezvous;
@@ -125,14 +126,14 @@ TEST(Optimizer, WaitsForTheLastBlockingSend) {
   EXPECT_EQ(ended.span(1, "1OPT").first, 10);
 }
 
-TEST(Optimizer, RefusesWhatMakesNoGradientsOrUpdatesByItself) {
-  EXPECT_THROW(end_step("forward-only", request_of(2, 2), {OptimizerMode::kLocal}), Error);
-  EXPECT_THROW(end_step("pipedream", request_of(2, 2), {OptimizerMode::kBarrier}), Error);
+TEST(Optimizer, RefusesForwardOnlyAndAsynchronousSchedules) {
+  EXPECT_THROW(end_step("forward-only", make_request(2, 2), {OptimizerMode::kLocal}), Error);
+  EXPECT_THROW(end_step("pipedream", make_request(2, 2), {OptimizerMode::kBarrier}), Error);
 }
 
 TEST(Optimizer, CountsInThePeriodOfUpdatesPerBatch) {
   // PipeDream-2BW with p = 4 updates once per 4 micro-batches: (4 (F + B) + OPT) / 4 = 3 + 1.
-  ScheduleRequest request = request_of(4, 8);
+  ScheduleRequest request = make_request(4, 8);
   request.cost.update.optimizer = 4;
   for (const std::int32_t microbatches : {8, 12, 40}) {
     request.shape.microbatches = microbatches;
@@ -141,9 +142,9 @@ TEST(Optimizer, CountsInThePeriodOfUpdatesPerBatch) {
   }
 }
 
-TEST(Optimizer, StepsInTheMidstOfAsynchronousTraining) {
+TEST(Optimizer, StepsWithinAsynchronousTraining) {
   // Every backward ends with an update: the period of PipeDream is F + B + OPT.
-  const Ended ended = end_step("pipedream", request_of(4, 40), {OptimizerMode::kLocal});
+  const Ended ended = end_step("pipedream", make_request(4, 40), {OptimizerMode::kLocal});
   EXPECT_EQ(ended.report.period, 3 + kStep);
   std::string order;
   for (InstructionId id = 0; id < ended.program.size(); ++id)
@@ -155,7 +156,7 @@ TEST(Optimizer, StepsInTheMidstOfAsynchronousTraining) {
 TEST(Optimizer, WaitsForTheReplicasOfItsStage) {
   // Two ranks share stage 0 and update together: each reduction starts on both when both have run
   // their backward.
-  ScheduleRequest request = request_of(3, 12);
+  ScheduleRequest request = make_request(3, 12);
   request.replicas = {2, 1};
   const Ended ended = end_step("pipedream", request, {OptimizerMode::kLocal});
   EXPECT_EQ(ended.span(0, "0REDUCE_GRAD"), ended.span(1, "0REDUCE_GRAD"));
@@ -167,7 +168,7 @@ TEST(Optimizer, WaitsForTheReplicasOfItsStage) {
 TEST(GradReduction, IsHiddenBehindTheOtherChunksBackwards) {
   // Looped BFS, p = 4, v = 2, m = 8: T = 3 (2 * 8 + 3) = 57, and rank 0 is the last. Its chunk 1 is
   // complete 8 backwards of chunk 0 earlier: 16 units, enough to hide one reduction of 10.
-  const ScheduleRequest request = request_of(4, 8, 2);
+  const ScheduleRequest request = make_request(4, 8, 2);
   const Ended overlap = end_step("bfs", request, {OptimizerMode::kNone, GradReduction::kOverlap});
   EXPECT_EQ(overlap.report.makespan, 57 + kReduce);
   EXPECT_EQ(overlap.span(0, "4REDUCE_GRAD").first, 57 - 16);
@@ -180,15 +181,15 @@ TEST(GradReduction, IsHiddenBehindTheOtherChunksBackwards) {
 TEST(GradReduction, ComesBeforeNormAndStep) {
   // 1F1B: rank 0 has its gradients at 33.
   const Ended ended =
-      end_step("1f1b", request_of(4, 8), {OptimizerMode::kBarrier, GradReduction::kOverlap});
+      end_step("1f1b", make_request(4, 8), {OptimizerMode::kBarrier, GradReduction::kOverlap});
   EXPECT_EQ(ended.span(0, "0REDUCE_GRAD"), std::pair(Nanos{33}, 33 + kReduce));
   EXPECT_EQ(ended.report.makespan, 33 + kReduce + kNorm + kStep);
 }
 
-TEST(GradReduction, JoinsTheTwoReplicasOfABidirectionalStage) {
+TEST(GradReduction, SynchronizesTheTwoReplicasOfABidirectionalStage) {
   // Chimera holds stage s on rank s and its replica p+s on rank p-1-s; even without
   // --grad-reduction they are summed before they step.
-  const Ended ended = end_step("chimera", request_of(4, 8), {OptimizerMode::kLocal});
+  const Ended ended = end_step("chimera", make_request(4, 8), {OptimizerMode::kLocal});
   for (std::int32_t stage = 0; stage < 4; ++stage) {
     const std::string replica = std::to_string(4 + stage);
     const auto span = ended.span(stage, std::to_string(stage) + "REDUCE_GRAD");
@@ -201,7 +202,7 @@ TEST(GradReduction, JoinsTheTwoReplicasOfABidirectionalStage) {
 
 TEST(UpdatedTimeline, SurvivesItsFile) {
   const Ended ended =
-      end_step("chimera", request_of(4, 4), {OptimizerMode::kBarrier, GradReduction::kOverlap});
+      end_step("chimera", make_request(4, 4), {OptimizerMode::kBarrier, GradReduction::kOverlap});
   const TimelineFile file = parse_timeline(
       write_timeline(require_valid(ended.schedule), ended.program, ended.timeline), "t.json");
   EXPECT_EQ(file.timeline.end, ended.timeline.end);

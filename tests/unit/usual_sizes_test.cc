@@ -20,7 +20,7 @@ struct Said {
   std::string messages;
 };
 
-Said say(int (*command)(const Arguments&), const Arguments& arguments) {
+Said print_message(int (*command)(const Arguments&), const Arguments& arguments) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   command(arguments);
@@ -57,11 +57,12 @@ TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
 
 TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
   const std::string said =
-      say(run_simulate, {"interleaved", "--pp", "4", "-m", "8", "--format", "json"}).messages;
-  EXPECT_NE(said.find("interleaved takes --vpp 2, as none is given"), std::string::npos) << said;
-  const std::string nothing =
-      say(run_simulate, {"interleaved", "--vpp", "2", "--pp", "4", "-m", "8", "--format", "json"})
+      print_message(run_simulate, {"interleaved", "--pp", "4", "-m", "8", "--format", "json"})
           .messages;
+  EXPECT_NE(said.find("interleaved takes --vpp 2, as none is given"), std::string::npos) << said;
+  const std::string nothing = print_message(run_simulate, {"interleaved", "--vpp", "2", "--pp", "4",
+                                                           "-m", "8", "--format", "json"})
+                                  .messages;
   EXPECT_EQ(nothing, "");
 }
 
@@ -108,12 +109,12 @@ TEST(PlansOnOneRank, AreListedOnce) {
 }
 
 TEST(SimilarNames, AreSaidWhereAnAliasIsOneHyphenFromAnotherSchedule) {
-  EXPECT_EQ(similar_names("ZB1P"), std::vector<std::string>({"zb-1p"}));
-  EXPECT_EQ(similar_names("zb-1p"), std::vector<std::string>({"interleaved-zb"}));
-  EXPECT_EQ(similar_names("1f1b"), std::vector<std::string>());
-  const std::string said =
-      say(run_simulate, {"zb1p", "--vpp", "2", "--pp", "4", "-m", "8", "--format", "json"})
-          .messages;
+  EXPECT_EQ(find_similar_names("ZB1P"), std::vector<std::string>({"zb-1p"}));
+  EXPECT_EQ(find_similar_names("zb-1p"), std::vector<std::string>({"interleaved-zb"}));
+  EXPECT_EQ(find_similar_names("1f1b"), std::vector<std::string>());
+  const std::string said = print_message(run_simulate, {"zb1p", "--vpp", "2", "--pp", "4", "-m",
+                                                        "8", "--format", "json"})
+                               .messages;
   EXPECT_NE(said.find("zb1p is interleaved-zb; zb-1p is another schedule"), std::string::npos)
       << said;
 }
@@ -125,7 +126,7 @@ TEST(SimilarNames, AreNoneButZb1p) {
     names.push_back(def.name);
     for (const std::string& name : names) {
       const bool known = normalize_name(name) == "zb1p" || name == "zb-1p";
-      EXPECT_EQ(similar_names(name).size(), known ? 1U : 0U) << name;
+      EXPECT_EQ(find_similar_names(name).size(), known ? 1U : 0U) << name;
     }
   }
 }
@@ -152,7 +153,7 @@ TEST(Caps, InBytesAreBytes) {
 }
 
 TEST(Caps, InUnitsAreSaidToBeSuchBesideAModel) {
-  const std::string said = say(run_simulate, with(kModel, {"--cap", "70"})).messages;
+  const std::string said = print_message(run_simulate, with(kModel, {"--cap", "70"})).messages;
   EXPECT_NE(said.find("--cap 70 is 70 micro-batches of activations, not bytes; --cap 70GiB"),
             std::string::npos)
       << said;

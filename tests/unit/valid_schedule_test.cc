@@ -88,7 +88,7 @@ TEST(ValidSchedule, ReplicasAreOfStagesThatExistOnRanksThatExist) {
   }
 }
 
-TEST(ValidSchedule, AFewOpsDoNotAskForMillions) {
+TEST(ValidSchedule, AFewOpsCannotClaimMillions) {
   Schedule schedule = parse_schedule_text(kTwoRanks);
   schedule.shape.microbatches = std::numeric_limits<std::int32_t>::max();
   schedule.shape.slices = 32'000;
@@ -135,10 +135,10 @@ void damage(std::mt19937& random, Schedule& schedule) {
     case 1: schedule.shape.slices = strange_number(random); break;
     case 2: schedule.shape.ranks = strange_number(random); break;
     case 3: schedule.pipelines = strange_number(random); break;
-    case 4: schedule.joint_forwards = strange_number(random); break;
+    case 4: schedule.fused_forwards = strange_number(random); break;
     case 5: damage_entry(random, schedule.rank_of_stage); break;
     case 6: damage_entry(random, schedule.replicas_of_stage); break;
-    case 7: damage_entry(random, schedule.keeper_of_rank); break;
+    case 7: damage_entry(random, schedule.offload_target_of_rank); break;
     case 8: schedule.recompute_of_stage.resize(random() % 4); break;
     case 9: schedule.weights.resize(random() % 4); break;
     case 10:

@@ -165,15 +165,15 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
   }
 }
 
-TEST(Validate, WantsForwardsThatRunAsOneSideBySide) {
+TEST(Validate, RequiresFusedForwardsToBeAdjacent) {
   Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1");
-  schedule.joint_forwards = 2;
+  schedule.fused_forwards = 2;
   EXPECT_TRUE(validate(schedule).empty());
   schedule = parse_schedule_text("0F0 0B0 0F1 0B1");
-  schedule.joint_forwards = 2;
+  schedule.fused_forwards = 2;
   ASSERT_EQ(validate(schedule).size(), 1u);
   EXPECT_EQ(validate(schedule)[0].position, 2);
-  schedule.joint_forwards = 3;  // of two
+  schedule.fused_forwards = 3;  // of two
   EXPECT_FALSE(validate(schedule).empty());
 }
 

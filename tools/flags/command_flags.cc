@@ -14,12 +14,12 @@
 namespace bubblescope {
 
 CommandFlag* CommandFlag::check(const InRange& range) {
-  if (const auto* numbers = std::get_if<RangeEnds<int>>(&range.ends))
-    option_->check(CLI::Range(numbers->least, numbers->most));
-  else if (const auto* large = std::get_if<RangeEnds<std::int64_t>>(&range.ends))
-    option_->check(CLI::Range(large->least, large->most));
-  else if (const auto* real = std::get_if<RangeEnds<double>>(&range.ends))
-    option_->check(CLI::Range(real->least, real->most));
+  if (const auto* numbers = std::get_if<RangeLimits<int>>(&range.ends))
+    option_->check(CLI::Range(numbers->min_value, numbers->max_value));
+  else if (const auto* large = std::get_if<RangeLimits<std::int64_t>>(&range.ends))
+    option_->check(CLI::Range(large->min_value, large->max_value));
+  else if (const auto* real = std::get_if<RangeLimits<double>>(&range.ends))
+    option_->check(CLI::Range(real->min_value, real->max_value));
   return this;
 }
 
@@ -116,7 +116,7 @@ std::vector<std::string> CommandFlags::given_under(const std::string& heading) c
   return names;
 }
 
-void CommandFlags::complain_of_unknown() const {
+void CommandFlags::refuse_unknown_flag() const {
   const CLI::App& app = parser_->app;
   const std::vector<std::string> left = app.remaining();
   if (left.empty()) return;
@@ -136,15 +136,15 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp&) {
-    show_text(app.help());
+    print_output_text(app.help());
     return false;
   } catch (const CLI::ParseError& error) {
-    complain_of_unknown();
+    refuse_unknown_flag();
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
     throw Error(message + " ('" + app.get_name() + " --help' explains)");
   }
-  complain_of_unknown();
+  refuse_unknown_flag();
   return true;
 }
 

@@ -19,17 +19,18 @@ class Option;
 namespace bubblescope {
 
 template <class Number>
-struct RangeEnds {
-  Number least;
-  Number most;
+struct RangeLimits {
+  Number min_value;
+  Number max_value;
 };
 
 /// The range of a flag's number, both ends included.
 struct InRange {
-  InRange(int least, int most) : ends(RangeEnds<int>{least, most}) {}
-  InRange(std::int64_t least, std::int64_t most) : ends(RangeEnds<std::int64_t>{least, most}) {}
-  InRange(double least, double most) : ends(RangeEnds<double>{least, most}) {}
-  std::variant<RangeEnds<int>, RangeEnds<std::int64_t>, RangeEnds<double>> ends;
+  InRange(int min_value, int max_value) : ends(RangeLimits<int>{min_value, max_value}) {}
+  InRange(std::int64_t min_value, std::int64_t max_value)
+      : ends(RangeLimits<std::int64_t>{min_value, max_value}) {}
+  InRange(double min_value, double max_value) : ends(RangeLimits<double>{min_value, max_value}) {}
+  std::variant<RangeLimits<int>, RangeLimits<std::int64_t>, RangeLimits<double>> ends;
 };
 
 /// One flag, for further settings. It lives as long as its CommandFlags.
@@ -92,7 +93,7 @@ class CommandFlags {
 
  private:
   struct Parser;
-  void complain_of_unknown() const;
+  void refuse_unknown_flag() const;
   CommandFlag* keep(CLI::Option* option);
   std::unique_ptr<Parser> parser_;
 };

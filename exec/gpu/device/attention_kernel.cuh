@@ -12,32 +12,32 @@ namespace bubblescope {
 template <class Value>
 __global__ void attention_kernel(Value* mixed, float* logs, const Value* qkv, AttentionGrid grid) {
   __shared__ Tile keys, values;
-  __shared__ float queries[kAttentionWarps][kMostHeadWidth], weights[kAttentionWarps][kTileRows];
-  const QueryRow of(grid);
-  const int warp = of.warp, lane = of.lane;
-  load_row(queries[warp], qkv + entry_of(grid, of.first_row + of.position, of.at.head, 0, 3),
-           grid.width, of.asks);
+  __shared__ float queries[kAttentionWarps][kMaxHeadWidth], weights[kAttentionWarps][kTileRows];
+  const QueryRow query_row(grid);
+  const int warp = query_row.warp, lane = query_row.lane;
+  load_row(queries[warp], qkv + entry_of(grid, query_row.first_row + query_row.position, query_row.at.head, 0, 3),
+           grid.width, query_row.has_query);
   float largest = -INFINITY, sum = 0, mix[kColumnsPerLane] = {};
-  for (int tile = 0; tile < of.end; tile += kTileRows) {
-    load_keys_and_values(keys, values, qkv, grid, of, tile);
-    const bool counts = of.asks && tile + lane <= of.position;
+  for (int tile = 0; tile < query_row.end; tile += kTileRows) {
+    load_keys_and_values(keys, values, qkv, grid, query_row, tile);
+    const bool counts = query_row.has_query && tile + lane <= query_row.position;
     const float score =
         counts ? grid.scale * dot(queries[warp], keys[lane], grid.width) : -INFINITY;
-    const float highest = Larger()(largest, over_warp(score, Larger()));
+    const float highest = Max()(largest, reduce_warp(score, Max()));
     const float weight = counts ? expf(score - highest) : 0.0F;
-    const float shrink = of.asks ? expf(largest - highest) : 0.0F;  // 0 for the first tile
-    sum = sum * shrink + over_warp(weight, Add());
+    const float shrink = query_row.has_query ? expf(largest - highest) : 0.0F;  // 0 for the first tile
+    sum = sum * shrink + reduce_warp(weight, Add());
     largest = highest;
     weights[warp][lane] = weight;
     __syncthreads();
     for (int part = 0; part * kWarp + lane < grid.width; ++part)
       mix[part] = add_column(mix[part] * shrink, weights[warp], values, part * kWarp + lane);
   }
-  if (!of.asks) return;
+  if (!query_row.has_query) return;
   for (int part = 0; part * kWarp + lane < grid.width; ++part)
-    mixed[entry_of(grid, of.mixed_row, of.at.head, 0, 1) + part * kWarp + lane] =
+    mixed[entry_of(grid, query_row.mixed_row, query_row.at.head, 0, 1) + part * kWarp + lane] =
         from_float<Value>(mix[part] / sum);
-  if (lane == 0) logs[of.mixed_row * grid.heads + of.at.head] = largest + logf(sum);
+  if (lane == 0) logs[query_row.mixed_row * grid.heads + query_row.at.head] = largest + logf(sum);
 }
 
 }  // namespace bubblescope

@@ -9,18 +9,18 @@
 namespace bubblescope {
 
 inline constexpr int kTileRows = kWarp;  ///< one per lane
-inline constexpr int kColumnsPerLane = kMostHeadWidth / kWarp;
+inline constexpr int kColumnsPerLane = kMaxHeadWidth / kWarp;
 
 /// Reduces over the lanes of a warp; all lanes get the result.
 template <class Combine>
-__device__ inline float over_warp(float value, Combine combine) {
+__device__ inline float reduce_warp(float value, Combine combine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
   return value;
 }
 
 /// Rows of one head, padded so that products over columns have no bank conflicts.
-using Tile = float[kTileRows][kMostHeadWidth + 1];
+using Tile = float[kTileRows][kMaxHeadWidth + 1];
 
 /// The sequence and head of a block, and its first row.
 struct HeadPlace {
@@ -88,10 +88,10 @@ __device__ inline void add_to(Value& target, float value) {
 
 /// Adds to a row the columns that the lanes of a warp hold.
 template <class Value>
-__device__ void add_row(Value* row, const float* made, float scale, int width) {
+__device__ void add_row(Value* row, const float* values, float scale, int width) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (int part = 0; part * kWarp + lane < width; ++part)
-    add_to(row[part * kWarp + lane], scale * made[part]);
+    add_to(row[part * kWarp + lane], scale * values[part]);
 }
 
 }  // namespace bubblescope

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kBufferBytes = 8 << 20;
 
 /// Marks our correlation ids among those of other users of CUPTI.
-constexpr CUpti_ExternalCorrelationKind kWho = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+constexpr CUpti_ExternalCorrelationKind kCorrelationKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
 /// CUPTI reports external correlation ids only with records of API calls, so these are enabled too,
 /// and dropped. Copies between devices have a kind of their own.
@@ -46,15 +46,15 @@ struct Cupti {
 };
 
 /// Kernel names belong to CUPTI and may be freed with their module, so they are copied.
-struct Kept {
-  BubblescopeActivity told;
+struct OwnedActivity {
+  BubblescopeActivity raw;
   std::string name;
 };
 
 /// Records that CUPTI has delivered, from any of its threads.
-struct Inbox {
+struct RecordStore {
   std::mutex mutex;
-  std::vector<Kept> records;
+  std::vector<OwnedActivity> records;
   std::int64_t lost = 0;
 };
 
@@ -62,89 +62,89 @@ Cupti cupti;
 bool is_on = false;
 
 /// Never destroyed: CUPTI may deliver buffers while the process exits.
-Inbox& inbox() {
-  static Inbox& made = *new Inbox;
-  return made;
+RecordStore& record_store() {
+  static RecordStore& instance = *new RecordStore;
+  return instance;
 }
 
 const char* check_cupti(CUptiResult status, const char* call) {
   if (status == CUPTI_SUCCESS) return nullptr;
   const char* why = nullptr;
   cupti.get_result_string(status, &why);
-  return tell(std::string(call) + ": " + (why != nullptr ? why : "?"));
+  return store_error(std::string(call) + ": " + (why != nullptr ? why : "?"));
 }
 
 template <class Record>
 BubblescopeActivity describe(const CUpti_Activity* record, std::int32_t kind) {
   const auto* const at = reinterpret_cast<const Record*>(record);
-  BubblescopeActivity told{};
-  told.kind = kind;
-  told.device = static_cast<std::int32_t>(at->deviceId);
-  told.stream = at->streamId;
-  told.correlation = at->correlationId;
-  told.start = static_cast<std::int64_t>(at->start);
-  told.end = static_cast<std::int64_t>(at->end);
-  return told;
+  BubblescopeActivity raw{};
+  raw.kind = kind;
+  raw.device = static_cast<std::int32_t>(at->deviceId);
+  raw.stream = at->streamId;
+  raw.correlation = at->correlationId;
+  raw.start = static_cast<std::int64_t>(at->start);
+  raw.end = static_cast<std::int64_t>(at->end);
+  return raw;
 }
 
 template <class Record>
-Kept keep_copy(const CUpti_Activity* record, std::int32_t kind) {
-  BubblescopeActivity told = describe<Record>(record, kind);
-  told.bytes = static_cast<std::int64_t>(reinterpret_cast<const Record*>(record)->bytes);
-  return {told, ""};
+OwnedActivity store_copy(const CUpti_Activity* record, std::int32_t kind) {
+  BubblescopeActivity raw = describe<Record>(record, kind);
+  raw.bytes = static_cast<std::int64_t>(reinterpret_cast<const Record*>(record)->bytes);
+  return {raw, ""};
 }
 
-Kept keep_kernel(const CUpti_Activity* record) {
+OwnedActivity store_kernel(const CUpti_Activity* record) {
   const char* const name = reinterpret_cast<const CUpti_ActivityKernel10*>(record)->name;
   return {describe<CUpti_ActivityKernel10>(record, kBubblescopeKernel),
           name != nullptr ? name : "?"};
 }
 
-Kept keep_correlation(const CUpti_Activity* record) {
+OwnedActivity store_correlation(const CUpti_Activity* record) {
   const auto* const at = reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);
-  BubblescopeActivity told{};
-  told.kind = kBubblescopeLaunchedBy;
-  told.correlation = at->correlationId;
-  told.tag = at->externalId;
-  return {told, ""};
+  BubblescopeActivity raw{};
+  raw.kind = kBubblescopeLaunchedBy;
+  raw.correlation = at->correlationId;
+  raw.tag = at->externalId;
+  return {raw, ""};
 }
 
-void keep(const CUpti_Activity* record, std::vector<Kept>& kept) {
+void store_record(const CUpti_Activity* record, std::vector<OwnedActivity>& owned) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return kept.push_back(keep_correlation(record));
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return kept.push_back(keep_kernel(record));
+      return owned.push_back(store_correlation(record));
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return owned.push_back(store_kernel(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return kept.push_back(keep_copy<CUpti_ActivityMemcpy6>(record, kBubblescopeCopy));
+      return owned.push_back(store_copy<CUpti_ActivityMemcpy6>(record, kBubblescopeCopy));
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return kept.push_back(keep_copy<CUpti_ActivityMemcpyPtoP4>(record, kBubblescopeCopy));
+      return owned.push_back(store_copy<CUpti_ActivityMemcpyPtoP4>(record, kBubblescopeCopy));
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      return kept.push_back(keep_copy<CUpti_ActivityMemset4>(record, kBubblescopeClear));
+      return owned.push_back(store_copy<CUpti_ActivityMemset4>(record, kBubblescopeClear));
     default: return;  // API calls
   }
 }
 
-void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::malloc(kBufferBytes));
   *bytes = *buffer != nullptr ? kBufferBytes : 0;
-  *most_records = 0;  // 0 means as many as fit
+  *max_records = 0;  // 0 means as many as fit
 }
 
 void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
                           std::size_t valid_bytes) {
-  const std::lock_guard lock(inbox().mutex);
+  const std::lock_guard lock(record_store().mutex);
   try {
     CUpti_Activity* record = nullptr;
     CUptiResult status = CUPTI_SUCCESS;
     while ((status = cupti.get_next(buffer, valid_bytes, &record)) == CUPTI_SUCCESS)
-      keep(record, inbox().records);
-    if (status != CUPTI_ERROR_MAX_LIMIT_REACHED) ++inbox().lost;  // at least one
+      store_record(record, record_store().records);
+    if (status != CUPTI_ERROR_MAX_LIMIT_REACHED) ++record_store().lost;  // at least one
   } catch (const std::bad_alloc&) {
-    ++inbox().lost;  // at least one
+    ++record_store().lost;  // at least one
   }
   std::size_t dropped = 0;
   if (cupti.get_dropped(nullptr, 0, &dropped) == CUPTI_SUCCESS)
-    inbox().lost += static_cast<std::int64_t>(dropped);
+    record_store().lost += static_cast<std::int64_t>(dropped);
   std::free(buffer);
 }
 
@@ -166,14 +166,14 @@ const char* open_cupti() {
   void* library = dlopen(("libcupti.so." + major).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return tell("libcupti.so." + major + " is not found; add the folder of the CUDA toolkit's CUPTI "
+    return store_error("libcupti.so." + major + " is not found; add the folder of the CUDA toolkit's CUPTI "
                 "(extras/CUPTI/lib64) to LD_LIBRARY_PATH");
-  if (!find_all(library)) return tell("libcupti.so lacks a call that is needed");
+  if (!find_all(library)) return store_error("libcupti.so lacks a call that is needed");
   std::uint32_t version = 0;
   if (const char* const error = check_cupti(cupti.get_version(&version), "cuptiGetVersion"))
     return error;
   if (version >= CUPTI_API_VERSION) return nullptr;
-  return tell("libcupti.so has version " + std::to_string(version) + ", and " +
+  return store_error("libcupti.so has version " + std::to_string(version) + ", and " +
               std::to_string(CUPTI_API_VERSION) + " is needed; put a newer one first in "
               "LD_LIBRARY_PATH");
 }
@@ -194,9 +194,9 @@ const char* start_activity() {
 
 const char* tag(std::uint64_t tag) {
   if (tag != 0)
-    return check_cupti(cupti.push(kWho, tag), "cuptiActivityPushExternalCorrelationId");
+    return check_cupti(cupti.push(kCorrelationKind, tag), "cuptiActivityPushExternalCorrelationId");
   std::uint64_t last = 0;
-  return check_cupti(cupti.pop(kWho, &last), "cuptiActivityPopExternalCorrelationId");
+  return check_cupti(cupti.pop(kCorrelationKind, &last), "cuptiActivityPopExternalCorrelationId");
 }
 
 /// All work must have ended, so that every record has its end time.
@@ -204,13 +204,13 @@ const char* read_activity(BubblescopeTakeActivity take, void* to, std::int64_t* 
   if (const char* const error = check_cupti(cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
                                             "cuptiActivityFlushAll"))
     return error;
-  const std::lock_guard lock(inbox().mutex);
-  for (Kept& kept : inbox().records) {
-    if (kept.told.kind == kBubblescopeKernel) kept.told.name = kept.name.c_str();
-    take(to, &kept.told);
+  const std::lock_guard lock(record_store().mutex);
+  for (OwnedActivity& owned : record_store().records) {
+    if (owned.raw.kind == kBubblescopeKernel) owned.raw.name = owned.name.c_str();
+    take(to, &owned.raw);
   }
-  inbox().records.clear();
-  *lost = std::exchange(inbox().lost, 0);
+  record_store().records.clear();
+  *lost = std::exchange(record_store().lost, 0);
   return nullptr;
 }
 
@@ -221,7 +221,7 @@ const char* read_activity(BubblescopeTakeActivity take, void* to, std::int64_t* 
 namespace {
 
 const char* start_activity() {
-  return tell("this build has no CUPTI; install the CUDA toolkit's CUPTI and build anew");
+  return store_error("this build has no CUPTI; install the CUDA toolkit's CUPTI and build anew");
 }
 const char* tag(std::uint64_t) { return nullptr; }
 const char* read_activity(BubblescopeTakeActivity, void*, std::int64_t* lost) {

@@ -44,14 +44,14 @@ const CudaBlas* load_cuda_blas(const char** error) {
   static CudaBlas blas;
   static const bool is_open = open(blas);
   if (is_open) return &blas;
-  *error = tell("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR) +
+  *error = store_error("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR) +
                 " is not found; put its folder into LD_LIBRARY_PATH, or use --work spin");
   return nullptr;
 }
 
 const char* check_blas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return nullptr;
-  return tell(function_of(call) + ": cuBLAS status " + std::to_string(static_cast<int>(status)));
+  return store_error(function_of(call) + ": cuBLAS status " + std::to_string(static_cast<int>(status)));
 }
 
 }  // namespace bubblescope

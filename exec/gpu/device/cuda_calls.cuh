@@ -17,7 +17,7 @@ struct CudaStream {
 };
 
 /// Stores a message until this thread's next error and returns it.
-const char* tell(const std::string& error);
+const char* store_error(const std::string& error);
 
 /// Returns null for success, or "cudaMalloc: out of memory (cudaErrorMemoryAllocation)" for the
 /// name or text of a call.

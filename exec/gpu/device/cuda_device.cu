@@ -60,7 +60,7 @@ const char* allocate(std::int32_t device, std::size_t bytes, void** memory) {
   const cudaError_t status = cudaMalloc(memory, bytes);
   if (status == cudaSuccess) return nullptr;
   cudaGetLastError();  // clears the error, which does not affect later calls
-  return tell("device " + std::to_string(device) + " has no room for " + std::to_string(bytes) +
+  return store_error("device " + std::to_string(device) + " has no room for " + std::to_string(bytes) +
               " bytes more (" + cudaGetErrorString(status) + "); take a smaller model or schedule");
 }
 
@@ -73,7 +73,7 @@ const char* allocate_on_host(std::size_t bytes, void** memory) {
   const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
   if (status == cudaSuccess) return nullptr;
   cudaGetLastError();
-  return tell("the host has no room for " + std::to_string(bytes) + " bytes that stay in place (" +
+  return store_error("the host has no room for " + std::to_string(bytes) + " bytes that stay in place (" +
               cudaGetErrorString(status) + "); evict less, or take a smaller model");
 }
 
@@ -118,14 +118,14 @@ const char* find_obstacle() {
   BUBBLESCOPE_CUDA(cudaDriverGetVersion(&driver));
   BUBBLESCOPE_CUDA(cudaRuntimeGetVersion(&runtime));
   if (driver == 0)
-    return tell("no NVIDIA driver (libcuda.so.1) is installed on this machine; use --backend cpu");
+    return store_error("no NVIDIA driver (libcuda.so.1) is installed on this machine; use --backend cpu");
   if (driver / 1000 < runtime / 1000)
-    return tell("the NVIDIA driver knows CUDA " + std::to_string(driver / 1000) + "." +
+    return store_error("the NVIDIA driver knows CUDA " + std::to_string(driver / 1000) + "." +
                 std::to_string(driver % 1000 / 10) + ", and CUDA " +
                 std::to_string(runtime / 1000) + " is needed; install a newer driver");
   std::int32_t devices = 0;
   if (const char* const error = count_devices(&devices)) return error;
-  return devices > 0 ? nullptr : tell("there is a driver but no CUDA device; use --backend cpu");
+  return devices > 0 ? nullptr : store_error("there is a driver but no CUDA device; use --backend cpu");
 }
 
 BubblescopeGpu make_table() {
@@ -142,7 +142,7 @@ BubblescopeGpu make_table() {
 
 }  // namespace
 
-const char* tell(const std::string& error) {
+const char* store_error(const std::string& error) {
   static thread_local std::string kept;
   kept = error;
   return kept.c_str();
@@ -151,7 +151,7 @@ const char* tell(const std::string& error) {
 const char* check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return nullptr;
   const std::string name = std::string(call).substr(0, std::string(call).find('('));
-  return tell(name + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
+  return store_error(name + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
 }
 
 bool may_release() { return !abandoned; }

@@ -20,7 +20,7 @@ __device__ std::uint64_t read_global_timer() {
   return nanos;
 }
 
-constexpr unsigned int kNap = 200;  // nanoseconds
+constexpr unsigned int kNapNanos = 200;  // nanoseconds
 
 /// `stop` may be null. A single thread sleeps between two reads of the clock.
 __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* stop) {
@@ -28,17 +28,17 @@ __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* st
   const auto wanted = static_cast<std::uint64_t>(nanos);
   while (read_global_timer() - begin < wanted) {
     if (stop != nullptr && *stop != 0) return;
-    if (blockDim.x == 1) __nanosleep(kNap);
+    if (blockDim.x == 1) __nanosleep(kNapNanos);
   }
 }
 
 constexpr int kThreads = 256;
 constexpr int kSpinThreads = 128;
-constexpr std::int64_t kMostBlocks = 4096;  // with more entries, each thread handles several
+constexpr std::int64_t kMaxBlocks = 4096;  // with more entries, each thread handles several
 
 unsigned int blocks_for(std::int64_t entries) {
   return static_cast<unsigned int>(
-      std::clamp<std::int64_t>((entries + kThreads - 1) / kThreads, 1, kMostBlocks));
+      std::clamp<std::int64_t>((entries + kThreads - 1) / kThreads, 1, kMaxBlocks));
 }
 
 const char* spin(const BubblescopeSpin* order, void* stream) {
@@ -53,8 +53,8 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
 
 /// Calls kernels with the fields of a launch.
 template <class Value>
-struct Order {
-  explicit Order(const BubblescopeLaunch& launch)
+struct LaunchFields {
+  explicit LaunchFields(const BubblescopeLaunch& launch)
       : target(static_cast<Value*>(launch.target)),
         rows(static_cast<unsigned int>(launch.rows)),
         columns(static_cast<int>(launch.columns)),
@@ -81,9 +81,9 @@ struct Order {
 };
 
 template <class Value>
-void launch_attention(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
+void launch_attention(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t stream) {
   const AttentionGrid& grid = o.attention;
-  const AttentionBackward<Value> of{o.input(0), o.input(1), o.input(2), o.floats(3)};
+  const AttentionBackward<Value> attention_inputs{o.input(0), o.input(1), o.input(2), o.floats(3)};
   const auto blocks_of = [&](std::int32_t rows) {
     return static_cast<unsigned int>(attention_blocks(grid, rows));
   };
@@ -95,18 +95,18 @@ void launch_attention(Kernel kernel, const Order<Value>& o, cudaStream_t stream)
       return;
     case Kernel::kQueryGrad:
       query_grad_kernel<<<blocks_of(grid.count), kAttentionThreads, 0, stream>>>(
-          o.target, o.extra(0), of, grid);
+          o.target, o.extra(0), attention_inputs, grid);
       return;
     case Kernel::kKeyGrad:
       key_grad_kernel<<<blocks_of(grid.begin + grid.count), kAttentionThreads, 0, stream>>>(
-          o.target, o.extra(0), of, grid);
+          o.target, o.extra(0), attention_inputs, grid);
       return;
     default: return;
   }
 }
 
 template <class Value>
-void launch_by_rows(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
+void launch_by_rows(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t stream) {
   switch (kernel) {
     case Kernel::kEmbed:
       embed_kernel<<<o.rows, kThreads, 0, stream>>>(o.target, o.input(0), o.input(1), o.tokens(),
@@ -142,7 +142,7 @@ void launch_by_rows(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
 }
 
 template <class Value>
-void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream) {
+void launch_by_entries(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t stream) {
   const unsigned int blocks = blocks_for(o.count);
   const AdamState adam{o.extra(1), o.extra(2), o.floats(1)};
   switch (kernel) {
@@ -180,21 +180,21 @@ void launch_by_entries(Kernel kernel, const Order<Value>& o, cudaStream_t stream
 
 const char* launch(const BubblescopeLaunch* order, void* stream) {
   const auto* const on = static_cast<CudaStream*>(stream);
-  if (order->kernel < 0 || order->kernel >= kKernels) return tell("there is no such kernel");
+  if (order->kernel < 0 || order->kernel >= kKernels) return store_error("there is no such kernel");
   if (order->rows <= 0 || order->columns <= 0 ||
       std::max(order->rows, order->columns) > std::numeric_limits<int>::max())
-    return tell("a kernel is asked for " + std::to_string(order->rows) + " x " +
+    return store_error("a kernel is asked for " + std::to_string(order->rows) + " x " +
                 std::to_string(order->columns) + " entries");
-  if (order->attention.width > kMostHeadWidth)
-    return tell("heads of attention are " + std::to_string(order->attention.width) +
-                " wide, more than " + std::to_string(kMostHeadWidth));
+  if (order->attention.width > kMaxHeadWidth)
+    return store_error("heads of attention are " + std::to_string(order->attention.width) +
+                " wide, more than " + std::to_string(kMaxHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   cudaGetLastError();  // clears errors of earlier calls
   const auto kernel = static_cast<Kernel>(order->kernel);
-  if (order->number == kBubblescopeBfloat16)
-    launch_by_entries(kernel, Order<Bfloat16>(*order), on->stream);
+  if (order->dtype == kBubblescopeBfloat16)
+    launch_by_entries(kernel, LaunchFields<Bfloat16>(*order), on->stream);
   else
-    launch_by_entries(kernel, Order<float>(*order), on->stream);
+    launch_by_entries(kernel, LaunchFields<float>(*order), on->stream);
   const std::string name = "the launch of kernel " + std::to_string(order->kernel);
   return check(cudaGetLastError(), name.c_str());
 }

@@ -17,20 +17,20 @@ namespace {
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 
 /// The chosen algorithm of a GEMM.
-struct ProductPlan {
+struct GemmPlan {
   std::string error;  ///< why the GEMM is not possible
   const CudaBlas* blas = nullptr;
-  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatmulDesc_t gemm = nullptr;
   cublasLtMatrixLayout_t left = nullptr;
   cublasLtMatrixLayout_t right = nullptr;
   cublasLtMatrixLayout_t target = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
 
-  ProductPlan() = default;
-  ProductPlan(const ProductPlan&) = delete;
-  ProductPlan& operator=(const ProductPlan&) = delete;
-  ~ProductPlan() {
-    if (product != nullptr) blas->cublasLtMatmulDescDestroy(product);
+  GemmPlan() = default;
+  GemmPlan(const GemmPlan&) = delete;
+  GemmPlan& operator=(const GemmPlan&) = delete;
+  ~GemmPlan() {
+    if (gemm != nullptr) blas->cublasLtMatmulDescDestroy(gemm);
     for (const cublasLtMatrixLayout_t layout : {left, right, target})
       if (layout != nullptr) blas->cublasLtMatrixLayoutDestroy(layout);
   }
@@ -39,26 +39,26 @@ struct ProductPlan {
 /// Everything on which the choice of an algorithm depends.
 using PlanKey = std::array<std::int64_t, 22>;
 
-struct Multiplier {
+struct BlasLtHandle {
   const CudaBlas* blas = nullptr;
   cublasLtHandle_t handle = nullptr;
   std::int32_t device = 0;
   std::int32_t multiprocessors = 0;
   void* workspace = nullptr;
-  std::map<PlanKey, ProductPlan> plans;
+  std::map<PlanKey, GemmPlan> plans;
 
-  Multiplier() = default;
-  Multiplier(const Multiplier&) = delete;
-  Multiplier& operator=(const Multiplier&) = delete;
-  ~Multiplier() {
+  BlasLtHandle() = default;
+  BlasLtHandle(const BlasLtHandle&) = delete;
+  BlasLtHandle& operator=(const BlasLtHandle&) = delete;
+  ~BlasLtHandle() {
     if (!may_release()) return;
     if (handle != nullptr) blas->cublasLtDestroy(handle);
     if (workspace != nullptr) cudaFree(workspace);
   }
 };
 
-cudaDataType_t type_of(std::int32_t number) {
-  return number == kBubblescopeBfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+cudaDataType_t type_of(std::int32_t dtype) {
+  return dtype == kBubblescopeBfloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
 /// The largest power of two, up to 256, that divides an address.
@@ -69,10 +69,10 @@ std::uint32_t alignment_of(const void* data) {
   return alignment;
 }
 
-PlanKey key_of(const BubblescopeProduct& p) {
+PlanKey key_of(const BubblescopeGemm& p) {
   return {p.rows,
           p.columns,
-          p.inner,
+          p.k,
           p.batch,
           p.left.stride,
           p.left.step,
@@ -82,8 +82,8 @@ PlanKey key_of(const BubblescopeProduct& p) {
           p.right.transposed,
           p.target_stride,
           p.target_step,
-          p.number,
-          p.target_number,
+          p.dtype,
+          p.target_dtype,
           p.source == nullptr ? 0 : (p.source == p.target ? 1 : 2),
           alignment_of(p.left.data),
           alignment_of(p.right.data),
@@ -95,7 +95,7 @@ PlanKey key_of(const BubblescopeProduct& p) {
 }
 
 struct LayoutShape {
-  std::int32_t number;
+  std::int32_t dtype;
   std::int64_t rows;  ///< in cuBLASLt's column-major order
   std::int64_t columns;
   std::int64_t stride;
@@ -105,7 +105,7 @@ struct LayoutShape {
 const char* create_layout(const CudaBlas& blas, const LayoutShape& shape, std::int32_t batch,
                           cublasLtMatrixLayout_t& layout) {
   BUBBLESCOPE_BLAS(blas.cublasLtMatrixLayoutCreate(
-      &layout, type_of(shape.number), static_cast<std::uint64_t>(shape.rows),
+      &layout, type_of(shape.dtype), static_cast<std::uint64_t>(shape.rows),
       static_cast<std::uint64_t>(shape.columns), shape.stride));
   if (batch == 1) return nullptr;
   BUBBLESCOPE_BLAS(blas.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -116,56 +116,56 @@ const char* create_layout(const CudaBlas& blas, const LayoutShape& shape, std::i
 }
 
 /// Describes a stored matrix of `rows` by `columns`; its rows become columns.
-LayoutShape shape_of(const BubblescopeFactor& factor, std::int32_t number, std::int32_t rows,
+LayoutShape shape_of(const BubblescopeOperand& factor, std::int32_t dtype, std::int32_t rows,
                      std::int32_t columns) {
-  if (factor.transposed != 0) return {number, rows, columns, factor.stride, factor.step};
-  return {number, columns, rows, factor.stride, factor.step};
+  if (factor.transposed != 0) return {dtype, rows, columns, factor.stride, factor.step};
+  return {dtype, columns, rows, factor.stride, factor.step};
 }
 
-const char* create_layouts(const CudaBlas& blas, const BubblescopeProduct& p, ProductPlan& plan) {
+const char* create_layouts(const CudaBlas& blas, const BubblescopeGemm& p, GemmPlan& plan) {
   const char* error =
-      create_layout(blas, shape_of(p.left, p.number, p.rows, p.inner), p.batch, plan.left);
+      create_layout(blas, shape_of(p.left, p.dtype, p.rows, p.k), p.batch, plan.left);
   if (!error)
     error =
-        create_layout(blas, shape_of(p.right, p.number, p.inner, p.columns), p.batch, plan.right);
+        create_layout(blas, shape_of(p.right, p.dtype, p.k, p.columns), p.batch, plan.right);
   if (!error)
     error =
-        create_layout(blas, {p.target_number, p.columns, p.rows, p.target_stride, p.target_step},
+        create_layout(blas, {p.target_dtype, p.columns, p.rows, p.target_stride, p.target_step},
                       p.batch, plan.target);
   return error;
 }
 
 /// The auxiliary pointer is set again for every GEMM; here only its alignment matters.
-const char* set_epilogue(const CudaBlas& blas, const BubblescopeProduct& p,
-                         cublasLtMatmulDesc_t product) {
+const char* set_epilogue(const CudaBlas& blas, const BubblescopeGemm& p,
+                         cublasLtMatmulDesc_t gemm) {
   if (p.epilogue == kBubblescopeNoEpilogue) return nullptr;
   const cublasLtEpilogue_t epilogue = p.epilogue == kBubblescopeGeluGrad ? CUBLASLT_EPILOGUE_DGELU
                                       : p.aux != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX
                                                          : CUBLASLT_EPILOGUE_GELU;
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_EPILOGUE,
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof epilogue));
   if (p.aux == nullptr) return nullptr;
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
-      product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p.target_stride, sizeof p.target_stride));
+      gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p.target_stride, sizeof p.target_stride));
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
-      product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux, sizeof p.aux));
+      gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux, sizeof p.aux));
   return nullptr;
 }
 
 /// cuBLASLt's first operand is our right one.
-const char* create_product(const CudaBlas& blas, const BubblescopeProduct& p,
-                           std::int32_t multiprocessors, ProductPlan& plan) {
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescCreate(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+const char* create_matmul(const CudaBlas& blas, const BubblescopeGemm& p,
+                           std::int32_t multiprocessors, GemmPlan& plan) {
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescCreate(&plan.gemm, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const cublasOperation_t first = p.right.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = p.left.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.product, CUBLASLT_MATMUL_DESC_TRANSA,
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm, CUBLASLT_MATMUL_DESC_TRANSA,
                                                        &first, sizeof first));
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.product, CUBLASLT_MATMUL_DESC_TRANSB,
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm, CUBLASLT_MATMUL_DESC_TRANSB,
                                                        &second, sizeof second));
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.product,
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm,
                                                        CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
                                                        &multiprocessors, sizeof multiprocessors));
-  return set_epilogue(blas, p, plan.product);
+  return set_epilogue(blas, p, plan.gemm);
 }
 
 /// Owns the preference, as several calls may fail after its creation.
@@ -178,7 +178,7 @@ struct Preference {
   cublasLtMatmulPreference_t handle = nullptr;
 };
 
-const char* set_preference(const CudaBlas& blas, const BubblescopeProduct& p,
+const char* set_preference(const CudaBlas& blas, const BubblescopeGemm& p,
                            cublasLtMatmulPreference_t preference) {
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceSetAttribute(
       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
@@ -198,87 +198,87 @@ const char* set_preference(const CudaBlas& blas, const BubblescopeProduct& p,
   return nullptr;
 }
 
-const char* choose(const Multiplier& multiplier, const BubblescopeProduct& p, ProductPlan& plan) {
-  const CudaBlas& blas = *multiplier.blas;
+const char* choose(const BlasLtHandle& blas_handle, const BubblescopeGemm& p, GemmPlan& plan) {
+  const CudaBlas& blas = *blas_handle.blas;
   Preference preference(blas);
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceCreate(&preference.handle));
   if (const char* const error = set_preference(blas, p, preference.handle)) return error;
   cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulAlgoGetHeuristic(multiplier.handle, plan.product, plan.right,
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulAlgoGetHeuristic(blas_handle.handle, plan.gemm, plan.right,
                                                        plan.left, plan.target, plan.target,
                                                        preference.handle, 1, &result, &found));
   if (found == 0 || result.state != CUBLAS_STATUS_SUCCESS)
-    return tell("cuBLASLt knows no way to multiply " + std::to_string(p.rows) + " x " +
-                std::to_string(p.inner) + " by " + std::to_string(p.inner) + " x " +
+    return store_error("cuBLASLt knows no way to multiply " + std::to_string(p.rows) + " x " +
+                std::to_string(p.k) + " by " + std::to_string(p.k) + " x " +
                 std::to_string(p.columns));
   plan.algorithm = result.algo;
   return nullptr;
 }
 
-const char* make_plan(const Multiplier& multiplier, const BubblescopeProduct& p,
-                      ProductPlan& plan) {
-  plan.blas = multiplier.blas;
-  const char* error = create_product(*plan.blas, p, multiplier.multiprocessors, plan);
+const char* make_plan(const BlasLtHandle& blas_handle, const BubblescopeGemm& p,
+                      GemmPlan& plan) {
+  plan.blas = blas_handle.blas;
+  const char* error = create_matmul(*plan.blas, p, blas_handle.multiprocessors, plan);
   if (!error) error = create_layouts(*plan.blas, p, plan);
-  if (!error) error = choose(multiplier, p, plan);
+  if (!error) error = choose(blas_handle, p, plan);
   return error;
 }
 
 /// Chooses once; also caches that there is no algorithm.
-const ProductPlan& find_plan(Multiplier& with, const BubblescopeProduct& p) {
+const GemmPlan& find_plan(BlasLtHandle& with, const BubblescopeGemm& p) {
   const auto [at, is_new] = with.plans.try_emplace(key_of(p));
   if (is_new)
     if (const char* const error = make_plan(with, p, at->second)) at->second.error = error;
   return at->second;
 }
 
-const char* can_multiply(void* multiplier, const BubblescopeProduct* p, std::int32_t* can) {
-  auto& with = *static_cast<Multiplier*>(multiplier);
+const char* can_multiply(void* blas_handle, const BubblescopeGemm* p, std::int32_t* can) {
+  auto& with = *static_cast<BlasLtHandle*>(blas_handle);
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
   *can = find_plan(with, *p).error.empty() ? 1 : 0;
   return nullptr;
 }
 
-const char* multiply(void* multiplier, const BubblescopeProduct* p, void* stream) {
-  auto& with = *static_cast<Multiplier*>(multiplier);
+const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) {
+  auto& with = *static_cast<BlasLtHandle*>(blas_handle);
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
-  const ProductPlan& plan = find_plan(with, *p);
-  if (!plan.error.empty()) return tell(plan.error);
+  const GemmPlan& plan = find_plan(with, *p);
+  if (!plan.error.empty()) return store_error(plan.error);
   if (p->aux != nullptr)
     BUBBLESCOPE_BLAS(with.blas->cublasLtMatmulDescSetAttribute(
-        plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
+        plan.gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
   const float keep = p->source != nullptr ? 1.0F : 0.0F;
   const void* const source = p->source != nullptr ? p->source : p->target;
   BUBBLESCOPE_BLAS(with.blas->cublasLtMatmul(
-      with.handle, plan.product, &p->scale, p->right.data, plan.right, p->left.data, plan.left,
+      with.handle, plan.gemm, &p->scale, p->right.data, plan.right, p->left.data, plan.left,
       &keep, source, plan.target, p->target, plan.target, &plan.algorithm, with.workspace,
       kWorkspaceBytes, static_cast<CudaStream*>(stream)->stream));
   return nullptr;
 }
 
-const char* create_multiplier(std::int32_t device, std::int32_t multiprocessors, void** made) {
+const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors, void** created) {
   const char* error = nullptr;
   const CudaBlas* const blas = load_cuda_blas(&error);
   if (blas == nullptr) return error;
-  auto multiplier = std::make_unique<Multiplier>();
-  multiplier->blas = blas;
-  multiplier->device = device;
-  multiplier->multiprocessors = multiprocessors;
+  auto blas_handle = std::make_unique<BlasLtHandle>();
+  blas_handle->blas = blas;
+  blas_handle->device = device;
+  blas_handle->multiprocessors = multiprocessors;
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  BUBBLESCOPE_BLAS(blas->cublasLtCreate(&multiplier->handle));
-  BUBBLESCOPE_CUDA(cudaMalloc(&multiplier->workspace, kWorkspaceBytes));
-  *made = multiplier.release();
+  BUBBLESCOPE_BLAS(blas->cublasLtCreate(&blas_handle->handle));
+  BUBBLESCOPE_CUDA(cudaMalloc(&blas_handle->workspace, kWorkspaceBytes));
+  *created = blas_handle.release();
   return nullptr;
 }
 
-void release_multiplier(void* multiplier) { delete static_cast<Multiplier*>(multiplier); }
+void release_blas_handle(void* blas_handle) { delete static_cast<BlasLtHandle*>(blas_handle); }
 
 }  // namespace
 
 void add_multiply_calls(BubblescopeGpu& calls) {
-  calls.create_multiplier = create_multiplier;
-  calls.release_multiplier = release_multiplier;
+  calls.create_blas_handle = create_blas_handle;
+  calls.release_blas_handle = release_blas_handle;
   calls.multiply = multiply;
   calls.can_multiply = can_multiply;
 }

@@ -33,7 +33,7 @@ const char* find(const char* name, Function& function) {
   BUBBLESCOPE_CUDA(
       cudaGetDriverEntryPointByVersion(name, &found, CUDA_VERSION, cudaEnableDefault, &result));
   if (result != cudaDriverEntryPointSuccess || found == nullptr)
-    return tell(std::string("the NVIDIA driver has no ") + name +
+    return store_error(std::string("the NVIDIA driver has no ") + name +
                 "; install one for CUDA 13, or share the device by --share streams");
   function = reinterpret_cast<Function>(found);
   return nullptr;
@@ -63,15 +63,15 @@ const char* cut(const Driver& driver, CUdevice device, unsigned int multiprocess
           driver.get_resource(device, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource"))
     return error;
   const auto wanted = static_cast<unsigned int>(parts.size());
-  unsigned int made = wanted;
+  unsigned int created = wanted;
   CUdevResource remaining{};
   if (const char* const error = check_driver(
-          driver.split_by_count(parts.data(), &made, &whole, &remaining, 0, multiprocessors),
+          driver.split_by_count(parts.data(), &created, &whole, &remaining, 0, multiprocessors),
           "cuDevSmResourceSplitByCount"))
     return error;
-  if (made >= wanted && parts[0].sm.smCount == multiprocessors) return nullptr;
-  return tell("the driver cuts " + std::to_string(whole.sm.smCount) + " multiprocessors into " +
-              std::to_string(made) + " partitions of " + std::to_string(parts[0].sm.smCount) +
+  if (created >= wanted && parts[0].sm.smCount == multiprocessors) return nullptr;
+  return store_error("the driver cuts " + std::to_string(whole.sm.smCount) + " multiprocessors into " +
+              std::to_string(created) + " partitions of " + std::to_string(parts[0].sm.smCount) +
               ", not " + std::to_string(wanted) + " of " + std::to_string(multiprocessors) +
               "; share the device by --share streams");
 }
@@ -82,13 +82,13 @@ const char* create_partition(const Driver& driver, CUdevice device, CUdevResourc
   if (const char* const error = check_driver(driver.describe_resource(&description, &part, 1),
                                              "cuDevResourceGenerateDesc"))
     return error;
-  auto made = std::make_unique<Partition>();
-  made->driver = driver;
+  auto created = std::make_unique<Partition>();
+  created->driver = driver;
   if (const char* const error = check_driver(
-          driver.create_context(&made->context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
+          driver.create_context(&created->context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
           "cuGreenCtxCreate"))
     return error;
-  *partition = made.release();
+  *partition = created.release();
   return nullptr;
 }
 
@@ -119,17 +119,17 @@ void release_partition(void* partition) {
 /// The stream does not synchronize with the default stream.
 const char* create_stream(std::int32_t device, void* partition, void** stream) {
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  auto made = std::make_unique<CudaStream>(CudaStream{nullptr, device});
+  auto created = std::make_unique<CudaStream>(CudaStream{nullptr, device});
   if (partition == nullptr) {
-    BUBBLESCOPE_CUDA(cudaStreamCreateWithFlags(&made->stream, cudaStreamNonBlocking));
+    BUBBLESCOPE_CUDA(cudaStreamCreateWithFlags(&created->stream, cudaStreamNonBlocking));
   } else {
     const auto* const part = static_cast<Partition*>(partition);
     if (const char* const error = check_driver(
-            part->driver.create_stream(&made->stream, part->context, CU_STREAM_NON_BLOCKING, 0),
+            part->driver.create_stream(&created->stream, part->context, CU_STREAM_NON_BLOCKING, 0),
             "cuGreenCtxStreamCreate"))
       return error;
   }
-  *stream = made.release();
+  *stream = created.release();
   return nullptr;
 }
 

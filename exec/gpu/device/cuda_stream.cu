@@ -11,10 +11,10 @@ cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
 const char* create_event(std::int32_t device, std::int32_t timed, void** event) {
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  cudaEvent_t made = nullptr;
+  cudaEvent_t created = nullptr;
   BUBBLESCOPE_CUDA(
-      cudaEventCreateWithFlags(&made, timed != 0 ? cudaEventDefault : cudaEventDisableTiming));
-  *event = made;
+      cudaEventCreateWithFlags(&created, timed != 0 ? cudaEventDefault : cudaEventDisableTiming));
+  *event = created;
   return nullptr;
 }
 
@@ -71,15 +71,15 @@ const char* end_capture(void* stream, void** graph) {
   BUBBLESCOPE_CUDA(cudaSetDevice(static_cast<CudaStream*>(stream)->device));
   cudaGraph_t captured = nullptr;
   BUBBLESCOPE_CUDA(cudaStreamEndCapture(stream_of(stream), &captured));
-  cudaGraphExec_t made = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&made, captured, 0);
+  cudaGraphExec_t created = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&created, captured, 0);
   cudaGraphDestroy(captured);
   if (const char* const error = check(status, "cudaGraphInstantiate")) return error;
-  const char* const error = check(cudaGraphUpload(made, stream_of(stream)), "cudaGraphUpload");
+  const char* const error = check(cudaGraphUpload(created, stream_of(stream)), "cudaGraphUpload");
   if (error != nullptr)
-    cudaGraphExecDestroy(made);
+    cudaGraphExecDestroy(created);
   else
-    *graph = made;
+    *graph = created;
   return error;
 }
 

@@ -76,7 +76,7 @@ __global__ void gelu_grad_kernel(Value* target, const Value* input, const Value*
 __global__ inline void mean_kernel(float* target, const float* values, int count) {
   float part = 0;
   for (int at = threadIdx.x; at < count; at += blockDim.x) part += values[at];
-  const float sum = over_block(part, Add());
+  const float sum = reduce_block(part, Add());
   if (threadIdx.x == 0) *target = sum / static_cast<float>(count);
 }
 

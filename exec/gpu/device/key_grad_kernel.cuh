@@ -27,25 +27,25 @@ template <class Value>
 __global__ void key_grad_kernel(Value* grad, const float* dots, AttentionBackward<Value> from,
                                 AttentionGrid grid) {
   __shared__ Tile queries, grads;
-  __shared__ float keys[kAttentionWarps][kMostHeadWidth], values[kAttentionWarps][kMostHeadWidth],
+  __shared__ float keys[kAttentionWarps][kMaxHeadWidth], values[kAttentionWarps][kMaxHeadWidth],
       weights[kAttentionWarps][kTileRows], slopes[kAttentionWarps][kTileRows];
   const int end = grid.begin + grid.count;
   const HeadPlace at(grid, end);
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int key = at.first + warp;
-  const bool asked = key < end;
+  const bool has_key = key < end;
   const std::int64_t width = std::int64_t{grid.heads} * grid.width;
   const std::int64_t key_entry =
       entry_of(grid, std::int64_t{at.sequence} * grid.sequence + key, at.head, 1, 3);
-  load_row(keys[warp], from.qkv + key_entry, grid.width, asked);
-  load_row(values[warp], from.qkv + key_entry + width, grid.width, asked);
+  load_row(keys[warp], from.qkv + key_entry, grid.width, has_key);
+  load_row(values[warp], from.qkv + key_entry + width, grid.width, has_key);
   // The first query that attends to any key of the block.
   const int first = at.first > grid.begin ? at.first - grid.begin : 0;
   float key_grad[kColumnsPerLane] = {}, value_grad[kColumnsPerLane] = {};
   for (int tile = first; tile < grid.count; tile += kTileRows) {
     load_queries_and_grads(queries, grads, from, grid, at, tile);
     float weight = 0, slope = 0;
-    if (asked && tile + lane < grid.count && key <= grid.begin + tile + lane) {
+    if (has_key && tile + lane < grid.count && key <= grid.begin + tile + lane) {
       const std::int64_t row = std::int64_t{at.sequence} * grid.count + tile + lane;
       const std::int64_t entry = row * grid.heads + at.head;
       weight = expf(grid.scale * dot(keys[warp], queries[lane], grid.width) - from.logs[entry]);
@@ -59,7 +59,7 @@ __global__ void key_grad_kernel(Value* grad, const float* dots, AttentionBackwar
       value_grad[part] = add_column(value_grad[part], weights[warp], grads, part * kWarp + lane);
     }
   }
-  if (!asked) return;
+  if (!has_key) return;
   add_row(grad + key_entry, key_grad, grid.scale, grid.width);
   add_row(grad + key_entry + width, value_grad, 1, grid.width);
 }

@@ -33,26 +33,26 @@ __device__ inline Bfloat16 from_float<Bfloat16>(float value) {
 }
 
 inline constexpr int kWarp = 32;
-inline constexpr int kMostWarps = 32;
+inline constexpr int kMaxWarps = 32;
 
 struct Add {
   __device__ float operator()(float left, float right) const { return left + right; }
 };
-struct Larger {
+struct Max {
   __device__ float operator()(float left, float right) const { return left > right ? left : right; }
 };
 
 /// Reduces over all threads of the block, which has whole warps; all threads get the result.
 template <class Combine>
-__device__ inline float over_block(float value, Combine combine) {
-  __shared__ float of_warp[kMostWarps];
+__device__ inline float reduce_block(float value, Combine combine) {
+  __shared__ float warp_values[kMaxWarps];
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+  if (threadIdx.x % kWarp == 0) warp_values[threadIdx.x / kWarp] = value;
   __syncthreads();
-  float combined = of_warp[0];
+  float combined = warp_values[0];
   for (int warp = 1; warp < static_cast<int>(blockDim.x) / kWarp; ++warp)
-    combined = combine(combined, of_warp[warp]);
+    combined = combine(combined, warp_values[warp]);
   __syncthreads();  // the next call reuses the shared memory
   return combined;
 }

@@ -11,35 +11,35 @@ template <class Value>
 __global__ void query_grad_kernel(Value* grad, float* dots, AttentionBackward<Value> from,
                                   AttentionGrid grid) {
   __shared__ Tile keys, values;
-  __shared__ float queries[kAttentionWarps][kMostHeadWidth], grads[kAttentionWarps][kMostHeadWidth],
+  __shared__ float queries[kAttentionWarps][kMaxHeadWidth], grads[kAttentionWarps][kMaxHeadWidth],
       slopes[kAttentionWarps][kTileRows];
-  const QueryRow of(grid);
-  const int warp = of.warp, lane = of.lane;
-  const std::int64_t entry = entry_of(grid, of.first_row + of.position, of.at.head, 0, 3);
-  const std::int64_t mixed = entry_of(grid, of.mixed_row, of.at.head, 0, 1);
-  const std::int64_t number = of.mixed_row * grid.heads + of.at.head;
-  load_row(queries[warp], from.qkv + entry, grid.width, of.asks);
-  load_row(grads[warp], from.mixed_grad + mixed, grid.width, of.asks);
-  float product = 0;
-  for (int column = lane; column < grid.width && of.asks; column += kWarp)
-    product += grads[warp][column] * to_float(from.mixed[mixed + column]);
-  product = over_warp(product, Add());
-  const float log = of.asks ? from.logs[number] : 0.0F;
-  if (of.asks && lane == 0) dots[number] = product;
-  float made[kColumnsPerLane] = {};
-  for (int tile = 0; tile < of.end; tile += kTileRows) {
-    load_keys_and_values(keys, values, from.qkv, grid, of, tile);
+  const QueryRow query_row(grid);
+  const int warp = query_row.warp, lane = query_row.lane;
+  const std::int64_t entry = entry_of(grid, query_row.first_row + query_row.position, query_row.at.head, 0, 3);
+  const std::int64_t mixed = entry_of(grid, query_row.mixed_row, query_row.at.head, 0, 1);
+  const std::int64_t index = query_row.mixed_row * grid.heads + query_row.at.head;
+  load_row(queries[warp], from.qkv + entry, grid.width, query_row.has_query);
+  load_row(grads[warp], from.mixed_grad + mixed, grid.width, query_row.has_query);
+  float dot_product = 0;
+  for (int column = lane; column < grid.width && query_row.has_query; column += kWarp)
+    dot_product += grads[warp][column] * to_float(from.mixed[mixed + column]);
+  dot_product = reduce_warp(dot_product, Add());
+  const float log = query_row.has_query ? from.logs[index] : 0.0F;
+  if (query_row.has_query && lane == 0) dots[index] = dot_product;
+  float query_grad[kColumnsPerLane] = {};
+  for (int tile = 0; tile < query_row.end; tile += kTileRows) {
+    load_keys_and_values(keys, values, from.qkv, grid, query_row, tile);
     float slope = 0;
-    if (of.asks && tile + lane <= of.position)
+    if (query_row.has_query && tile + lane <= query_row.position)
       slope = expf(grid.scale * dot(queries[warp], keys[lane], grid.width) - log) *
-              (dot(grads[warp], values[lane], grid.width) - product);
+              (dot(grads[warp], values[lane], grid.width) - dot_product);
     slopes[warp][lane] = slope;
     __syncthreads();
     for (int part = 0; part * kWarp + lane < grid.width; ++part)
-      made[part] = add_column(made[part], slopes[warp], keys, part * kWarp + lane);
+      query_grad[part] = add_column(query_grad[part], slopes[warp], keys, part * kWarp + lane);
   }
-  if (!of.asks) return;
-  add_row(grad + entry, made, grid.scale, grid.width);
+  if (!query_row.has_query) return;
+  add_row(grad + entry, query_grad, grid.scale, grid.width);
 }
 
 }  // namespace bubblescope

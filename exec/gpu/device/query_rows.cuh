@@ -15,7 +15,7 @@ struct QueryRow {
         position(grid.begin + query),
         end(grid.begin +
             (at.first + kAttentionWarps < grid.count ? at.first + kAttentionWarps : grid.count)),
-        asks(query < grid.count),
+        has_query(query < grid.count),
         first_row(std::int64_t{at.sequence} * grid.sequence),
         mixed_row(std::int64_t{at.sequence} * grid.count + query) {}
 
@@ -25,7 +25,7 @@ struct QueryRow {
   int query;
   int position;
   int end;                 ///< positions to which the block's queries attend: [0, end)
-  bool asks;               ///< the warp has a query
+  bool has_query;               ///< the warp has a query
   std::int64_t first_row;  ///< of the sequence
   std::int64_t mixed_row;
 };
@@ -34,12 +34,12 @@ struct QueryRow {
 /// are loaded.
 template <class Value>
 __device__ void load_keys_and_values(Tile& keys, Tile& values, const Value* qkv,
-                                     const AttentionGrid& grid, const QueryRow& of, int tile) {
+                                     const AttentionGrid& grid, const QueryRow& query_row, int tile) {
   const std::int64_t step = 3 * std::int64_t{grid.heads} * grid.width;
-  const std::int64_t row = of.first_row + tile;
+  const std::int64_t row = query_row.first_row + tile;
   __syncthreads();
-  load_tile(keys, qkv + entry_of(grid, row, of.at.head, 1, 3), step, of.end - tile, grid.width);
-  load_tile(values, qkv + entry_of(grid, row, of.at.head, 2, 3), step, of.end - tile, grid.width);
+  load_tile(keys, qkv + entry_of(grid, row, query_row.at.head, 1, 3), step, query_row.end - tile, grid.width);
+  load_tile(values, qkv + entry_of(grid, row, query_row.at.head, 2, 3), step, query_row.end - tile, grid.width);
   __syncthreads();
 }
 

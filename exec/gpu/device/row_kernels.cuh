@@ -14,7 +14,7 @@ __device__ float inverse_of_row(const Value* row, int columns) {
     const float value = to_float(row[column]);
     squares += value * value;
   }
-  return 1 / sqrtf(over_block(squares, Add()) / static_cast<float>(columns) + kNormSmall);
+  return 1 / sqrtf(reduce_block(squares, Add()) / static_cast<float>(columns) + kNormEpsilon);
 }
 
 template <class Value>
@@ -38,7 +38,7 @@ __global__ void norm_grad_kernel(Value* target, const Value* input, const Value*
   for (int column = threadIdx.x; column < columns; column += blockDim.x)
     sum += to_float(grad[begin + column]) * to_float(gain[column]) *
            to_float(input[begin + column]) * inverse;
-  const float mean = over_block(sum, Add()) / static_cast<float>(columns);
+  const float mean = reduce_block(sum, Add()) / static_cast<float>(columns);
   for (int column = threadIdx.x; column < columns; column += blockDim.x) {
     const std::int64_t at = begin + column;
     const float normalized = to_float(input[at]) * inverse;
@@ -59,12 +59,12 @@ template <class Value>
 __device__ SoftmaxScale softmax_scale(const Value* row, int count) {
   float largest = -INFINITY;
   for (int column = threadIdx.x; column < count; column += blockDim.x)
-    largest = Larger()(largest, to_float(row[column]));
-  largest = over_block(largest, Larger());
+    largest = Max()(largest, to_float(row[column]));
+  largest = reduce_block(largest, Max());
   float sum = 0;
   for (int column = threadIdx.x; column < count; column += blockDim.x)
     sum += expf(to_float(row[column]) - largest);
-  return {largest, over_block(sum, Add())};
+  return {largest, reduce_block(sum, Add())};
 }
 
 template <class Value>
@@ -83,7 +83,7 @@ __global__ void softmax_grad_kernel(Value* target, const Value* weights, int col
   float part = 0;
   for (int column = threadIdx.x; column < columns; column += blockDim.x)
     part += to_float(target[begin + column]) * to_float(weights[begin + column]);
-  const float sum = over_block(part, Add());
+  const float sum = reduce_block(part, Add());
   for (int column = threadIdx.x; column < columns; column += blockDim.x)
     target[begin + column] = from_float<Value>(to_float(weights[begin + column]) *
                                                (to_float(target[begin + column]) - sum));

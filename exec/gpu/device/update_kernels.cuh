@@ -41,7 +41,7 @@ __global__ void adam_kernel(float* weights, Value* copy, const float* grads, Ada
     const float square = kAdamSquareDecay * state.square[at] + (1 - kAdamSquareDecay) * grad * grad;
     state.mean[at] = mean;
     state.square[at] = square;
-    weights[at] -= rate * (mean / mean_bias) / (sqrtf(square / square_bias) + kAdamSmall);
+    weights[at] -= rate * (mean / mean_bias) / (sqrtf(square / square_bias) + kAdamEpsilon);
     if (copy != nullptr) copy[at] = from_float<Value>(weights[at]);
   }
 }

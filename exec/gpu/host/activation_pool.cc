@@ -6,17 +6,17 @@
 
 namespace bubblescope {
 
-bool ActivationPool::is_usable(const Piece& piece) const {
-  return order_ == nullptr || !piece.last_user || *piece.last_user == user_ ||
-         order_->comes_before(*piece.last_user, user_);
+bool ActivationPool::is_usable(const FreeBlock& block) const {
+  return order_ == nullptr || !block.last_user || *block.last_user == user_ ||
+         order_->happens_before(*block.last_user, user_);
 }
 
-void* ActivationPool::take(std::size_t bytes) {
+void* ActivationPool::acquire(std::size_t bytes) {
   held_ += static_cast<Bytes>(bytes);
   peak_ = std::max(peak_, held_);
-  std::vector<Piece>& pieces = free_[bytes];
+  std::vector<FreeBlock>& pieces = free_[bytes];
   const auto newest = std::find_if(pieces.rbegin(), pieces.rend(),
-                                   [this](const Piece& piece) { return is_usable(piece); });
+                                   [this](const FreeBlock& block) { return is_usable(block); });
   if (newest != pieces.rend()) {
     void* const memory = newest->memory;
     pieces.erase(std::next(newest).base());
@@ -27,14 +27,14 @@ void* ActivationPool::take(std::size_t bytes) {
   return pieces_.back().get();
 }
 
-void ActivationPool::give(void* memory, std::size_t bytes) {
+void ActivationPool::release(void* memory, std::size_t bytes) {
   held_ -= static_cast<Bytes>(bytes);
   free_[bytes].push_back({memory, user_});
 }
 
-void ActivationPool::settle() {
+void ActivationPool::forget_users() {
   for (auto& [bytes, pieces] : free_)
-    for (Piece& piece : pieces) piece.last_user.reset();
+    for (FreeBlock& block : pieces) block.last_user.reset();
 }
 
 }  // namespace bubblescope

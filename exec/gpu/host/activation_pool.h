@@ -21,34 +21,34 @@ class ActivationPool {
   ActivationPool(const Gpu& gpu, std::optional<std::int32_t> device) : gpu_(gpu), device_(device) {}
 
   /// The pool is used by several streams, ordered by `order`, which is not copied.
-  void share(const CertainOrder& order) { order_ = &order; }
+  void set_order(const HappensBefore& order) { order_ = &order; }
   /// Sets the instruction that takes and gives memory from now on.
   void set_user(InstructionId user) { user_ = user; }
   /// Call when all enqueued work has ended.
-  void settle();
+  void forget_users();
 
   /// Throws Error when the device is out of memory.
-  void* take(std::size_t bytes);
-  void give(void* memory, std::size_t bytes);
+  void* acquire(std::size_t bytes);
+  void release(void* memory, std::size_t bytes);
 
   Bytes held() const { return held_; }
   Bytes peak() const { return peak_; }          ///< the most bytes held at once,
-  void forget_peak() { peak_ = held_; }         ///< since this call
+  void reset_peak() { peak_ = held_; }          ///< since this call
   Bytes reserved() const { return reserved_; }  ///< bytes allocated on the device
 
  private:
-  struct Piece {
+  struct FreeBlock {
     void* memory = nullptr;
     std::optional<InstructionId> last_user;  ///< the last instruction of this step that used it
   };
 
-  bool is_usable(const Piece& piece) const;
+  bool is_usable(const FreeBlock& block) const;
 
   const Gpu& gpu_;
   std::optional<std::int32_t> device_;
-  const CertainOrder* order_ = nullptr;
+  const HappensBefore* order_ = nullptr;
   InstructionId user_ = 0;
-  std::map<std::size_t, std::vector<Piece>> free_;  ///< by size
+  std::map<std::size_t, std::vector<FreeBlock>> free_;  ///< by size
   std::vector<GpuHandle> pieces_;
   Bytes held_ = 0;
   Bytes peak_ = 0;

@@ -5,12 +5,12 @@
 
 namespace bubblescope {
 
-CertainOrder::Queue CertainOrder::queue_of(OpKind kind) {
+HappensBefore::Queue HappensBefore::queue_of(OpKind kind) {
   if (kind == OpKind::kEvict) return kEvict;
   return kind == OpKind::kLoad ? kLoad : kCompute;
 }
 
-CertainOrder::CertainOrder(const Program& program)
+HappensBefore::HappensBefore(const Program& program)
     : program_(program), place_(program.size(), 0), ended_(program.size()) {
   std::vector<Counts> last(static_cast<std::size_t>(program.ranks));  ///< counts so far
   std::vector<std::array<InstructionId, kQueues>> newest(last.size());
@@ -34,7 +34,7 @@ CertainOrder::CertainOrder(const Program& program)
   }
 }
 
-bool CertainOrder::comes_before(InstructionId first, InstructionId then) const {
+bool HappensBefore::happens_before(InstructionId first, InstructionId then) const {
   return first != then && place_[first] != 0 &&
          place_[first] <= ended_[then][queue_of(program_.instructions[first].op.kind)];
 }

@@ -11,12 +11,12 @@ namespace bubblescope {
 
 /// Covers the order that follows from direct dependencies and from lanes of one rank. The order
 /// that follows from messages and from other ranks is left out.
-class CertainOrder {
+class HappensBefore {
  public:
-  explicit CertainOrder(const Program& program);
+  explicit HappensBefore(const Program& program);
 
   /// Whether `first` always ends before `then` begins; both are on one rank. False: it may not.
-  bool comes_before(InstructionId first, InstructionId then) const;
+  bool happens_before(InstructionId first, InstructionId then) const;
 
  private:
   enum Queue : std::uint8_t { kCompute, kEvict, kLoad, kQueues };

@@ -26,13 +26,13 @@ BubblescopeGpu make_calls() {
   calls.copy = [](void*, const void*, std::size_t, void*) -> const char* { return nullptr; };
   calls.clear = [](void*, std::size_t, void*) -> const char* { return nullptr; };
   calls.launch = [](const BubblescopeLaunch*, void*) -> const char* { return nullptr; };
-  calls.create_multiplier = [](std::int32_t, std::int32_t, void** made) -> const char* {
-    *made = &nothing;
+  calls.create_blas_handle = [](std::int32_t, std::int32_t, void** handle) -> const char* {
+    *handle = &nothing;
     return nullptr;
   };
-  calls.release_multiplier = [](void*) {};
-  calls.multiply = [](void*, const BubblescopeProduct*, void*) -> const char* { return nullptr; };
-  calls.can_multiply = [](void*, const BubblescopeProduct*, std::int32_t* can) -> const char* {
+  calls.release_blas_handle = [](void*) {};
+  calls.multiply = [](void*, const BubblescopeGemm*, void*) -> const char* { return nullptr; };
+  calls.can_multiply = [](void*, const BubblescopeGemm*, std::int32_t* can) -> const char* {
     *can = 1;
     return nullptr;
   };

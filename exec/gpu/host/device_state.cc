@@ -16,9 +16,10 @@ Range range_of(int status, unsigned int value) {
   return StateRange{value, value};
 }
 
-Range joined(const Range& left, const Range& right) {
+Range merge(const Range& left, const Range& right) {
   if (!left || !right) return left ? left : right;
-  return StateRange{std::min(left->least, right->least), std::max(left->most, right->most)};
+  return StateRange{std::min(left->min_value, right->min_value),
+                    std::max(left->max_value, right->max_value)};
 }
 
 using Bits = std::optional<unsigned long long>;
@@ -35,8 +36,9 @@ std::string watts(std::int64_t milliwatts) {
 }
 
 std::string range_text(const StateRange& range, std::string (*write)(std::int64_t)) {
-  const std::string least = write(range.least);
-  return range.least == range.most ? least : least + " to " + write(range.most);
+  const std::string min_value = write(range.min_value);
+  return range.min_value == range.max_value ? min_value
+                                            : min_value + " to " + write(range.max_value);
 }
 
 std::string plain(std::int64_t value) { return std::to_string(value); }
@@ -51,8 +53,8 @@ std::string describe(const DeviceState& state) {
                          ? " of " + range_text(*state.power_limit_milliwatts, watts) + " W"
                          : ""));
   if (state.celsius) parts.push_back(range_text(*state.celsius, plain) + " C");
-  if (state.slowed_by) {
-    const std::string slowed = describe_slowdown(*state.slowed_by);
+  if (state.throttle_reasons) {
+    const std::string slowed = describe_throttle_reasons(*state.throttle_reasons);
     parts.push_back(slowed.empty() ? "not slowed" : "slowed by " + slowed);
   }
   std::string text;
@@ -62,24 +64,27 @@ std::string describe(const DeviceState& state) {
 
 std::string range_json(const char* name, const Range& range) {
   if (!range) return "";
-  return std::string(",\"") + name + "\":[" + plain(range->least) + "," + plain(range->most) + "]";
+  return std::string(",\"") + name + "\":[" + plain(range->min_value) + "," +
+         plain(range->max_value) + "]";
 }
 
 std::string state_json(const DeviceState& state) {
-  return "{\"looks\":" + plain(state.looks) + range_json("sm_mhz", state.sm_mhz) +
+  return "{\"looks\":" + plain(state.samples) + range_json("sm_mhz", state.sm_mhz) +
          range_json("memory_mhz", state.memory_mhz) +
          range_json("power_milliwatts", state.power_milliwatts) +
          range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
          range_json("celsius", state.celsius) +
-         (state.slowed_by ? ",\"slowed_by\":\"" + describe_slowdown(*state.slowed_by) + "\"" : "") +
+         (state.throttle_reasons
+              ? ",\"slowed_by\":\"" + describe_throttle_reasons(*state.throttle_reasons) + "\""
+              : "") +
          "}";
 }
 
 }  // namespace
 
-DeviceState look_at(const NvmlCalls& calls, void* device) {
+DeviceState sample_device(const NvmlCalls& calls, void* device) {
   DeviceState state;
-  state.looks = 1;
+  state.samples = 1;
   unsigned int value = 0;
   const auto read = [&](NvmlCalls::Read call) {
     const int status = call(device, &value);
@@ -95,50 +100,50 @@ DeviceState look_at(const NvmlCalls& calls, void* device) {
   state.power_limit_milliwatts = read(calls.power_limit_milliwatts);
   state.celsius = read_kind(calls.temperature, kNvmlTemperatureGpu);
   unsigned long long reasons = 0;
-  if (calls.slowed_by(device, &reasons) == 0) state.slowed_by = reasons;
+  if (calls.throttle_reasons(device, &reasons) == 0) state.throttle_reasons = reasons;
   return state;
 }
 
-DeviceState joined(const DeviceState& left, const DeviceState& right) {
-  return {left.looks + right.looks,
-          joined(left.sm_mhz, right.sm_mhz),
-          joined(left.memory_mhz, right.memory_mhz),
-          joined(left.power_milliwatts, right.power_milliwatts),
-          joined(left.power_limit_milliwatts, right.power_limit_milliwatts),
-          joined(left.celsius, right.celsius),
-          joined_bits(left.slowed_by, right.slowed_by)};
+DeviceState merge(const DeviceState& left, const DeviceState& right) {
+  return {left.samples + right.samples,
+          merge(left.sm_mhz, right.sm_mhz),
+          merge(left.memory_mhz, right.memory_mhz),
+          merge(left.power_milliwatts, right.power_milliwatts),
+          merge(left.power_limit_milliwatts, right.power_limit_milliwatts),
+          merge(left.celsius, right.celsius),
+          joined_bits(left.throttle_reasons, right.throttle_reasons)};
 }
 
-DeviceWatch::DeviceWatch(const Nvml& nvml, const std::vector<std::string>& buses,
-                         std::chrono::milliseconds interval)
+DeviceMonitor::DeviceMonitor(const Nvml& nvml, const std::vector<std::string>& buses,
+                             std::chrono::milliseconds interval)
     : nvml_(nvml), interval_(interval) {
-  watched_.obstacle = buses.empty() ? "" : nvml.obstacle;
+  monitored_.obstacle = buses.empty() ? "" : nvml.obstacle;
   if (!nvml.obstacle.empty()) return;
   for (const std::string& bus : buses) {
     void* device = nullptr;
     if (const int status = nvml.calls.find_device(bus.c_str(), &device); status != 0) {
-      watched_.obstacle =
+      monitored_.obstacle =
           "NVML does not know the device at " + bus + " (status " + std::to_string(status) + ")";
       devices_.clear();
-      watched_.devices.clear();
+      monitored_.devices.clear();
       return;
     }
     devices_.push_back(device);
-    watched_.devices.push_back({bus, {}, {}, {}});
+    monitored_.devices.push_back({bus, {}, {}, {}});
   }
-  look(&WatchedDevice::before);
+  sample(&MonitoredDevice::before);
 }
 
-void DeviceWatch::look(DeviceState WatchedDevice::*when) {
+void DeviceMonitor::sample(DeviceState MonitoredDevice::*when) {
   for (std::size_t at = 0; at < devices_.size(); ++at) {
-    DeviceState& state = watched_.devices[at].*when;
-    state = joined(state, look_at(nvml_.calls, devices_[at]));
+    DeviceState& state = monitored_.devices[at].*when;
+    state = merge(state, sample_device(nvml_.calls, devices_[at]));
   }
 }
 
 /// The first sample is taken after one interval, because an idle device needs time to raise its
 /// clocks.
-void DeviceWatch::begin() {
+void DeviceMonitor::begin() {
   if (devices_.empty() || thread_.joinable()) return;
   thread_ = std::thread([this] {
     auto next = std::chrono::steady_clock::now() + interval_;
@@ -147,40 +152,40 @@ void DeviceWatch::begin() {
         std::this_thread::sleep_for(std::min(interval_, std::chrono::milliseconds(10)));
         continue;
       }
-      look(&WatchedDevice::during);
+      sample(&MonitoredDevice::during);
       next += interval_;
     }
   });
 }
 
-void DeviceWatch::stop() {
+void DeviceMonitor::stop() {
   stops_ = true;
   if (thread_.joinable()) thread_.join();
 }
 
 /// If the steps ended before the first sample, takes one now, while the device is still warm.
-WatchedDevices DeviceWatch::finish() {
+MonitoredDevices DeviceMonitor::finish() {
   stop();
   for (std::size_t at = 0; at < devices_.size(); ++at)
-    if (watched_.devices[at].during.looks == 0)
-      watched_.devices[at].during = look_at(nvml_.calls, devices_[at]);
-  look(&WatchedDevice::after);
-  return watched_;
+    if (monitored_.devices[at].during.samples == 0)
+      monitored_.devices[at].during = sample_device(nvml_.calls, devices_[at]);
+  sample(&MonitoredDevice::after);
+  return monitored_;
 }
 
-std::string to_string(const WatchedDevices& watched) {
-  if (!watched.obstacle.empty())
-    return "clocks, power and temperature were not noted: " + watched.obstacle;
+std::string to_string(const MonitoredDevices& monitored) {
+  if (!monitored.obstacle.empty())
+    return "clocks, power and temperature were not noted: " + monitored.obstacle;
   std::string text;
-  for (const WatchedDevice& device : watched.devices)
+  for (const MonitoredDevice& device : monitored.devices)
     text += (text.empty() ? "" : "\n") + device.bus + " while measured: " + describe(device.during);
   return text;
 }
 
-std::string device_state_json(const WatchedDevices& watched) {
-  if (!watched.obstacle.empty()) return "\"device_state\":\"" + watched.obstacle + "\"";
+std::string device_state_json(const MonitoredDevices& monitored) {
+  if (!monitored.obstacle.empty()) return "\"device_state\":\"" + monitored.obstacle + "\"";
   std::string list;
-  for (const WatchedDevice& device : watched.devices)
+  for (const MonitoredDevice& device : monitored.devices)
     list += (list.empty() ? "" : ",") + std::string("{\"bus\":\"") + device.bus +
             "\",\"before\":" + state_json(device.before) +
             ",\"during\":" + state_json(device.during) + ",\"after\":" + state_json(device.after) +

@@ -16,67 +16,67 @@ namespace bubblescope {
 
 /// The smallest and the largest sample.
 struct StateRange {
-  std::int64_t least = 0;
-  std::int64_t most = 0;
+  std::int64_t min_value = 0;
+  std::int64_t max_value = 0;
 
   bool operator==(const StateRange&) const = default;
 };
 
 /// One device, over one or more samples. Values that the device does not report are empty.
 struct DeviceState {
-  std::int64_t looks = 0;
+  std::int64_t samples = 0;
   std::optional<StateRange> sm_mhz;
   std::optional<StateRange> memory_mhz;
   std::optional<StateRange> power_milliwatts;
   std::optional<StateRange> power_limit_milliwatts;
   std::optional<StateRange> celsius;
-  std::optional<unsigned long long> slowed_by;  ///< every throttle reason seen
+  std::optional<unsigned long long> throttle_reasons;  ///< every throttle reason seen
 
   bool operator==(const DeviceState&) const = default;
 };
 
-DeviceState look_at(const NvmlCalls& calls, void* device);
+DeviceState sample_device(const NvmlCalls& calls, void* device);
 
 /// Merges the samples of both.
-DeviceState joined(const DeviceState& left, const DeviceState& right);
+DeviceState merge(const DeviceState& left, const DeviceState& right);
 
 /// A device before, during and after the measured steps.
-struct WatchedDevice {
+struct MonitoredDevice {
   std::string bus;
   DeviceState before;
   DeviceState during;
   DeviceState after;
 };
 
-struct WatchedDevices {
-  std::vector<WatchedDevice> devices;
+struct MonitoredDevices {
+  std::vector<MonitoredDevice> devices;
   std::string obstacle;  ///< why no device could be read; empty: none
 };
 
 /// Samples devices from a background thread, a few times a second.
-class DeviceWatch {
+class DeviceMonitor {
  public:
   /// Takes the first sample. `nvml` is not copied. A device that NVML does not know sets the
   /// obstacle.
-  DeviceWatch(const Nvml& nvml, const std::vector<std::string>& buses,
-              std::chrono::milliseconds interval = std::chrono::milliseconds(200));
-  ~DeviceWatch() { stop(); }
-  DeviceWatch(const DeviceWatch&) = delete;
-  DeviceWatch& operator=(const DeviceWatch&) = delete;
+  DeviceMonitor(const Nvml& nvml, const std::vector<std::string>& buses,
+                std::chrono::milliseconds interval = std::chrono::milliseconds(200));
+  ~DeviceMonitor() { stop(); }
+  DeviceMonitor(const DeviceMonitor&) = delete;
+  DeviceMonitor& operator=(const DeviceMonitor&) = delete;
 
   /// Call when the measured steps begin; only the first call counts.
   void begin();
 
   /// Call when they have ended. Takes the last sample and returns all.
-  WatchedDevices finish();
+  MonitoredDevices finish();
 
  private:
   void stop();
-  void look(DeviceState WatchedDevice::*when);
+  void sample(DeviceState MonitoredDevice::*when);
 
   const Nvml& nvml_;
   std::chrono::milliseconds interval_;
-  WatchedDevices watched_;
+  MonitoredDevices monitored_;
   std::vector<void*> devices_;
   std::atomic<bool> stops_ = false;
   std::thread thread_;
@@ -85,10 +85,10 @@ class DeviceWatch {
 /// One line per device: "0000:3b:00.0 while measured: SM 1755 to 1980 MHz, memory 2619 MHz, 310.5
 /// to 655.0 W of 700.0 W, 41 to 52 C, slowed by power cap". If nothing could be read, the text says
 /// why; if no device was watched, it is empty.
-std::string to_string(const WatchedDevices& watched);
+std::string to_string(const MonitoredDevices& monitored);
 
 /// `"device_state":[{"bus":...,"before":{...},"during":{"looks":12,"sm_mhz":[1755,1980],...,
 /// "slowed_by":"power cap"},"after":{...}}]`, or `"device_state":"libnvidia-ml.so.1 is not found"`.
-std::string device_state_json(const WatchedDevices& watched);
+std::string device_state_json(const MonitoredDevices& monitored);
 
 }  // namespace bubblescope

@@ -6,12 +6,11 @@ namespace bubblescope {
 std::string to_string(const std::vector<EpilogueUse>& uses) {
   std::string text;
   for (const EpilogueUse& use : uses) {
-    const std::string inner = std::to_string(use.inner);
+    const std::string k = std::to_string(use.k);
     text += text.empty() ? "" : "; ";
-    text += use.goes_back ? "GELU's gradient " : "GELU ";
+    text += use.is_gradient ? "GELU's gradient " : "GELU ";
     text += use.is_fused ? "within " : "after ";
-    text += std::to_string(use.rows) + " x " + inner + " by " + inner + " x " +
-            std::to_string(use.columns);
+    text += std::to_string(use.rows) + " x " + k + " by " + k + " x " + std::to_string(use.columns);
     if (!use.is_fused) text += ", for which cuBLASLt has no epilogue";
   }
   return text;
@@ -21,9 +20,8 @@ std::string epilogues_json(const std::vector<EpilogueUse>& uses) {
   std::string list;
   for (const EpilogueUse& use : uses)
     list += std::string(list.empty() ? "" : ",") + "{\"epilogue\":\"" +
-            (use.goes_back ? "gelu_grad" : "gelu") + "\",\"rows\":" + std::to_string(use.rows) +
-            ",\"inner\":" + std::to_string(use.inner) +
-            ",\"columns\":" + std::to_string(use.columns) +
+            (use.is_gradient ? "gelu_grad" : "gelu") + "\",\"rows\":" + std::to_string(use.rows) +
+            ",\"inner\":" + std::to_string(use.k) + ",\"columns\":" + std::to_string(use.columns) +
             ",\"fused\":" + (use.is_fused ? "true" : "false") + "}";
   return "\"epilogues\":[" + list + "]";
 }

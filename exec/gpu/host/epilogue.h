@@ -15,10 +15,10 @@ enum class Epilogue : std::uint8_t {
 /// The shape of a GEMM that is followed by the GELU or its gradient, and whether they were fused.
 struct EpilogueUse {
   std::int32_t rows = 0;
-  std::int32_t inner = 0;
+  std::int32_t k = 0;
   std::int32_t columns = 0;
-  bool goes_back = false;  ///< followed by the gradient of the GELU
-  bool is_fused = false;   ///< false: cuBLASLt has no such epilogue
+  bool is_gradient = false;  ///< followed by the gradient of the GELU
+  bool is_fused = false;     ///< false: cuBLASLt has no such epilogue
 
   bool operator==(const EpilogueUse&) const = default;
 };

@@ -62,11 +62,11 @@ void Gpu::download(void* to, const void* from, std::size_t bytes) const {
 
 std::vector<GpuHandle> Gpu::split(std::int32_t device, std::int32_t multiprocessors,
                                   std::int32_t parts) const {
-  std::vector<void*> made(static_cast<std::size_t>(parts), nullptr);
+  std::vector<void*> handles(static_cast<std::size_t>(parts), nullptr);
   const char* const error =
-      calls_.split(first_device_ + device, multiprocessors, parts, made.data());
+      calls_.split(first_device_ + device, multiprocessors, parts, handles.data());
   std::vector<GpuHandle> partitions;
-  for (void* const partition : made)
+  for (void* const partition : handles)
     partitions.push_back(GpuHandle(partition, {calls_.release_partition}));
   expect(error);
   return partitions;
@@ -84,11 +84,11 @@ GpuHandle Gpu::create_event(std::int32_t device, bool timed) const {
   return GpuHandle(event, {calls_.release_event});
 }
 
-GpuHandle Gpu::create_multiplier(const RankPlace& place) const {
-  void* multiplier = nullptr;
+GpuHandle Gpu::create_blas_handle(const RankPlace& place) const {
+  void* blas_handle = nullptr;
   expect(
-      calls_.create_multiplier(first_device_ + place.device, place.multiprocessors, &multiplier));
-  return GpuHandle(multiplier, {calls_.release_multiplier});
+      calls_.create_blas_handle(first_device_ + place.device, place.multiprocessors, &blas_handle));
+  return GpuHandle(blas_handle, {calls_.release_blas_handle});
 }
 
 void Gpu::record(const GpuHandle& event, const GpuHandle& stream) const {
@@ -155,14 +155,13 @@ void Gpu::launch(const BubblescopeLaunch& launch, void* stream) const {
   enqueue(calls_.launch(&launch, stream));
 }
 
-void Gpu::multiply(const GpuHandle& multiplier, const BubblescopeProduct& product,
-                   void* stream) const {
-  enqueue(calls_.multiply(multiplier.get(), &product, stream));
+void Gpu::multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm, void* stream) const {
+  enqueue(calls_.multiply(blas_handle.get(), &gemm, stream));
 }
 
-bool Gpu::can_multiply(const GpuHandle& multiplier, const BubblescopeProduct& product) const {
+bool Gpu::can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const {
   std::int32_t can = 0;
-  expect(calls_.can_multiply(multiplier.get(), &product, &can));
+  expect(calls_.can_multiply(blas_handle.get(), &gemm, &can));
   return can != 0;
 }
 

@@ -64,7 +64,7 @@ class Gpu {
   /// `partition` may be null for the whole device.
   GpuHandle create_stream(std::int32_t device, void* partition) const;
   GpuHandle create_event(std::int32_t device, bool timed) const;
-  GpuHandle create_multiplier(const RankPlace& place) const;
+  GpuHandle create_blas_handle(const RankPlace& place) const;
 
   void record(const GpuHandle& event, const GpuHandle& stream) const;
   void record_in_graph(const GpuHandle& event, const GpuHandle& stream) const;
@@ -87,8 +87,8 @@ class Gpu {
   void clear(void* memory, std::size_t bytes, void* stream) const;
   void spin(const BubblescopeSpin& spin, void* stream) const;
   void launch(const BubblescopeLaunch& launch, void* stream) const;
-  void multiply(const GpuHandle& multiplier, const BubblescopeProduct& product, void* stream) const;
-  bool can_multiply(const GpuHandle& multiplier, const BubblescopeProduct& product) const;
+  void multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm, void* stream) const;
+  bool can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const;
 
  private:
   void enqueue(const char* error) const;

@@ -18,7 +18,7 @@ namespace bubblescope {
 namespace {
 
 /// The number of kernels that the report names.
-constexpr std::size_t kMost = 3;
+constexpr std::size_t kMaxNamedKernels = 3;
 
 void expect(const char* error) {
   if (error != nullptr) throw Error(Fault::kMachine, std::string("--activity: ") + error);
@@ -29,13 +29,13 @@ using Tags = std::map<std::uint32_t, std::uint64_t>;  // by correlation
 Tags find_tags(const ActivityLog& log) {
   Tags tags;
   for (const ActivityRecord& record : log.records)
-    if (record.told.kind == kBubblescopeLaunchedBy) tags[record.told.correlation] = record.told.tag;
+    if (record.raw.kind == kBubblescopeLaunchedBy) tags[record.raw.correlation] = record.raw.tag;
   return tags;
 }
 
 std::string name_of(const ActivityRecord& record) {
-  if (record.told.kind == kBubblescopeCopy) return "copy";
-  if (record.told.kind == kBubblescopeClear) return "clear";
+  if (record.raw.kind == kBubblescopeCopy) return "copy";
+  if (record.raw.kind == kBubblescopeClear) return "clear";
   return kernel_name(record.name);
 }
 
@@ -46,18 +46,18 @@ StepActivity select(const ActivityLog& log, std::int64_t step, std::size_t instr
   StepActivity selected;
   selected.lost = log.lost;
   for (const ActivityRecord& record : log.records) {
-    const BubblescopeActivity& told = record.told;
-    const auto tag = tags.find(told.correlation);
-    if (told.kind == kBubblescopeLaunchedBy || tag == tags.end() || tag->second < first ||
+    const BubblescopeActivity& raw = record.raw;
+    const auto tag = tags.find(raw.correlation);
+    if (raw.kind == kBubblescopeLaunchedBy || tag == tags.end() || tag->second < first ||
         tag->second >= first + instructions)
       continue;
-    if (told.start == 0 || told.end == 0) {
+    if (raw.start == 0 || raw.end == 0) {
       ++selected.untimed;
       continue;
     }
     const auto id = static_cast<InstructionId>(tag->second - first);
-    selected.activities.push_back({id, told.kind, name_of(record), told.start, told.end,
-                                   told.device, told.stream, told.bytes});
+    selected.activities.push_back(
+        {id, raw.kind, name_of(record), raw.start, raw.end, raw.device, raw.stream, raw.bytes});
   }
   std::stable_sort(selected.activities.begin(), selected.activities.end(),
                    [](const DeviceActivity& left, const DeviceActivity& right) {
@@ -110,7 +110,7 @@ struct Sums {
   Nanos all = 0;  ///< the sum of their durations
   Nanos between_events = 0;
   Nanos covered = 0;
-  std::vector<std::pair<std::string, Nanos>> most;  ///< kernels, sorted by time
+  std::vector<std::pair<std::string, Nanos>> longest;  ///< kernels, sorted by time
 };
 
 Sums sum_of(const StepActivity& activity) {
@@ -127,10 +127,10 @@ Sums sum_of(const StepActivity& activity) {
     sums.between_events += op.between_events;
     sums.covered += op.covered;
   }
-  sums.most.assign(by_name.begin(), by_name.end());
-  std::stable_sort(sums.most.begin(), sums.most.end(),
+  sums.longest.assign(by_name.begin(), by_name.end());
+  std::stable_sort(sums.longest.begin(), sums.longest.end(),
                    [](const auto& left, const auto& right) { return left.second > right.second; });
-  sums.most.resize(std::min(sums.most.size(), kMost));
+  sums.longest.resize(std::min(sums.longest.size(), kMaxNamedKernels));
   return sums;
 }
 
@@ -157,17 +157,17 @@ ActivityLog read_activity(const BubblescopeGpu& calls) {
     ActivityLog log;
     std::exception_ptr failure;
   } reading;
-  const auto take = [](void* to, const BubblescopeActivity* told) {
+  const auto take = [](void* to, const BubblescopeActivity* raw) {
     auto* const at = static_cast<Reading*>(to);
     try {
-      at->log.records.push_back({*told, told->name != nullptr ? told->name : ""});
+      at->log.records.push_back({*raw, raw->name != nullptr ? raw->name : ""});
     } catch (...) {
       at->failure = std::current_exception();
     }
   };
   expect(calls.read_activity(take, &reading, &reading.log.lost));
   if (reading.failure != nullptr) std::rethrow_exception(reading.failure);
-  for (ActivityRecord& record : reading.log.records) record.told.name = nullptr;
+  for (ActivityRecord& record : reading.log.records) record.raw.name = nullptr;
   return std::move(reading.log);
 }
 
@@ -218,11 +218,11 @@ std::string to_string(const StepActivity& activity) {
                      " clearings; their ops take " + milliseconds(sums.between_events) + ", " +
                      percent(sums.between_events - sums.covered, sums.between_events) +
                      " of it with none of them under way";
-  std::string most;
-  for (const auto& [name, nanos] : sums.most)
-    most += (most.empty() ? "\nactivity: most time in " : ", ") + name + " (" +
-            percent(nanos, sums.all) + ")";
-  text += most;
+  std::string longest;
+  for (const auto& [name, nanos] : sums.longest)
+    longest += (longest.empty() ? "\nactivity: most time in " : ", ") + name + " (" +
+               percent(nanos, sums.all) + ")";
+  text += longest;
   if (activity.lost + activity.untimed > 0)
     text += "\nactivity: not whole: records lost: " + std::to_string(activity.lost) +
             ", without a time: " + std::to_string(activity.untimed);
@@ -231,17 +231,17 @@ std::string to_string(const StepActivity& activity) {
 
 std::string activity_json(const StepActivity& activity) {
   const Sums sums = sum_of(activity);
-  std::string most;
-  for (const auto& [name, nanos] : sums.most)
-    most += (most.empty() ? "" : ",") + std::string("{\"name\":\"") + name +
-            "\",\"ns\":" + std::to_string(nanos) + "}";
+  std::string longest;
+  for (const auto& [name, nanos] : sums.longest)
+    longest += (longest.empty() ? "" : ",") + std::string("{\"name\":\"") + name +
+               "\",\"ns\":" + std::to_string(nanos) + "}";
   const auto member = [](const char* name, std::int64_t value) {
     return std::string("\"") + name + "\":" + std::to_string(value) + ",";
   };
   return "\"activity\":{" + member("kernels", sums.kernels) + member("copies", sums.copies) +
          member("clears", sums.clears) + member("lost", activity.lost) +
          member("untimed", activity.untimed) + member("ops_ns", sums.between_events) +
-         member("covered_ns", sums.covered) + "\"most\":[" + most + "]}";
+         member("covered_ns", sums.covered) + "\"most\":[" + longest + "]}";
 }
 
 }  // namespace bubblescope

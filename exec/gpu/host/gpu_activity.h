@@ -16,7 +16,7 @@ namespace bubblescope {
 
 /// An owned copy of a BubblescopeActivity.
 struct ActivityRecord {
-  BubblescopeActivity told{};
+  BubblescopeActivity raw{};
   std::string name;
 };
 

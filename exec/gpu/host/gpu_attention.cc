@@ -9,26 +9,26 @@ namespace {
 
 /// The columns of one head in all heads' rows of a sequence. Heads lie side by side in queries,
 /// keys, values and outputs, and below each other in the weights.
-struct HeadFactor {
+struct HeadOperand {
   const GpuMatrix& matrix;
   std::int64_t offset;  ///< of the first head
   std::int64_t step;    ///< from head to head
   bool transposed = false;
 };
 
-BubblescopeFactor factor_of(const HeadFactor& head) {
+BubblescopeOperand operand_of(const HeadOperand& head) {
   const auto first = static_cast<std::size_t>(head.offset);
-  return {piece_of(head.matrix, first, 0).data, head.matrix.columns, head.step,
+  return {buffer_of(head.matrix, first, 0).data, head.matrix.columns, head.step,
           head.transposed ? 1 : 0};
 }
 
 /// The first entry of a sequence in each matrix.
 struct SequenceParts {
-  HeadFactor query;
-  HeadFactor key;
-  HeadFactor value;
-  HeadFactor mixed;
-  HeadFactor weights;
+  HeadOperand query;
+  HeadOperand key;
+  HeadOperand value;
+  HeadOperand mixed;
+  HeadOperand weights;
 };
 
 /// The matrices of attention, or their gradients.
@@ -38,53 +38,54 @@ struct AttentionMatrices {
   const GpuMatrix& weights;
 };
 
-SequenceParts parts_of(const AttentionMatrices& of, const AttentionShape& shape,
+SequenceParts parts_of(const AttentionMatrices& matrices, const AttentionShape& shape,
                        std::int32_t sequence) {
-  const Positions asking = shape.asking();
+  const Positions query_positions = shape.query_positions();
   const std::int64_t width = std::int64_t{shape.heads} * shape.head_width;
-  const std::int64_t square = std::int64_t{asking.count} * asking.end();
+  const std::int64_t square = std::int64_t{query_positions.count} * query_positions.end();
   const std::int64_t begin = std::int64_t{sequence} * shape.sequence * 3 * width;
-  return {{of.qkv, begin + asking.begin * 3 * width, shape.head_width},
-          {of.qkv, begin + width, shape.head_width},
-          {of.qkv, begin + 2 * width, shape.head_width},
-          {of.mixed, std::int64_t{sequence} * asking.count * width, shape.head_width},
-          {of.weights, sequence * shape.heads * square, square}};
+  return {
+      {matrices.qkv, begin + query_positions.begin * 3 * width, shape.head_width},
+      {matrices.qkv, begin + width, shape.head_width},
+      {matrices.qkv, begin + 2 * width, shape.head_width},
+      {matrices.mixed, std::int64_t{sequence} * query_positions.count * width, shape.head_width},
+      {matrices.weights, sequence * shape.heads * square, square}};
 }
 
-HeadFactor turned(HeadFactor factor) {
+HeadOperand turned(HeadOperand factor) {
   factor.transposed = !factor.transposed;
   return factor;
 }
 
 /// One GEMM per head of a sequence: (rows x inner) * (inner x columns).
-struct HeadProduct {
-  HeadFactor left;
-  HeadFactor right;
-  HeadFactor target;
+struct HeadGemm {
+  HeadOperand left;
+  HeadOperand right;
+  HeadOperand target;
   std::int32_t rows;
-  std::int32_t inner;
+  std::int32_t k;
   std::int32_t columns;
   float scale = 1;
   bool adds = false;  ///< accumulates into the target
 };
 
-BubblescopeProduct batched(const HeadProduct& heads, std::int32_t batch) {
-  BubblescopeProduct product{};
-  product.rows = heads.rows;
-  product.columns = heads.columns;
-  product.inner = heads.inner;
-  product.batch = batch;
-  product.left = factor_of(heads.left);
-  product.right = factor_of(heads.right);
-  const BubblescopeFactor target = factor_of(heads.target);
-  product.target = const_cast<void*>(target.data);
-  product.source = heads.adds ? target.data : nullptr;
-  product.target_stride = target.stride;
-  product.target_step = target.step;
-  product.scale = heads.scale;
-  product.number = heads.left.matrix.number;
-  product.target_number = heads.target.matrix.number;
-  return product;
+BubblescopeGemm batched(const HeadGemm& heads, std::int32_t batch) {
+  BubblescopeGemm gemm{};
+  gemm.rows = heads.rows;
+  gemm.columns = heads.columns;
+  gemm.k = heads.k;
+  gemm.batch = batch;
+  gemm.left = operand_of(heads.left);
+  gemm.right = operand_of(heads.right);
+  const BubblescopeOperand target = operand_of(heads.target);
+  gemm.target = const_cast<void*>(target.data);
+  gemm.source = heads.adds ? target.data : nullptr;
+  gemm.target_stride = target.stride;
+  gemm.target_step = target.step;
+  gemm.scale = heads.scale;
+  gemm.dtype = heads.left.matrix.dtype;
+  gemm.target_dtype = heads.target.matrix.dtype;
+  return gemm;
 }
 
 float scale_of(const AttentionShape& shape) {
@@ -93,25 +94,25 @@ float scale_of(const AttentionShape& shape) {
 
 }  // namespace
 
-Attended GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
+AttentionOutput GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
   if (attention_ == Attention::kFlash) return attend_by_tiles(qkv, shape);
   const GpuMatrix weights = attention_weights(qkv, shape);
   return {weights, mix_values(qkv, weights, shape)};
 }
 
-void GpuLayers::attention_grad(const AttentionBack& back, const AttentionShape& shape) {
+void GpuLayers::attention_grad(const AttentionGradOperands& back, const AttentionShape& shape) {
   if (attention_ == Attention::kFlash)
     grad_by_tiles(back, shape);
   else
-    grad_by_products(back, shape);
+    grad_by_gemms(back, shape);
 }
 
 GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShape& shape) {
-  const auto [begin, count] = shape.asking();
+  const auto [begin, count] = shape.query_positions();
   const GpuMatrix weights = make(shape.batch * shape.heads * count, begin + count);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts at = parts_of({qkv, qkv, weights}, shape, sequence);
-    gpu_.multiply(multiplier_,
+    gpu_.multiply(blas_handle_,
                   batched({at.query, turned(at.key), at.weights, count, shape.head_width,
                            begin + count, scale_of(shape)},
                           shape.heads),
@@ -126,11 +127,11 @@ GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShap
 
 GpuMatrix GpuLayers::mix_values(const GpuMatrix& qkv, const GpuMatrix& weights,
                                 const AttentionShape& shape) {
-  const auto [begin, count] = shape.asking();
+  const auto [begin, count] = shape.query_positions();
   const GpuMatrix mixed = make(shape.batch * count, qkv.columns / 3);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts at = parts_of({qkv, mixed, weights}, shape, sequence);
-    gpu_.multiply(multiplier_,
+    gpu_.multiply(blas_handle_,
                   batched({at.weights, at.value, at.mixed, count, begin + count, shape.head_width},
                           shape.heads),
                   stream_);
@@ -138,14 +139,14 @@ GpuMatrix GpuLayers::mix_values(const GpuMatrix& qkv, const GpuMatrix& weights,
   return mixed;
 }
 
-void GpuLayers::grad_by_products(const AttentionBack& back, const AttentionShape& shape) {
+void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const AttentionShape& shape) {
   const GpuMatrix& weights = back.weights;
-  const auto [begin, count] = shape.asking();
+  const auto [begin, count] = shape.query_positions();
   const std::int32_t end = begin + count;
   const std::int32_t width = shape.head_width;
   const GpuMatrix logits_grad = make(weights.rows, weights.columns);
-  const auto multiply_heads = [&](const HeadProduct& product) {
-    gpu_.multiply(multiplier_, batched(product, shape.heads), stream_);
+  const auto multiply_heads = [&](const HeadGemm& gemm) {
+    gpu_.multiply(blas_handle_, batched(gemm, shape.heads), stream_);
   };
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts from = parts_of({back.qkv, back.mixed_grad, weights}, shape, sequence);
@@ -169,16 +170,16 @@ void GpuLayers::grad_by_products(const AttentionBack& back, const AttentionShape
 
 /// The rows and columns of the launch are those of the attention output.
 BubblescopeLaunch GpuLayers::order_tiles(Kernel kernel, const AttentionShape& shape) const {
-  const auto [begin, count] = shape.asking();
+  const auto [begin, count] = shape.query_positions();
   const std::int32_t width = shape.heads * shape.head_width;
-  BubblescopeLaunch launched = order(kernel, {nullptr, shape.batch * count, width, number_});
+  BubblescopeLaunch launched = order(kernel, {nullptr, shape.batch * count, width, dtype_});
   launched.attention = {shape.batch, shape.sequence,   begin,          count,
                         shape.heads, shape.head_width, scale_of(shape)};
   return launched;
 }
 
-Attended GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
-  const std::int32_t rows = shape.batch * shape.asking().count;
+AttentionOutput GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
+  const std::int32_t rows = shape.batch * shape.query_positions().count;
   const GpuMatrix logs = make_floats(rows, shape.heads);
   const GpuMatrix mixed = make(rows, shape.heads * shape.head_width);
   BubblescopeLaunch launched = order_tiles(Kernel::kAttention, shape);
@@ -189,9 +190,9 @@ Attended GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& 
   return {logs, mixed};
 }
 
-void GpuLayers::grad_by_tiles(const AttentionBack& back, const AttentionShape& shape) {
+void GpuLayers::grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape) {
   if (!back.adds) clear(back.target);
-  const GpuMatrix dots = make_floats(shape.batch * shape.asking().count, shape.heads);
+  const GpuMatrix dots = make_floats(shape.batch * shape.query_positions().count, shape.heads);
   for (const Kernel kernel : {Kernel::kQueryGrad, Kernel::kKeyGrad}) {
     BubblescopeLaunch launched = order_tiles(kernel, shape);
     launched.target = back.target.data;

@@ -17,7 +17,7 @@ const GpuSliceContext* GpuContexts::find(const Op& op, GpuLayers& layers, const 
   return &context;
 }
 
-void GpuContexts::forget(const Op& op, std::int32_t last_slice, GpuLayers& layers) {
+void GpuContexts::free_if_unneeded(const Op& op, std::int32_t last_slice, GpuLayers& layers) {
   if (schedule_.shape.slices == 1 || op.slice != last_slice) return;
   drop(layers, std::exchange(at(op), {}));
 }

@@ -17,7 +17,7 @@ class GpuContexts {
   const GpuSliceContext* find(const Op& op, GpuLayers& layers, const GpuStage& stage);
 
   /// Call after an op: frees the context if no later slice needs it.
-  void forget(const Op& op, std::int32_t last_slice, GpuLayers& layers);
+  void free_if_unneeded(const Op& op, std::int32_t last_slice, GpuLayers& layers);
 
  private:
   GpuSliceContext& at(const Op& op);

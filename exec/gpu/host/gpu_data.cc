@@ -44,7 +44,7 @@ void GpuData::upload(std::int32_t step, std::int32_t copy) const {
     machine_.gpu().upload(tokens.get(), inputs.data(), inputs.size() * sizeof(std::int32_t));
 }
 
-GpuTokens GpuData::of(const Op& op) const {
+GpuTokens GpuData::tokens_of(const Op& op) const {
   const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
   const auto device = static_cast<std::size_t>(machine_.place(rank).device);
   const Positions positions = positions_of(op.slice);
@@ -68,7 +68,7 @@ double GpuData::sum_losses() const {
       Op op = forward(last, microbatch);
       op.slice = static_cast<std::int16_t>(slice);
       float loss = 0;
-      machine_.gpu().download(&loss, of(op).loss, sizeof loss);
+      machine_.gpu().download(&loss, tokens_of(op).loss, sizeof loss);
       sum += double{loss} * positions_of(slice).count / options_.model.sequence;
     }
   }

@@ -20,7 +20,7 @@ class GpuData {
   void upload(std::int32_t step, std::int32_t copy) const;
 
   /// The tokens of an op, on the device of its rank.
-  GpuTokens of(const Op& op) const;
+  GpuTokens tokens_of(const Op& op) const;
 
   /// The sum over all micro-batches whose loss is computed in this process; call only while nothing
   /// runs.

@@ -13,15 +13,15 @@
 
 namespace bubblescope {
 
-using GpuPieces = std::vector<GpuPiece>;
+using GpuBuffers = std::vector<GpuBuffer>;
 
-Bytes bytes_of(const GpuPieces& pieces);
+Bytes bytes_of(const GpuBuffers& buffers);
 
 /// The memory that an EVICT copies away, in a fixed order. Pooled matrices are freed and become
 /// empty.
-GpuPieces leave(ActivationPool& pool, const std::vector<GpuMatrix*>& matrices);
+GpuBuffers release_for_evict(ActivationPool& pool, const std::vector<GpuMatrix*>& matrices);
 /// The memory to which a LOAD copies it. Matrices without memory are allocated from the pool.
-GpuPieces come_back(ActivationPool& pool, const std::vector<GpuMatrix*>& matrices);
+GpuBuffers acquire_for_load(ActivationPool& pool, const std::vector<GpuMatrix*>& matrices);
 
 /// The memory in which offload targets hold what ranks evict.
 class GpuEvictions {
@@ -30,20 +30,20 @@ class GpuEvictions {
   GpuEvictions(const GpuMachine& machine, const JobRequest& job);
 
   /// Declares that ranks use this memory on several streams; `order` is not copied.
-  void share(const CertainOrder& order);
+  void set_order(const HappensBefore& order);
   /// Call when all enqueued work has ended.
-  void settle();
+  void forget_users();
 
   /// Allocates memory of these sizes for an EVICT.
-  GpuPieces keep(InstructionId id, const Instruction& evict, const GpuPieces& sizes);
+  GpuBuffers acquire_offloaded(InstructionId id, const Instruction& evict, const GpuBuffers& sizes);
   /// Returns the memory that the matching EVICT filled; it may be reused after the LOAD. Throws
   /// Error if there is none.
-  GpuPieces give_up(InstructionId id, const Instruction& load);
+  GpuBuffers release_offloaded(InstructionId id, const Instruction& load);
 
-  void copy(const GpuPieces& to, const GpuPieces& from, void* stream) const;
+  void copy(const GpuBuffers& to, const GpuBuffers& from, void* stream) const;
 
   /// The sizes that a rank of another process evicts to this one; without data.
-  const GpuPieces& expected(const Op& evict) const {
+  const GpuBuffers& expected(const Op& evict) const {
     return expected_.at(evict.stage)[static_cast<std::size_t>(evict.slice)];
   }
 
@@ -54,8 +54,8 @@ class GpuEvictions {
 
   const Gpu& gpu_;
   std::vector<ActivationPool> pools_;  ///< [rank]: what its offload target holds for it
-  std::map<Place, GpuPieces> kept_;
-  std::map<std::int32_t, std::vector<GpuPieces>> expected_;  ///< [stage][slice]
+  std::map<Place, GpuBuffers> kept_;
+  std::map<std::int32_t, std::vector<GpuBuffers>> expected_;  ///< [stage][slice]
 };
 
 }  // namespace bubblescope

@@ -13,30 +13,30 @@ constexpr std::int32_t kAuxEntries = 8;
 
 }  // namespace
 
-Activated GpuLayers::product_gelu(const GpuFactor& left, const GpuFactor& right,
-                                  bool keeps_before) {
+GeluOutput GpuLayers::gemm_gelu(const GpuOperand& left, const GpuOperand& right,
+                                bool keeps_before) {
   const std::int32_t rows = left.transposed ? left.matrix.columns : left.matrix.rows;
   const std::int32_t columns = right.transposed ? right.matrix.rows : right.matrix.columns;
-  const Activated made{make(rows, columns), make(rows, columns)};
-  BubblescopeProduct product = product_of(left, right, made.after);
-  product.epilogue = kBubblescopeGelu;
-  product.aux = keeps_before ? made.before.data : nullptr;
-  if (multiply_fused(product)) return made;
-  multiply(left, right, made.before);
-  BubblescopeLaunch launched = order(Kernel::kGelu, made.before);
-  launched.target = made.after.data;
-  launched.inputs[0] = made.before.data;
+  const GeluOutput result{make(rows, columns), make(rows, columns)};
+  BubblescopeGemm gemm = gemm_of(left, right, result.after);
+  gemm.epilogue = kBubblescopeGelu;
+  gemm.aux = keeps_before ? result.before.data : nullptr;
+  if (multiply_fused(gemm)) return result;
+  multiply(left, right, result.before);
+  BubblescopeLaunch launched = order(Kernel::kGelu, result.before);
+  launched.target = result.after.data;
+  launched.inputs[0] = result.before.data;
   launch(launched);
-  return made;
+  return result;
 }
 
-GpuMatrix GpuLayers::product_gelu_grad(const GpuFactor& left, const GpuFactor& right,
-                                       const GpuMatrix& before) {
+GpuMatrix GpuLayers::gemm_gelu_grad(const GpuOperand& left, const GpuOperand& right,
+                                    const GpuMatrix& before) {
   const GpuMatrix grad = make(before.rows, before.columns);
-  BubblescopeProduct product = product_of(left, right, grad);
-  product.epilogue = kBubblescopeGeluGrad;
-  product.aux = before.data;
-  if (multiply_fused(product)) return grad;
+  BubblescopeGemm gemm = gemm_of(left, right, grad);
+  gemm.epilogue = kBubblescopeGeluGrad;
+  gemm.aux = before.data;
+  if (multiply_fused(gemm)) return grad;
   multiply(left, right, grad);
   BubblescopeLaunch launched = order(Kernel::kGeluGrad, before);
   launched.target = grad.data;
@@ -48,14 +48,14 @@ GpuMatrix GpuLayers::product_gelu_grad(const GpuFactor& left, const GpuFactor& r
 
 /// Asks the library before every such GEMM, so that no GEMM fails within a step. It remembers the
 /// answer.
-bool GpuLayers::multiply_fused(const BubblescopeProduct& product) {
+bool GpuLayers::multiply_fused(const BubblescopeGemm& gemm) {
   if (epilogue_ == Epilogue::kSeparate) return false;
-  const bool can = product.columns % kAuxEntries == 0 && gpu_.can_multiply(multiplier_, product);
-  const EpilogueUse use{product.rows, product.inner, product.columns,
-                        product.epilogue == kBubblescopeGeluGrad, can};
+  const bool can = gemm.columns % kAuxEntries == 0 && gpu_.can_multiply(blas_handle_, gemm);
+  const EpilogueUse use{gemm.rows, gemm.k, gemm.columns, gemm.epilogue == kBubblescopeGeluGrad,
+                        can};
   if (std::find(epilogues_.begin(), epilogues_.end(), use) == epilogues_.end())
     epilogues_.push_back(use);
-  if (can) gpu_.multiply(multiplier_, product, stream_);
+  if (can) gpu_.multiply(blas_handle_, gemm, stream_);
   return can;
 }
 

@@ -51,7 +51,7 @@ class GpuBackend : public Backend {
  private:
   GpuStepWork work_of(const JobRequest& job) {
     if (!training_)
-      return {play_on_gpu(machine_, program_, job.durations, job.pass),
+      return {play_on_gpu(machine_, program_, job.durations, job.wait_mode),
               {},
               job.device.graph,
               /*loads_kernels=*/false,

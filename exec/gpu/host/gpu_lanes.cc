@@ -77,7 +77,7 @@ GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork
     for (const InstructionId id : ids) put(id, work, true);
     join();
   } catch (...) {
-    give_up_capture();
+    abandon_capture();
     throw;
   }
   return machine_.gpu().end_capture(launch_stream());
@@ -85,7 +85,7 @@ GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork
 
 /// A stream cannot be destroyed while it is captured. The error of the incomplete capture is
 /// ignored: its cause is already being thrown.
-void GpuLanes::give_up_capture() {
+void GpuLanes::abandon_capture() {
   try {
     machine_.gpu().end_capture(launch_stream());
   } catch (const Error&) {
@@ -107,7 +107,7 @@ void GpuLanes::join() {
   }
 }
 
-std::int64_t GpuLanes::most_pending() const {
+std::int64_t GpuLanes::max_pending() const {
   return *std::max_element(pending_.begin(), pending_.end());
 }
 

@@ -32,7 +32,7 @@ class GpuLanes {
   const GpuHandle& launch_stream() const { return streams_[0]; }
 
   /// The number of commands enqueued since begin() on the stream that has most.
-  std::int64_t most_pending() const;
+  std::int64_t max_pending() const;
 
   // These are valid for enqueued instructions, not for captured ones:
   bool has_started(InstructionId id) const;
@@ -46,7 +46,7 @@ class GpuLanes {
   void create_events();
   void fork();
   void join();
-  void give_up_capture();
+  void abandon_capture();
   void put(InstructionId id, const GpuWork& work, bool in_graph);
 
   const GpuMachine& machine_;

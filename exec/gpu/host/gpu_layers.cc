@@ -3,49 +3,49 @@
 
 namespace bubblescope {
 
-GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerStyle& style)
+GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerOptions& options)
     : gpu_(machine.gpu()),
-      number_(style.number),
-      attention_(style.attention),
-      epilogue_(style.epilogue),
+      dtype_(options.dtype),
+      attention_(options.attention),
+      epilogue_(options.epilogue),
       pool_(machine.gpu(), machine.place(rank).device) {
   RankPlace place = machine.place(rank);
-  if (style.told == Told::kNothing) place.multiprocessors = 0;  // for cuBLASLt, 0 means all
-  multiplier_ = gpu_.create_multiplier(place);
+  if (options.sm_hint == SmHint::kNothing) place.multiprocessors = 0;  // for cuBLASLt, 0 means all
+  blas_handle_ = gpu_.create_blas_handle(place);
 }
 
 GpuMatrix GpuLayers::make(std::int32_t rows, std::int32_t columns) {
-  GpuMatrix matrix{nullptr, rows, columns, number_, true};
-  matrix.data = pool_.take(static_cast<std::size_t>(matrix.bytes()));
+  GpuMatrix matrix{nullptr, rows, columns, dtype_, true};
+  matrix.data = pool_.acquire(static_cast<std::size_t>(matrix.bytes()));
   return matrix;
 }
 
 GpuMatrix GpuLayers::make_floats(std::int32_t rows, std::int32_t columns) {
   GpuMatrix matrix{nullptr, rows, columns, kBubblescopeFloat32, true};
-  matrix.data = pool_.take(static_cast<std::size_t>(matrix.bytes()));
+  matrix.data = pool_.acquire(static_cast<std::size_t>(matrix.bytes()));
   return matrix;
 }
 
 void GpuLayers::drop(const GpuMatrix& matrix) {
-  if (matrix.pooled) pool_.give(matrix.data, static_cast<std::size_t>(matrix.bytes()));
+  if (matrix.pooled) pool_.release(matrix.data, static_cast<std::size_t>(matrix.bytes()));
 }
 
 BubblescopeLaunch GpuLayers::order(Kernel kernel, const GpuMatrix& shape) const {
   BubblescopeLaunch launch{};
   launch.kernel = static_cast<std::int32_t>(kernel);
-  launch.number = number_;
+  launch.dtype = dtype_;
   launch.rows = shape.rows;
   launch.columns = shape.columns;
   launch.period = 1;
   return launch;
 }
 
-void GpuLayers::multiply(const GpuFactor& left, const GpuFactor& right, const GpuMatrix& target,
+void GpuLayers::multiply(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& target,
                          const GpuMatrix& source) {
-  gpu_.multiply(multiplier_, product_of(left, right, target, source), stream_);
+  gpu_.multiply(blas_handle_, gemm_of(left, right, target, source), stream_);
 }
 
-GpuMatrix GpuLayers::product(const GpuFactor& left, const GpuFactor& right) {
+GpuMatrix GpuLayers::gemm(const GpuOperand& left, const GpuOperand& right) {
   const GpuMatrix target = make(left.transposed ? left.matrix.columns : left.matrix.rows,
                                 right.transposed ? right.matrix.rows : right.matrix.columns);
   multiply(left, right, target);
@@ -56,20 +56,20 @@ GpuMatrix GpuLayers::product(const GpuFactor& left, const GpuFactor& right) {
 void GpuLayers::multiply_into(const GpuMatrix& left, const GpuMatrix& right, const GpuMatrix& whole,
                               const SequenceRows& rows) {
   const GpuMatrix first = rows_of(whole, rows.positions.begin, rows.positions.count);
-  BubblescopeProduct product{};
-  product.rows = rows.positions.count;
-  product.columns = whole.columns;
-  product.inner = left.columns;
-  product.batch = whole.rows / rows.sequence;
-  product.left = {left.data, left.columns, std::int64_t{rows.positions.count} * left.columns, 0};
-  product.right = {right.data, right.columns, 0, 0};
-  product.target = first.data;
-  product.target_stride = whole.columns;
-  product.target_step = std::int64_t{rows.sequence} * whole.columns;
-  product.scale = 1;
-  product.number = left.number;
-  product.target_number = whole.number;
-  gpu_.multiply(multiplier_, product, stream_);
+  BubblescopeGemm gemm{};
+  gemm.rows = rows.positions.count;
+  gemm.columns = whole.columns;
+  gemm.k = left.columns;
+  gemm.batch = whole.rows / rows.sequence;
+  gemm.left = {left.data, left.columns, std::int64_t{rows.positions.count} * left.columns, 0};
+  gemm.right = {right.data, right.columns, 0, 0};
+  gemm.target = first.data;
+  gemm.target_stride = whole.columns;
+  gemm.target_step = std::int64_t{rows.sequence} * whole.columns;
+  gemm.scale = 1;
+  gemm.dtype = left.dtype;
+  gemm.target_dtype = whole.dtype;
+  gpu_.multiply(blas_handle_, gemm, stream_);
 }
 
 GpuMatrix GpuLayers::take_rows(const GpuMatrix& whole, const SequenceRows& rows) {
@@ -122,7 +122,7 @@ GpuMatrix GpuLayers::norm(const GpuMatrix& input, const GpuMatrix& gain) {
   return target;
 }
 
-NormGrad GpuLayers::norm_grad(const NormBack& norm) {
+NormGrad GpuLayers::norm_grad(const NormGradOperands& norm) {
   const GpuMatrix& input = norm.input;
   const GpuMatrix target =
       norm.target.data != nullptr ? norm.target : make(input.rows, input.columns);

@@ -18,11 +18,11 @@ namespace bubblescope {
 class GpuLayers {
  public:
   /// `machine` is not copied.
-  GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerStyle& style);
+  GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerOptions& options);
 
   /// Sets the stream of the following launches: the rank's compute stream.
   void set_stream(void* stream) { stream_ = stream; }
-  BubblescopeNumber number() const { return number_; }
+  BubblescopeDtype dtype() const { return dtype_; }
   ActivationPool& pool() { return pool_; }
   const ActivationPool& pool() const { return pool_; }
 
@@ -30,9 +30,9 @@ class GpuLayers {
   void drop(const GpuMatrix& matrix);
 
   /// target = left * right + source; `source` may be empty, or be the target.
-  void multiply(const GpuFactor& left, const GpuFactor& right, const GpuMatrix& target,
+  void multiply(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& target,
                 const GpuMatrix& source = {});
-  GpuMatrix product(const GpuFactor& left, const GpuFactor& right);
+  GpuMatrix gemm(const GpuOperand& left, const GpuOperand& right);
 
   /// Writes left * right, which has only the given rows, to these rows of a matrix of whole
   /// sequences.
@@ -49,17 +49,17 @@ class GpuLayers {
                   const GpuMatrix& position_grad);
 
   GpuMatrix norm(const GpuMatrix& input, const GpuMatrix& gain);
-  NormGrad norm_grad(const NormBack& norm);
+  NormGrad norm_grad(const NormGradOperands& norm);
 
-  Attended attend(const GpuMatrix& qkv, const AttentionShape& shape);
+  AttentionOutput attend(const GpuMatrix& qkv, const AttentionShape& shape);
   /// Writes the gradients of keys and values for all positions before the end of the queries.
-  void attention_grad(const AttentionBack& back, const AttentionShape& shape);
+  void attention_grad(const AttentionGradOperands& back, const AttentionShape& shape);
 
   /// With keeps_before = false, the input of the GELU is not written: no backward reads it.
-  Activated product_gelu(const GpuFactor& left, const GpuFactor& right, bool keeps_before = true);
+  GeluOutput gemm_gelu(const GpuOperand& left, const GpuOperand& right, bool keeps_before = true);
   /// left * right * gelu'(before).
-  GpuMatrix product_gelu_grad(const GpuFactor& left, const GpuFactor& right,
-                              const GpuMatrix& before);
+  GpuMatrix gemm_gelu_grad(const GpuOperand& left, const GpuOperand& right,
+                           const GpuMatrix& before);
   /// The GEMMs for which fusion was tried.
   const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
 
@@ -73,22 +73,22 @@ class GpuLayers {
  private:
   GpuMatrix attention_weights(const GpuMatrix& qkv, const AttentionShape& shape);
   GpuMatrix mix_values(const GpuMatrix& qkv, const GpuMatrix& weights, const AttentionShape& shape);
-  void grad_by_products(const AttentionBack& back, const AttentionShape& shape);
-  Attended attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
-  void grad_by_tiles(const AttentionBack& back, const AttentionShape& shape);
+  void grad_by_gemms(const AttentionGradOperands& back, const AttentionShape& shape);
+  AttentionOutput attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
+  void grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape);
   BubblescopeLaunch order_tiles(Kernel kernel, const AttentionShape& shape) const;
-  bool multiply_fused(const BubblescopeProduct& product);
+  bool multiply_fused(const BubblescopeGemm& gemm);
   GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
   BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
   void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
 
   const Gpu& gpu_;
-  BubblescopeNumber number_;
+  BubblescopeDtype dtype_;
   Attention attention_;
   Epilogue epilogue_;
   std::vector<EpilogueUse> epilogues_;
   ActivationPool pool_;
-  GpuHandle multiplier_;
+  GpuHandle blas_handle_;
   void* stream_ = nullptr;
 };
 

@@ -28,10 +28,10 @@ GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share sh
     const auto parts = std::count_if(places_.begin(), places_.end(), [&](const RankPlace& other) {
       return other.device == place.device;
     });
-    std::vector<GpuHandle> made =
+    std::vector<GpuHandle> handles =
         gpu_.split(place.device, place.multiprocessors, static_cast<std::int32_t>(parts));
-    for (std::size_t part = 0; part < made.size(); ++part)
-      partitions_[rank + part] = std::move(made[part]);  // neighbouring ranks share a device
+    for (std::size_t part = 0; part < handles.size(); ++part)
+      partitions_[rank + part] = std::move(handles[part]);  // neighbouring ranks share a device
   }
   for (std::int32_t from = 0; from < device_count(); ++from)
     for (std::int32_t to = 0; to < device_count(); ++to)

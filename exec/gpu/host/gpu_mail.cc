@@ -3,8 +3,8 @@
 
 namespace bubblescope {
 
-GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
-                 BubblescopeNumber number)
+GpuMailbox::GpuMailbox(const GpuMachine& machine, const Schedule& schedule,
+                       const TransformerShape& model, BubblescopeDtype dtype)
     : stages_(schedule.stages()),
       microbatches_(schedule.shape.microbatches),
       slices_(schedule.shape.slices),
@@ -16,7 +16,7 @@ GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const Tran
       if (schedule.pipeline_of_microbatch(microbatch) != pipeline) continue;
       for (std::int32_t slice = 0; slice < slices_; ++slice) {
         const Positions positions = positions_of(model.sequence, slices_, slice);
-        const GpuMatrix shape{nullptr, model.batch * positions.count, model.width, number};
+        const GpuMatrix shape{nullptr, model.batch * positions.count, model.width, dtype};
         if (!schedule.is_first(stage))
           add(machine, schedule, {Direction::kForward, stage, microbatch, slice}, shape);
         if (!schedule.is_last(stage) && !schedule.forward_only)
@@ -25,8 +25,8 @@ GpuMail::GpuMail(const GpuMachine& machine, const Schedule& schedule, const Tran
     }
 }
 
-void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
-                  GpuMatrix shape) {
+void GpuMailbox::add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
+                     GpuMatrix shape) {
   const auto place_in = [&](std::int32_t stage) {
     const std::int32_t rank = schedule.rank_of(stage, slot.microbatch);
     const auto bytes = static_cast<std::size_t>(shape.bytes());
@@ -36,26 +36,26 @@ void GpuMail::add(const GpuMachine& machine, const Schedule& schedule, const Slo
     shape.data = memory_.back().get();
     return shape;
   };
-  const std::int32_t maker = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
-  const std::int32_t from = schedule.rank_of(maker, slot.microbatch);
+  const std::int32_t producer = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
+  const std::int32_t from = schedule.rank_of(producer, slot.microbatch);
   const std::int32_t to = schedule.rank_of(slot.stage, slot.microbatch);
   if (machine.runs(to)) inbox_[index(slot)] = place_in(slot.stage);
-  if (from != to && machine.runs(from)) outbox_[index(slot)] = place_in(maker);
+  if (from != to && machine.runs(from)) outbox_[index(slot)] = place_in(producer);
 }
 
-const GpuMatrix& GpuMail::outbox(const Slot& slot) const {
+const GpuMatrix& GpuMailbox::outbox(const Slot& slot) const {
   const GpuMatrix& apart = outbox_[index(slot)];
   return apart.data != nullptr ? apart : inbox(slot);
 }
 
-GpuMessage GpuMail::find(const Op& op) const {
+GpuMessage GpuMailbox::find(const Op& op) const {
   const bool goes_forward = op.kind == OpKind::kSendForward;
   const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
                   op.stage + (goes_forward ? 1 : -1), op.microbatch, op.slice};
   return {outbox(slot), inbox(slot)};
 }
 
-std::size_t GpuMail::index(const Slot& slot) const {
+std::size_t GpuMailbox::index(const Slot& slot) const {
   const std::int64_t row =
       (slot.direction == Direction::kForward ? 0 : stages_) + std::int64_t{slot.stage};
   return static_cast<std::size_t>((row * microbatches_ + slot.microbatch) * slices_ + slot.slice);

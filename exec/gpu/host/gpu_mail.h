@@ -18,11 +18,11 @@ struct GpuMessage {
 
 /// Holds one matrix per value that a stage passes to another: at the reader, and also at the
 /// producer where that is another rank. They are zero until they are written.
-class GpuMail {
+class GpuMailbox {
  public:
   /// The matrices have the model's width and one row per token of their slice.
-  GpuMail(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
-          BubblescopeNumber number);
+  GpuMailbox(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
+             BubblescopeDtype dtype);
 
   /// The matrix at the stage that reads it.
   const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index(slot)]; }

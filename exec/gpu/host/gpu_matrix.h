@@ -13,13 +13,13 @@ struct GpuMatrix {
   void* data = nullptr;
   std::int32_t rows = 0;
   std::int32_t columns = 0;
-  BubblescopeNumber number = kBubblescopeFloat32;
+  BubblescopeDtype dtype = kBubblescopeFloat32;
   bool pooled = false;
 
   std::size_t entries() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
   }
-  Bytes entry_bytes() const { return bubblescope::entry_bytes(number); }
+  Bytes entry_bytes() const { return bubblescope::entry_bytes(dtype); }
   Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
 };
 
@@ -27,26 +27,28 @@ struct GpuMatrix {
 GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count);
 
 /// A range of device or host memory; not an owner.
-struct GpuPiece {
+struct GpuBuffer {
   void* data = nullptr;
   std::size_t bytes = 0;
 };
 
 /// The memory of adjacent entries of a matrix.
-GpuPiece piece_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count);
+GpuBuffer buffer_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count);
 
 /// The memory of the whole matrix.
-inline GpuPiece piece_of(const GpuMatrix& matrix) { return piece_of(matrix, 0, matrix.entries()); }
+inline GpuBuffer buffer_of(const GpuMatrix& matrix) {
+  return buffer_of(matrix, 0, matrix.entries());
+}
 
 /// An operand of a GEMM: a matrix, or its transpose.
-struct GpuFactor {
+struct GpuOperand {
   GpuMatrix matrix;
   bool transposed = false;
 };
-inline GpuFactor transposed(const GpuMatrix& matrix) { return {matrix, true}; }
+inline GpuOperand transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 
 /// target = left * right, plus `source` unless that is empty.
-BubblescopeProduct product_of(const GpuFactor& left, const GpuFactor& right,
-                              const GpuMatrix& target, const GpuMatrix& source = {});
+BubblescopeGemm gemm_of(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& target,
+                        const GpuMatrix& source = {});
 
 }  // namespace bubblescope

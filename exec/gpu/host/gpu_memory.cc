@@ -25,7 +25,7 @@ Entries entries_of_blocks(const TransformerShape& shape, std::int32_t slices) {
 /// The kept attention weights: one float32 per row with flash attention, else all of them. The row
 /// of a slice's query has an entry for every position up to the end of the slice.
 Bytes weight_bytes(const TransformerShape& shape, std::int32_t slices, const DeviceOptions& device,
-                   std::int64_t number) {
+                   std::int64_t bytes_per_entry) {
   const Bytes blocks = shape.blocks_per_stage;
   if (device.attention == Attention::kFlash)
     return blocks * shape.rows() * shape.heads * Bytes{sizeof(float)};
@@ -34,7 +34,7 @@ Bytes weight_bytes(const TransformerShape& shape, std::int32_t slices, const Dev
     const Positions positions = positions_of(shape.sequence, slices, slice);
     entries += std::int64_t{positions.count} * positions.end();
   }
-  return blocks * entries * shape.batch * shape.heads * number;
+  return blocks * entries * shape.batch * shape.heads * bytes_per_entry;
 }
 
 Entries entries_of_stage(const Schedule& schedule, const TransformerShape& shape,
@@ -61,19 +61,20 @@ Bytes gain_bytes(const Schedule& schedule, const TransformerShape& shape, std::i
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    const DeviceOptions& device) {
   const TransformerShape& shape = options.model;
-  const Bytes number = entry_bytes(number_of(device.precision));
+  const Bytes bytes_per_entry = entry_bytes(dtype_of(device.precision));
   const std::int32_t slices = schedule.shape.slices;
-  const Bytes weights = weight_bytes(shape, slices, device, number);
+  const Bytes weights = weight_bytes(shape, slices, device, bytes_per_entry);
   MemoryModel memory;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const Entries entries = entries_of_stage(schedule, shape, stage);
-    const Bytes kept = (entries.kept * number + weights) / slices;
-    const Bytes left = (entries.left * number + gain_bytes(schedule, shape, stage)) / slices;
+    const Bytes kept = (entries.kept * bytes_per_entry + weights) / slices;
+    const Bytes left =
+        (entries.left * bytes_per_entry + gain_bytes(schedule, shape, stage)) / slices;
     memory.activation_bytes.push_back({kept, left - kept, -left});
     const Bytes input = schedule.is_first(stage) ? 0 : Bytes{shape.rows()} * shape.width;
     const bool selective = schedule.recompute(stage) == Recompute::kSelective;
     const Bytes checkpoint = selective ? entries.kept - entries.mixed : input + entries.context;
-    memory.checkpoint_bytes.push_back(checkpoint * number / slices);
+    memory.checkpoint_bytes.push_back(checkpoint * bytes_per_entry / slices);
   }
   return memory;
 }

@@ -16,71 +16,72 @@ std::size_t count_rounds(const Schedule& schedule) { return schedule.weights.emp
 
 GpuReductions::GpuReductions(const GpuMachine& machine, const Schedule& schedule,
                              const GpuWeights& weights)
-    : machine_(machine), weights_(weights), handed_(weights.homes().size()) {
+    : machine_(machine), weights_(weights), posted_(weights.stage_replicas().size()) {
   for (std::int32_t device = 0; device < machine.device_count(); ++device)
     streams_.push_back(machine.gpu().create_stream(device, nullptr));
-  const Homes& homes = weights.homes();
-  for (Home home = 0; home < homes.size(); ++home) {
-    const std::vector<Home>& sharing = homes.sharing(home);
-    const bool all_here = std::all_of(sharing.begin(), sharing.end(),
-                                      [&](Home other) { return machine.runs(homes.rank(other)); });
-    if (sharing.size() > 1 && all_here) add_room(home, count_rounds(schedule));
+  const StageReplicas& stage_replicas = weights.stage_replicas();
+  for (StageReplica replica = 0; replica < stage_replicas.size(); ++replica) {
+    const std::vector<StageReplica>& sharing = stage_replicas.sharing(replica);
+    const bool all_here = std::all_of(sharing.begin(), sharing.end(), [&](StageReplica other) {
+      return machine.runs(stage_replicas.rank(other));
+    });
+    if (sharing.size() > 1 && all_here) add_room(replica, count_rounds(schedule));
   }
 }
 
-void GpuReductions::add_room(Home home, std::size_t rounds) {
-  Handed& handed = handed_[home];
-  handed.rounds.resize(rounds);
+void GpuReductions::add_room(StageReplica replica, std::size_t rounds) {
+  PostedGradients& posted = posted_[replica];
+  posted.rounds.resize(rounds);
   GpuMatrix largest;
-  for (const GpuWeight& weight : weights_.stage(home).weights) {
-    for (Gradients& round : handed.rounds) round.push_back(place(home, weight.grad));
+  for (const GpuWeight& weight : weights_.stage(replica).weights) {
+    for (Gradients& round : posted.rounds) round.push_back(place(replica, weight.grad));
     if (weight.grad.bytes() > largest.bytes()) largest = weight.grad;
   }
-  const std::vector<Home>& sharing = weights_.homes().sharing(home);
+  const std::vector<StageReplica>& sharing = weights_.stage_replicas().sharing(replica);
   if (std::any_of(sharing.begin(), sharing.end(),
-                  [&](Home other) { return device_of(other) != device_of(home); }))
-    handed.buffer = place(home, largest);
+                  [&](StageReplica other) { return device_of(other) != device_of(replica); }))
+    posted.buffer = place(replica, largest);
 }
 
-GpuMatrix GpuReductions::place(Home home, GpuMatrix shape) {
+GpuMatrix GpuReductions::place(StageReplica replica, GpuMatrix shape) {
   const auto bytes = static_cast<std::size_t>(shape.bytes());
-  memory_.push_back(machine_.gpu().allocate(device_of(home), bytes));
+  memory_.push_back(machine_.gpu().allocate(device_of(replica), bytes));
   shape.data = memory_.back().get();
   return shape;
 }
 
-std::int32_t GpuReductions::device_of(Home home) const {
-  return machine_.place(weights_.homes().rank(home)).device;
+std::int32_t GpuReductions::device_of(StageReplica replica) const {
+  return machine_.place(weights_.stage_replicas().rank(replica)).device;
 }
 
-bool GpuReductions::has_several() const {
-  return std::any_of(handed_.begin(), handed_.end(),
-                     [](const Handed& handed) { return !handed.rounds.empty(); });
+bool GpuReductions::has_replicas() const {
+  return std::any_of(posted_.begin(), posted_.end(),
+                     [](const PostedGradients& posted) { return !posted.rounds.empty(); });
 }
 
 void GpuReductions::begin_step() {
-  for (Handed& handed : handed_) handed.count = 0;
+  for (PostedGradients& posted : posted_) posted.count = 0;
 }
 
-void GpuReductions::hand_on(Home home, void* stream) {
-  if (!is_shared(home)) return;
-  Handed& handed = handed_[home];
-  const Gradients& to = handed.rounds[handed.count++ % handed.rounds.size()];
+void GpuReductions::post_gradients(StageReplica replica, void* stream) {
+  if (!is_shared(replica)) return;
+  PostedGradients& posted = posted_[replica];
+  const Gradients& to = posted.rounds[posted.count++ % posted.rounds.size()];
   for (std::size_t at = 0; at < to.size(); ++at)
-    copy(to[at], weights_.stage(home).weights[at].grad, stream);
+    copy(to[at], weights_.stage(replica).weights[at].grad, stream);
 }
 
-void GpuReductions::take_sum(Home home, void* stream) {
-  if (!is_shared(home)) return;
-  const Handed& own = handed_[home];
+void GpuReductions::sum_gradients(StageReplica replica, void* stream) {
+  if (!is_shared(replica)) return;
+  const PostedGradients& own = posted_[replica];
   const std::size_t round = (own.count - 1) % own.rounds.size();
-  const std::vector<Home>& sharing = weights_.homes().sharing(home);
+  const std::vector<StageReplica>& sharing = weights_.stage_replicas().sharing(replica);
   for (std::size_t at = 0; at < own.rounds[round].size(); ++at) {
-    const GpuMatrix& sum = weights_.stage(home).weights[at].grad;
-    copy(sum, handed_[sharing[0]].rounds[round][at], stream);
+    const GpuMatrix& sum = weights_.stage(replica).weights[at].grad;
+    copy(sum, posted_[sharing[0]].rounds[round][at], stream);
     for (std::size_t other = 1; other < sharing.size(); ++other) {
-      GpuMatrix part = handed_[sharing[other]].rounds[round][at];
-      if (device_of(sharing[other]) != device_of(home)) {
+      GpuMatrix part = posted_[sharing[other]].rounds[round][at];
+      if (device_of(sharing[other]) != device_of(replica)) {
         GpuMatrix here = part;
         here.data = own.buffer.data;
         copy(here, part, stream);
@@ -93,12 +94,14 @@ void GpuReductions::take_sum(Home home, void* stream) {
 
 void GpuReductions::sum_all() {
   begin_step();
-  const auto on = [&](Home home) {
-    return streams_[static_cast<std::size_t>(device_of(home))].get();
+  const auto on = [&](StageReplica replica) {
+    return streams_[static_cast<std::size_t>(device_of(replica))].get();
   };
-  for (Home home = 0; home < handed_.size(); ++home) hand_on(home, on(home));
+  for (StageReplica replica = 0; replica < posted_.size(); ++replica)
+    post_gradients(replica, on(replica));
   await();
-  for (Home home = 0; home < handed_.size(); ++home) take_sum(home, on(home));
+  for (StageReplica replica = 0; replica < posted_.size(); ++replica)
+    sum_gradients(replica, on(replica));
   await();
 }
 

@@ -23,38 +23,38 @@ class GpuReductions {
 
   /// Copies a replica's gradients to a buffer that the other replicas read. In schedules without
   /// flushes, the replica may post again while others still read its previous post.
-  void hand_on(Home home, void* stream);
+  void post_gradients(StageReplica replica, void* stream);
 
   /// Replaces a replica's gradients by the sum of all posted gradients of its stage, added up by
   /// stage and rank.
-  void take_sum(Home home, void* stream);
+  void sum_gradients(StageReplica replica, void* stream);
 
   /// Posts and sums the gradients of all replicas, and waits; call only while nothing runs.
   void sum_all();
 
   /// Whether this process holds several replicas of the same weights.
-  bool has_several() const;
+  bool has_replicas() const;
 
  private:
   using Gradients = std::vector<GpuMatrix>;
 
-  struct Handed {
+  struct PostedGradients {
     std::vector<Gradients> rounds;  ///< used in turn; empty if the stage has one replica
     GpuMatrix buffer;               ///< on the replica's device: receives the gradients of another
     std::size_t count = 0;          ///< posts in this step
   };
 
-  bool is_shared(Home home) const { return !handed_[home].rounds.empty(); }
-  void add_room(Home home, std::size_t rounds);
-  GpuMatrix place(Home home, GpuMatrix shape);
-  std::int32_t device_of(Home home) const;
+  bool is_shared(StageReplica replica) const { return !posted_[replica].rounds.empty(); }
+  void add_room(StageReplica replica, std::size_t rounds);
+  GpuMatrix place(StageReplica replica, GpuMatrix shape);
+  std::int32_t device_of(StageReplica replica) const;
   void copy(const GpuMatrix& to, const GpuMatrix& from, void* stream) const;
   void add(const GpuMatrix& to, const GpuMatrix& part, void* stream) const;
   void await() const;
 
   const GpuMachine& machine_;
   const GpuWeights& weights_;
-  std::vector<Handed> handed_;  ///< [replica]
+  std::vector<PostedGradients> posted_;  ///< [replica]
   std::vector<GpuHandle> memory_;
   std::vector<GpuHandle> streams_;  ///< [device]
 };

@@ -9,8 +9,8 @@ namespace {
 
 using namespace weight_order;
 
-AttentionShape attention_shape(const TransformerShape& shape, const Positions& asking) {
-  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads, asking};
+AttentionShape attention_shape(const TransformerShape& shape, const Positions& query_positions) {
+  return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads, query_positions};
 }
 
 std::size_t block_begin(const GpuStage& stage, std::size_t block) {
@@ -34,9 +34,9 @@ const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
 /// Computes the attention weights and output from queries, keys and values.
 void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape& shape,
                    GpuBlockActivations& saved) {
-  const Attended made = layers.attend(qkv, shape);
-  saved.attention = made.weights;
-  saved.mixed = made.mixed;
+  const AttentionOutput computed = layers.attend(qkv, shape);
+  saved.attention = computed.weights;
+  saved.mixed = computed.mixed;
 }
 
 /// Saves everything except the output of the block.
@@ -51,16 +51,15 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
     layers.multiply_into(saved.normed, value(stage, begin + kQkv), run.context->qkv[block],
                          {stage.shape.sequence, positions});
   else
-    saved.qkv = layers.product({saved.normed}, {value(stage, begin + kQkv)});
+    saved.qkv = layers.gemm({saved.normed}, {value(stage, begin + kQkv)});
   run_attention(layers, known_qkv(saved, block, run.context),
                 attention_shape(stage.shape, positions), saved);
   saved.middle = layers.make(input.rows, input.columns);
   layers.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
   saved.middle_normed = layers.norm(saved.middle, value(stage, begin + kMiddleGain));
-  const auto up =
-      layers.product_gelu({saved.middle_normed}, {value(stage, begin + kUp)}, run.is_kept);
-  saved.before_gelu = up.before;
-  saved.after_gelu = up.after;
+  const auto up = layers.gemm_gelu({saved.middle_normed}, {value(stage, begin + kUp)}, run.is_kept);
+  saved.gelu_input = up.before;
+  saved.gelu_output = up.after;
   return saved;
 }
 
@@ -129,29 +128,30 @@ class BackwardRun {
   /// Runs the backward of the MLP half of a block, down to the output of attention.
   GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
                          const GpuMatrix& grad) {
-    const GpuMatrix up_grad = layers_.product_gelu_grad(
-        {grad}, transposed(value(stage_, begin + kDown)), saved.before_gelu);
-    layers_.drop(saved.before_gelu);
+    const GpuMatrix up_grad =
+        layers_.gemm_gelu_grad({grad}, transposed(value(stage_, begin + kDown)), saved.gelu_input);
+    layers_.drop(saved.gelu_input);
     const GpuMatrix middle_grad = pull_back_norm(begin + kMiddleGain, saved.middle,
                                                  pull_back(up_grad, begin + kUp), grad, {});
     layers_.drop(saved.middle);
-    work_.products.push_back({begin + kDown, saved.after_gelu, grad});
+    work_.products.push_back({begin + kDown, saved.gelu_output, grad});
     work_.products.push_back({begin + kUp, saved.middle_normed, up_grad});
     return middle_grad;
   }
 
   /// grad * weight^T: the gradient of the matrix that the weight multiplied.
   GpuMatrix pull_back(const GpuMatrix& grad, std::size_t weight) {
-    return layers_.product({grad}, transposed(value(stage_, weight)));
+    return layers_.gemm({grad}, transposed(value(stage_, weight)));
   }
 
   /// Runs the backward of a norm and its gain, and collects the gain's gradient. Frees `grad`.
   GpuMatrix pull_back_norm(std::size_t weight, const GpuMatrix& input, const GpuMatrix& grad,
                            const GpuMatrix& added, const GpuMatrix& target) {
-    const NormGrad made = layers_.norm_grad({input, value(stage_, weight), grad, added, target});
-    work_.gains.push_back({weight, made.gain});
+    const NormGrad computed =
+        layers_.norm_grad({input, value(stage_, weight), grad, added, target});
+    work_.gains.push_back({weight, computed.gain});
     layers_.drop(grad);
-    return made.input;
+    return computed.input;
   }
 
   GpuLayers& layers_;
@@ -167,7 +167,7 @@ std::vector<GpuMatrix*> GpuActivations::matrices() {
   for (GpuBlockActivations& block : blocks)
     all.insert(all.end(),
                {&block.input, &block.normed, &block.qkv, &block.attention, &block.mixed,
-                &block.middle, &block.middle_normed, &block.before_gelu, &block.after_gelu});
+                &block.middle, &block.middle_normed, &block.gelu_input, &block.gelu_output});
   all.insert(all.end(), {&head_input, &head_normed, &probabilities});
   std::erase_if(all, [](const GpuMatrix* matrix) { return matrix->rows == 0; });
   return all;
@@ -204,14 +204,14 @@ GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuFo
     const bool leaves = block + 1 == blocks && !stage.last;
     if (leaves && output.data == nullptr) break;
     between = leaves ? output : layers.make(between.rows, between.columns);
-    layers.multiply({saved.blocks.back().after_gelu}, {value(stage, begin + kDown)}, between,
+    layers.multiply({saved.blocks.back().gelu_output}, {value(stage, begin + kDown)}, between,
                     saved.blocks.back().middle);
   }
   if (!stage.last) return saved;
   const std::size_t begin = head_begin(stage);
   saved.head_input = between;
   saved.head_normed = layers.norm(between, value(stage, begin + kHeadGain));
-  saved.probabilities = layers.product({saved.head_normed}, {value(stage, begin + kHead)});
+  saved.probabilities = layers.gemm({saved.head_normed}, {value(stage, begin + kHead)});
   layers.cross_entropy(saved.probabilities, tokens.targets, tokens.loss);
   return saved;
 }

@@ -25,7 +25,7 @@ struct GpuStage {
 };
 
 struct GpuBlockActivations {
-  GpuMatrix input, normed, qkv, attention, mixed, middle, middle_normed, before_gelu, after_gelu;
+  GpuMatrix input, normed, qkv, attention, mixed, middle, middle_normed, gelu_input, gelu_output;
 };
 
 struct GpuActivations {

@@ -19,15 +19,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kLook{100};
+constexpr std::chrono::microseconds kPollInterval{100};
 /// The time that running kernels have to finish after a stop.
-constexpr std::chrono::seconds kGrace{20};
+constexpr std::chrono::seconds kDrainTimeout{20};
 /// A stream holds about a thousand commands before enqueueing blocks. It must not block on a gate
 /// that the same host thread has to open.
-constexpr std::int64_t kFull = 400;
+constexpr std::int64_t kMaxQueuedCommands = 400;
 constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
 /// The longest time for which the host polls for the opening of the gate.
-constexpr Nanos kOpening = 5'000'000;
+constexpr Nanos kMaxGatePoll = 5'000'000;
 
 /// On a stream, faults can only be injected before or after an op.
 const Injections& expect_possible(const Injections& injections) {
@@ -75,15 +75,15 @@ RankResult GpuStep::result(std::int32_t rank) const {
   for (std::size_t lane = 0; lane < program_.lanes.size(); ++lane) {
     if (program_.lanes[lane].rank != rank) continue;
     const auto& queue = queues_[lane];
-    const auto stands = std::find_if(queue.begin(), queue.end(),
-                                     [&](InstructionId id) { return state_[id] != State::kEnded; });
-    if (stands != queue.end()) result.stopped.push_back(explain(*stands));
+    const auto is_blocked_by_fault = std::find_if(
+        queue.begin(), queue.end(), [&](InstructionId id) { return state_[id] != State::kEnded; });
+    if (is_blocked_by_fault != queue.end()) result.stopped.push_back(explain(*is_blocked_by_fault));
   }
   return result;
 }
 
 void GpuStep::run() {
-  reason_ = Stop::kNone;
+  reason_ = AbortReason::kNone;
   failure_ = nullptr;
   failed_rank_ = ids_.empty() ? 0 : program_.instructions[ids_[0]].rank;
   std::fill(enqueued_.begin(), enqueued_.end(), 0);
@@ -96,19 +96,19 @@ void GpuStep::run() {
   gate_is_open_ = false;
   try {
     if (work_.begin) work_.begin();
-    if (steps_ == 0) begin_together();
+    if (steps_ == 0) begin_with_others();
     in_graph_ ? launch() : enqueue_behind_gate();
-    if (steps_ != 0) begin_together();
-    while (read_monotonic_clock() < zero_time_.earliest + kOpening &&
+    if (steps_ != 0) begin_with_others();
+    while (read_monotonic_clock() < zero_time_.earliest + kMaxGatePoll &&
            !machine_.gpu().has_ended(zero_[0])) {
     }
     zero_time_.latest = read_monotonic_clock();
     watch();
   } catch (const Error&) {
     failure_ = std::current_exception();
-    stop(Stop::kFailure);
+    stop(AbortReason::kFailure);
   }
-  if (reason_ == Stop::kNone)
+  if (reason_ == AbortReason::kNone)
     for (const InstructionId id : ids_) state_[id] = State::kEnded;
   ++steps_;
 }
@@ -137,11 +137,11 @@ void GpuStep::enqueue_one(InstructionId id) {
   failed_rank_ = program_.instructions[id].rank;
   lanes_.enqueue(id, [this](InstructionId at, void* stream) { do_work(at, stream); });
   ++enqueued_[lanes_.plan().stream_of[id]];
-  if (lanes_.most_pending() > kFull) open_gate();
+  if (lanes_.max_pending() > kMaxQueuedCommands) open_gate();
 }
 
-void GpuStep::begin_together() {
-  if (work_.outside.await_begin) work_.outside.await_begin();
+void GpuStep::begin_with_others() {
+  if (work_.remote.await_begin) work_.remote.await_begin();
   open_gate();
 }
 
@@ -165,7 +165,7 @@ void GpuStep::launch() {
 }
 
 /// If the first step loads kernels, faults begin with the second step.
-bool GpuStep::stands(InstructionId id) const {
+bool GpuStep::is_blocked_by_fault(InstructionId id) const {
   const Injection* const injection = injections_.find(id);
   return injection != nullptr && (steps_ > 0 || !work_.loads_kernels) &&
          (injection->kind == Injection::Kind::kDie || injection->kind == Injection::Kind::kHang);
@@ -181,7 +181,7 @@ void GpuStep::do_work(InstructionId id, void* stream) {
 /// op's work.
 void GpuStep::do_injected_work(InstructionId id, void* stream) {
   const Injection* const injection = injections_.find(id);
-  if (stands(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
+  if (is_blocked_by_fault(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
   work_.enqueue(id, stream);
   if (injection != nullptr && injection->delay > 0)
     machine_.gpu().spin({injection->delay, 0, stop_.on_device()}, stream);
@@ -190,10 +190,10 @@ void GpuStep::do_injected_work(InstructionId id, void* stream) {
 void GpuStep::watch() {
   Clock::time_point seen_at = Clock::now();
   std::vector<std::size_t> seen = ended_;
-  while (!look()) {
-    const bool heard = hears();  // always called: it also tells the others of our progress
-    if (std::exchange(seen, ended_) != ended_ || heard) seen_at = Clock::now();
-    if (reason_ != Stop::kNone) return;
+  while (!poll_streams()) {
+    const bool has_news = poll_remote();  // always called: it also tells the others of our progress
+    if (std::exchange(seen, ended_) != ended_ || has_news) seen_at = Clock::now();
+    if (reason_ != AbortReason::kNone) return;
     if (const std::optional<InstructionId> dead = find_dead()) {
       failed_rank_ = program_.instructions[*dead].rank;
       throw Error(Fault::kMachine, "rank " + std::to_string(failed_rank_) + " died at " +
@@ -201,24 +201,24 @@ void GpuStep::watch() {
                                        ", as --inject says");
     }
     if (request_.interrupted != nullptr && request_.interrupted->load())
-      return stop(Stop::kInterrupt);
+      return stop(AbortReason::kInterrupt);
     if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
-      return stop(Stop::kTimeout);
-    std::this_thread::sleep_for(kLook);
+      return stop(AbortReason::kTimeout);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
 /// Returns whether other processes made progress; if one has stopped, stops this one too.
-bool GpuStep::hears() {
-  if (!work_.outside.listen) return false;
+bool GpuStep::poll_remote() {
+  if (!work_.remote.poll) return false;
   const StepNews news =
-      work_.outside.listen(std::accumulate(ended_.begin(), ended_.end(), std::size_t{0}));
-  if (news.stop != Stop::kNone) stop(news.stop);
-  return news.goes_on;
+      work_.remote.poll(std::accumulate(ended_.begin(), ended_.end(), std::size_t{0}));
+  if (news.stop != AbortReason::kNone) stop(news.stop);
+  return news.progressed;
 }
 
 /// Returns whether all enqueued work has ended.
-bool GpuStep::look() {
+bool GpuStep::poll_streams() {
   if (in_graph_) return machine_.gpu().has_ended(graph_end_);
   bool all = true;
   for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
@@ -233,19 +233,20 @@ std::optional<InstructionId> GpuStep::find_dead() const {
   for (std::size_t stream = 0; stream < queues_.size() && !in_graph_; ++stream) {
     if (ended_[stream] == enqueued_[stream]) continue;
     const InstructionId id = queues_[stream][ended_[stream]];
-    if (stands(id) && injections_.find(id)->kind == Injection::Kind::kDie && lanes_.has_started(id))
+    if (is_blocked_by_fault(id) && injections_.find(id)->kind == Injection::Kind::kDie &&
+        lanes_.has_started(id))
       return id;
   }
   return std::nullopt;
 }
 
-void GpuStep::stop(Stop reason) {
+void GpuStep::stop(AbortReason reason) {
   reason_ = reason;
   try {
-    note_states();
+    record_states();
     stop_.set(1);
     gate_.set(1);
-    if (work_.outside.let_go) work_.outside.let_go();
+    if (work_.remote.abort_messages) work_.remote.abort_messages();
     drain();
   } catch (const Error&) {
     if (failure_ == nullptr) failure_ = std::current_exception();
@@ -254,9 +255,9 @@ void GpuStep::stop(Stop reason) {
   }
 }
 
-void GpuStep::note_states() {
+void GpuStep::record_states() {
   if (in_graph_) return;  // the progress within a graph is unknown
-  look();
+  poll_streams();
   for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
     const auto& queue = queues_[stream];
     for (std::size_t at = 0; at < ended_[stream]; ++at) state_[queue[at]] = State::kEnded;
@@ -268,9 +269,9 @@ void GpuStep::note_states() {
 /// Waits for the work that is still on the device; nothing may be released before.
 void GpuStep::drain() {
   const Clock::time_point begin = Clock::now();
-  while (!look()) {
-    if (Clock::now() - begin > kGrace) return machine_.gpu().calls().abandon();
-    std::this_thread::sleep_for(kLook);
+  while (!poll_streams()) {
+    if (Clock::now() - begin > kDrainTimeout) return machine_.gpu().calls().abandon();
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
@@ -285,12 +286,12 @@ std::optional<Span> GpuStep::span_of(InstructionId id) const {
   return Span{id, start, std::max(start, lanes_.end_of(id, zero))};
 }
 
-Stand GpuStep::explain(InstructionId id) const {
-  Stand stand{id, state_[id] == State::kRuns, std::nullopt};
-  if (stand.started) return stand;
-  stand.awaited = find_awaited(
+BlockedAt GpuStep::explain(InstructionId id) const {
+  BlockedAt blocked{id, state_[id] == State::kRuns, std::nullopt};
+  if (blocked.started) return blocked;
+  blocked.awaited = find_awaited(
       program_, id, [&](InstructionId dependency) { return state_[dependency] == State::kEnded; });
-  return stand;
+  return blocked;
 }
 
 }  // namespace bubblescope

@@ -19,10 +19,11 @@ namespace bubblescope {
 
 /// The step's dealings with other processes; all empty where there are none. What they throw stops
 /// the step.
-struct GpuStepOutside {
+struct GpuRemoteHooks {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
-  std::function<StepNews(std::size_t ended)> listen;  ///< told how much has ended here
-  std::function<void()> let_go;  ///< after a stop: ends the messages that nobody will answer
+  std::function<StepNews(std::size_t ended)> poll;  ///< told how much has ended here
+  std::function<void()>
+      abort_messages;  ///< after a stop: ends the messages that nobody will answer
 };
 
 /// Bounds for the moment when a device passed the zero event of a step, on the host's monotonic
@@ -39,7 +40,7 @@ struct GpuStepWork {
   bool uses_graph = false;
   bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that is blocked
   bool has_tags = false;       ///< tags activities with activity_tag(), except in graphs
-  GpuStepOutside outside = {};
+  GpuRemoteHooks remote = {};
 };
 
 class GpuStep {
@@ -67,19 +68,19 @@ class GpuStep {
   void enqueue_behind_gate();
   void enqueue_one(InstructionId id);
   void launch();
-  void begin_together();
+  void begin_with_others();
   void open_gate();
-  bool stands(InstructionId id) const;
+  bool is_blocked_by_fault(InstructionId id) const;
   void do_work(InstructionId id, void* stream);
   void do_injected_work(InstructionId id, void* stream);
   void watch();
-  bool hears();
-  bool look();
+  bool poll_remote();
+  bool poll_streams();
   std::optional<InstructionId> find_dead() const;
-  void stop(Stop reason);
-  void note_states();
+  void stop(AbortReason reason);
+  void record_states();
   void drain();
-  Stand explain(InstructionId id) const;
+  BlockedAt explain(InstructionId id) const;
 
   const GpuMachine& machine_;
   const Program& program_;
@@ -103,7 +104,7 @@ class GpuStep {
   bool gate_is_open_ = false;
   bool in_graph_ = false;   ///< this step
   bool is_broken_ = false;  ///< the device does not answer any more
-  Stop reason_ = Stop::kNone;
+  AbortReason reason_ = AbortReason::kNone;
   std::exception_ptr failure_;
   std::int32_t failed_rank_ = 0;
 };

@@ -38,7 +38,7 @@ class GpuTraining {
   /// Uploads the step's tokens and clears the gradients; call only while nothing runs.
   void begin_step();
 
-  GpuMessage find_message(const Op& op) const { return mail_.find(op); }
+  GpuMessage find_message(const Op& op) const { return mailbox_.find(op); }
   const GpuWeights& weights() const { return weights_; }
 
   /// Enqueues an instruction on a stream.
@@ -46,11 +46,11 @@ class GpuTraining {
 
   /// Replaces enqueue() for a copy to or from an offload target in another process, on either side:
   /// the memory to send or to fill, in the same order on both sides.
-  GpuPieces find_copied(InstructionId id);
+  GpuBuffers find_copy_buffers(InstructionId id);
 
   /// Reads the losses, sums the gradients of replicas and updates the weights; call only while
   /// nothing runs. From `times` the memory held at once is computed.
-  void finish_step(const HeldMemory::Times& times = {});
+  void finish_step(const MemoryTracker::Times& times = {});
 
   /// Downloads losses, gradients and weights.
   TrainingResult result() const;
@@ -65,15 +65,15 @@ class GpuTraining {
   void run(InstructionId id, void* stream);
   void reduce(const Instruction& reduction, void* stream);
   void compute_forward(const Op& op);
-  void compute_again(const Op& op);
+  void recompute_forward(const Op& op);
   void compute_input_grad(const Op& op);
   void compute_weight_grad(const Op& op, void* stream);
-  void note_pool(InstructionId id, const std::function<void()>& run);
-  GpuPieces let_go(const Instruction& evict);
-  GpuPieces make_room(const Instruction& load);
-  GpuPieces keep(InstructionId id, const GpuPieces& sizes);
-  GpuPieces give_up(InstructionId id);
-  void hold(const Op& op, Bytes bytes);
+  void record_pool_use(InstructionId id, const std::function<void()>& run);
+  GpuBuffers release_evicted(const Instruction& evict);
+  GpuBuffers acquire_loaded(const Instruction& load);
+  GpuBuffers acquire_offloaded(InstructionId id, const GpuBuffers& sizes);
+  GpuBuffers release_offloaded(InstructionId id);
+  void set_held(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
   GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
   GpuMicrobatch& state_of(const Op& op);
@@ -82,8 +82,8 @@ class GpuTraining {
     return contexts_.find(op, layers_of(op), weights_.read(op));
   }
   Bytes context_bytes(const Op& op) const;
-  Home home_of(const Instruction& instruction) const {
-    return weights_.homes().find(instruction.op.stage, instruction.rank);
+  StageReplica replica_of(const Instruction& instruction) const {
+    return weights_.stage_replicas().find(instruction.op.stage, instruction.rank);
   }
 
   const GpuMachine& machine_;
@@ -91,21 +91,21 @@ class GpuTraining {
   const Program& program_;
   TrainingOptions options_;
   GpuExchange exchange_;
-  BubblescopeNumber number_;
+  BubblescopeDtype dtype_;
   std::vector<std::optional<GpuLayers>> layers_;  ///< [rank]; only those of this process
   GpuWeights weights_;
   GpuReductions reductions_;
-  GpuMail mail_;
+  GpuMailbox mailbox_;
   GpuData data_;
   GpuEvictions evictions_;
-  std::optional<CertainOrder> order_;  ///< if a rank's memory is used on several streams
-  std::vector<GpuMicrobatch> states_;  ///< [stage * forwards + Schedule::forward_index]
+  std::optional<HappensBefore> order_;  ///< if a rank's memory is used on several streams
+  std::vector<GpuMicrobatch> states_;   ///< [stage * forwards + Schedule::forward_index]
   GpuContexts contexts_;
-  HeldMemory held_;   ///< measured between ops
-  HeldMemory pools_;  ///< measured also during ops
+  MemoryTracker held_;   ///< measured between ops
+  MemoryTracker pools_;  ///< measured also during ops
   float gradient_scale_;
   InstructionId enqueued_ = 0;  ///< the instruction that is being enqueued
-  UpdatesInside inside_;        ///< reductions and updates that the Program does itself
+  ProgramUpdates in_program_;   ///< reductions and updates that the Program does itself
   std::vector<double> step_losses_;
 };
 

@@ -16,12 +16,14 @@ class GpuWeights {
   /// Uploads the initial weights of exec/training. Nothing is copied. Throws Error if a device is
   /// out of memory.
   GpuWeights(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options,
-             BubblescopeNumber number);
+             BubblescopeDtype dtype);
 
-  const Homes& homes() const { return homes_; }
+  const StageReplicas& stage_replicas() const { return stage_replicas_; }
   /// One version of the weights; all versions share the masters and gradients. Stages of other
   /// processes have no weights.
-  const GpuStage& stage(Home home) const { return at_home_[home].versions[0]; }
+  const GpuStage& stage(StageReplica replica) const {
+    return replica_weights_[replica].versions[0];
+  }
 
   /// The version that a micro-batch uses. Throws Error if it does not exist yet, or no longer.
   const GpuStage& read(const Op& reader) const;
@@ -31,7 +33,7 @@ class GpuWeights {
 
   /// Updates one replica within a step, and makes the next version in schedules without flushes.
   /// Only enqueues.
-  void update(Home home, void* stream);
+  void update(StageReplica replica, void* stream);
 
   // Call these only while nothing runs; each waits until it is done:
   /// Renumbers the newest version as version 0 and resets the gradients.
@@ -45,7 +47,7 @@ class GpuWeights {
   std::vector<std::vector<Matrix>> download_gradients() const;
 
  private:
-  struct AtHome {
+  struct ReplicaWeights {
     VersionPlan plan;
     std::int32_t newest = 0;  ///< in this step
     float scale = 1;          ///< of gradients, applied before an update
@@ -59,25 +61,26 @@ class GpuWeights {
     std::vector<GpuMatrix> last_grads;  ///< only if more gradients follow the last update
   };
 
-  void add_weights(AtHome& made, std::int32_t device, const Stage& initial);
-  GpuMatrix place(std::int32_t device, const Matrix& shape, BubblescopeNumber number);
+  void add_weights(ReplicaWeights& created, std::int32_t device, const Stage& initial);
+  GpuMatrix place(std::int32_t device, const Matrix& shape, BubblescopeDtype dtype);
   GpuMatrix place_zeros(std::int32_t device, const Matrix& shape);
   void upload(const GpuWeight& weight, const Matrix& values);
   Matrix download(const GpuMatrix& matrix) const;
-  void scale(const AtHome& at_home, void* stream);
+  void scale(const ReplicaWeights& replica_weights, void* stream);
   void count_step(const GpuMatrix& steps, void* stream);
-  void update_one(const AtHome& at_home, const GpuWeight& weight, std::size_t at, void* stream);
-  void restart_gradient(const AtHome& at_home, std::size_t at, void* stream);
+  void update_one(const ReplicaWeights& replica_weights, const GpuWeight& weight, std::size_t at,
+                  void* stream);
+  void restart_gradient(const ReplicaWeights& replica_weights, std::size_t at, void* stream);
   void clear(const GpuMatrix& matrix, void* stream);
-  std::int32_t device_of(Home home) const;
+  std::int32_t device_of(StageReplica replica) const;
   void await() const;
 
   const GpuMachine& machine_;
   const TrainingOptions& options_;
-  BubblescopeNumber number_;
-  Homes homes_;
+  BubblescopeDtype dtype_;
+  StageReplicas stage_replicas_;
   std::vector<std::vector<WeightUse>> uses_;  ///< [stage][microbatch]
-  std::vector<AtHome> at_home_;
+  std::vector<ReplicaWeights> replica_weights_;
   std::vector<GpuHandle> memory_;
   std::vector<GpuHandle> streams_;  ///< [device]
 };

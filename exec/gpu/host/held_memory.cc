@@ -15,10 +15,10 @@ struct Moment {
 
 }  // namespace
 
-HeldMemory::HeldMemory(InstructionId instructions, std::int32_t ranks)
+MemoryTracker::MemoryTracker(InstructionId instructions, std::int32_t ranks)
     : changes_(instructions), peaks_(static_cast<std::size_t>(ranks), 0) {}
 
-void HeldMemory::change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes during) {
+void MemoryTracker::change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes during) {
   std::vector<Change>& changes = changes_[id];
   const auto known = std::find_if(changes.begin(), changes.end(),
                                   [&](const Change& change) { return change.rank == rank; });
@@ -29,7 +29,7 @@ void HeldMemory::change(InstructionId id, std::int32_t rank, Bytes bytes, Bytes 
 }
 
 /// Changes at the same time are applied in the Program's order.
-void HeldMemory::note_step(const Times& times) {
+void MemoryTracker::note_step(const Times& times) {
   std::vector<Moment> moments;
   for (InstructionId id = 0; id < changes_.size(); ++id) {
     if (changes_[id].empty()) continue;

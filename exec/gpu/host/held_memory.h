@@ -12,13 +12,13 @@ namespace bubblescope {
 /// Instructions record their allocations and frees as they are enqueued. The times at which they
 /// ran tell which of them overlapped: memory is allocated when an instruction begins and freed when
 /// it ends.
-class HeldMemory {
+class MemoryTracker {
  public:
   /// Returns when an instruction ran; empty if it did not. If the function itself is empty,
   /// instructions are taken to run one after the other.
   using Times = std::function<std::optional<Span>(InstructionId)>;
 
-  HeldMemory(InstructionId instructions, std::int32_t ranks);
+  MemoryTracker(InstructionId instructions, std::int32_t ranks);
 
   /// Forgets the recorded changes of an instruction.
   void begin(InstructionId id) { changes_[id].clear(); }

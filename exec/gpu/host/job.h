@@ -35,7 +35,7 @@ struct JobRequest {
   const Program& program;
   const TrainingOptions* training = nullptr;  ///< null: the durations are played
   std::vector<Nanos> durations;               ///< [instruction]; used only without training
-  Pass pass = Pass::kSleep;
+  WaitMode wait_mode = WaitMode::kSleep;
   DeviceOptions device;
 };
 

@@ -17,7 +17,7 @@ struct SequenceRows {
 /// Operands of a norm's backward; `grad` is the gradient of its output. `added` is added to the
 /// input gradient unless it is empty. The result goes to `target`, or to a pooled matrix if that is
 /// empty.
-struct NormBack {
+struct NormGradOperands {
   const GpuMatrix& input;
   const GpuMatrix& gain;
   const GpuMatrix& grad;
@@ -32,12 +32,12 @@ struct NormGrad {
 
 /// The attention output, and what the backward needs of the weights: all of them, or with flash
 /// attention the logarithm of each row's sum.
-struct Attended {
+struct AttentionOutput {
   GpuMatrix weights;
   GpuMatrix mixed;
 };
 
-struct AttentionBack {
+struct AttentionGradOperands {
   const GpuMatrix& qkv;
   const GpuMatrix& weights;
   const GpuMatrix& mixed;
@@ -47,7 +47,7 @@ struct AttentionBack {
 };
 
 /// A GEMM and the GELU that follows it.
-struct Activated {
+struct GeluOutput {
   GpuMatrix before;  ///< left * right
   GpuMatrix after;   ///< gelu(before)
 };

@@ -9,13 +9,13 @@
 namespace bubblescope {
 
 /// Whether cuBLASLt is told how many multiprocessors the rank has. kNothing is for comparison.
-enum class Told : std::uint8_t { kMultiprocessors, kNothing };
+enum class SmHint : std::uint8_t { kMultiprocessors, kNothing };
 
-/// `number` is the dtype of everything except weight gradients, which are float32.
-struct LayerStyle {
-  BubblescopeNumber number = kBubblescopeFloat32;
+/// `dtype` is the dtype of everything except weight gradients, which are float32.
+struct LayerOptions {
+  BubblescopeDtype dtype = kBubblescopeFloat32;
   Attention attention = Attention::kSoftmax;
-  Told told = Told::kMultiprocessors;
+  SmHint sm_hint = SmHint::kMultiprocessors;
   Epilogue epilogue = Epilogue::kSeparate;
 };
 

@@ -16,8 +16,8 @@ bool find_all(void* library, NvmlCalls& calls) {
          find_call(library, "nvmlDeviceGetPowerUsage", calls.power_milliwatts) &&
          find_call(library, "nvmlDeviceGetEnforcedPowerLimit", calls.power_limit_milliwatts) &&
          find_call(library, "nvmlDeviceGetTemperature", calls.temperature) &&
-         (find_call(library, "nvmlDeviceGetCurrentClocksEventReasons", calls.slowed_by) ||
-          find_call(library, "nvmlDeviceGetCurrentClocksThrottleReasons", calls.slowed_by));
+         (find_call(library, "nvmlDeviceGetCurrentClocksEventReasons", calls.throttle_reasons) ||
+          find_call(library, "nvmlDeviceGetCurrentClocksThrottleReasons", calls.throttle_reasons));
 }
 
 struct Reason {
@@ -49,7 +49,7 @@ const Nvml& open_nvml() {
   return nvml;
 }
 
-std::string describe_slowdown(unsigned long long reasons) {
+std::string describe_throttle_reasons(unsigned long long reasons) {
   std::string text;
   for (const Reason& reason : kReasons)
     if ((reasons & reason.bit) != 0) text += (text.empty() ? "" : ", ") + std::string(reason.name);

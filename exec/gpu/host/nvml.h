@@ -20,7 +20,7 @@ struct NvmlCalls {
   Read power_milliwatts = nullptr;
   Read power_limit_milliwatts = nullptr;
   ReadKind temperature = nullptr;
-  int (*slowed_by)(void* device, unsigned long long* reasons) = nullptr;
+  int (*throttle_reasons)(void* device, unsigned long long* reasons) = nullptr;
 };
 
 inline constexpr int kNvmlClockSm = 1;
@@ -39,8 +39,8 @@ const Nvml& open_nvml();
 /// Loads another library, for tests; every call loads it again.
 Nvml open_nvml(const std::string& library);
 
-/// "power cap, heat" for the bits of slowed_by(); empty if there are none. Bits that only say that
-/// the device is idle, or that its clocks are set, are left out.
-std::string describe_slowdown(unsigned long long reasons);
+/// "power cap, heat" for the bits of throttle_reasons(); empty if there are none. Bits that only
+/// say that the device is idle, or that its clocks are set, are left out.
+std::string describe_throttle_reasons(unsigned long long reasons);
 
 }  // namespace bubblescope

@@ -15,21 +15,21 @@ namespace {
 
 /// A stage whose weights have shapes but no memory.
 GpuStage outline(const Schedule& schedule, const TransformerShape& shape, std::int32_t stage,
-                 BubblescopeNumber number) {
-  GpuStage made;
-  made.shape = shape;
-  made.first = schedule.is_first(stage);
-  made.last = schedule.is_last(stage);
-  for (const WeightOutline& weight : outline_weights(shape, made.first, made.last)) {
+                 BubblescopeDtype dtype) {
+  GpuStage result;
+  result.shape = shape;
+  result.first = schedule.is_first(stage);
+  result.last = schedule.is_last(stage);
+  for (const WeightOutline& weight : outline_weights(shape, result.first, result.last)) {
     const GpuMatrix floats{nullptr, weight.rows, weight.columns, kBubblescopeFloat32};
-    made.weights.push_back({floats, {nullptr, weight.rows, weight.columns, number}, floats});
+    result.weights.push_back({floats, {nullptr, weight.rows, weight.columns, dtype}, floats});
   }
-  return made;
+  return result;
 }
 
-class StageTrial {
+class StageDryRun {
  public:
-  StageTrial(GpuLayers& layers, GpuStage stage, const Schedule& schedule, Recompute recompute)
+  StageDryRun(GpuLayers& layers, GpuStage stage, const Schedule& schedule, Recompute recompute)
       : layers_(layers), stage_(std::move(stage)), schedule_(schedule), recompute_(recompute) {}
 
   std::vector<SlicePool> run() {
@@ -38,7 +38,7 @@ class StageTrial {
     saved_.resize(pools.size());
     for (std::int32_t slice = 0; slice < slices; ++slice) {
       SlicePool& pool = pools[static_cast<std::size_t>(slice)];
-      pool.forward = watch([&] { go_forward(slice); });
+      pool.forward = watch([&] { forward_slice(slice); });
       for (const GpuMatrix& matrix : kept_of(slice)) {
         pool.leaving.push_back(matrix.bytes());
         if (matrix.pooled) pool.kept += matrix.bytes();
@@ -46,9 +46,9 @@ class StageTrial {
     }
     for (std::int32_t slice = slices; slice-- > 0 && !schedule_.forward_only;) {
       SlicePool& pool = pools[static_cast<std::size_t>(slice)];
-      if (recompute_ != Recompute::kNone) pool.recompute = watch([&] { go_again(slice); });
+      if (recompute_ != Recompute::kNone) pool.recompute = watch([&] { recompute_slice(slice); });
       GpuWeightWork work;
-      pool.input_grad = watch([&] { work = go_back(slice); });
+      pool.input_grad = watch([&] { work = backward_slice(slice); });
       pool.weight_grad = watch([&] { run_weight_grad(layers_, stage_, work, tokens_of(slice)); });
     }
     return pools;
@@ -59,7 +59,7 @@ class StageTrial {
   PoolChange watch(Op op) {
     ActivationPool& pool = layers_.pool();
     const Bytes before = pool.held();
-    pool.forget_peak();
+    pool.reset_peak();
     op();
     return {pool.held() - before, pool.peak() - before};
   }
@@ -73,7 +73,7 @@ class StageTrial {
   GpuMatrix between(std::int32_t slice) const {
     static char mail = 0;
     const std::int32_t rows = stage_.shape.batch * tokens_of(slice).positions.count;
-    return {&mail, rows, stage_.shape.width, layers_.number()};
+    return {&mail, rows, stage_.shape.width, layers_.dtype()};
   }
 
   GpuActivations& saved_of(std::int32_t slice) { return saved_[static_cast<std::size_t>(slice)]; }
@@ -98,17 +98,17 @@ class StageTrial {
             stage_.last ? GpuMatrix() : between(slice), context()};
   }
 
-  void go_forward(std::int32_t slice) {
-    GpuActivations made = run_forward(layers_, stage_, forward_of(slice));
+  void forward_slice(std::int32_t slice) {
+    GpuActivations result = run_forward(layers_, stage_, forward_of(slice));
     const bool is_last_use = schedule_.forward_only && slice + 1 == schedule_.shape.slices;
     if (schedule_.forward_only || recompute_ == Recompute::kFull)
-      drop(layers_, std::exchange(made, {}));
-    if (recompute_ == Recompute::kSelective) drop_attention(layers_, made);
-    saved_of(slice) = std::move(made);
-    if (is_last_use) forget_context();
+      drop(layers_, std::exchange(result, {}));
+    if (recompute_ == Recompute::kSelective) drop_attention(layers_, result);
+    saved_of(slice) = std::move(result);
+    if (is_last_use) free_context();
   }
 
-  void go_again(std::int32_t slice) {
+  void recompute_slice(std::int32_t slice) {
     if (recompute_ == Recompute::kSelective)
       return make_attention(layers_, stage_, saved_of(slice), tokens_of(slice).positions,
                             context());
@@ -117,16 +117,16 @@ class StageTrial {
     saved_of(slice) = run_forward(layers_, stage_, again);
   }
 
-  GpuWeightWork go_back(std::int32_t slice) {
+  GpuWeightWork backward_slice(std::int32_t slice) {
     GpuWeightWork work = run_input_grad(
         layers_, stage_,
         {saved_of(slice), tokens_of(slice), stage_.last ? GpuMatrix() : between(slice),
          stage_.first ? GpuMatrix() : between(slice), 1, context()});
-    if (slice == 0) forget_context();
+    if (slice == 0) free_context();
     return work;
   }
 
-  void forget_context() {
+  void free_context() {
     if (context_) drop(layers_, *context_);
     context_.reset();
   }
@@ -145,14 +145,14 @@ PoolChange PoolChange::then(const PoolChange& other) const {
   return {added + other.added, std::max(during, added + other.during)};
 }
 
-std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
-                                 const DeviceOptions& device, std::int32_t stage) {
-  const BubblescopeNumber number = number_of(device.precision);
+std::vector<SlicePool> dry_run_stage(const Schedule& schedule, const TrainingOptions& options,
+                                     const DeviceOptions& device, std::int32_t stage) {
+  const BubblescopeDtype dtype = dtype_of(device.precision);
   const GpuMachine machine(counting_gpu_calls(), 1, Share::kStreams);
-  GpuLayers layers(machine, 0, {number, device.attention});
+  GpuLayers layers(machine, 0, {dtype, device.attention});
   const Recompute recompute =
       recomputes(schedule, stage) ? schedule.recompute(stage) : Recompute::kNone;
-  return StageTrial(layers, outline(schedule, options.model, stage, number), schedule, recompute)
+  return StageDryRun(layers, outline(schedule, options.model, stage, dtype), schedule, recompute)
       .run();
 }
 

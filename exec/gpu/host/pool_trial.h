@@ -28,7 +28,7 @@ struct SlicePool {
 };
 
 /// [slice]. Slices run forward from first to last, and backward from last to first.
-std::vector<SlicePool> try_stage(const Schedule& schedule, const TrainingOptions& options,
-                                 const DeviceOptions& device, std::int32_t stage);
+std::vector<SlicePool> dry_run_stage(const Schedule& schedule, const TrainingOptions& options,
+                                     const DeviceOptions& device, std::int32_t stage);
 
 }  // namespace bubblescope

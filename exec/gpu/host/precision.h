@@ -7,12 +7,10 @@
 
 namespace bubblescope {
 
-inline BubblescopeNumber number_of(Precision precision) {
+inline BubblescopeDtype dtype_of(Precision precision) {
   return precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
 }
 
-inline Bytes entry_bytes(BubblescopeNumber number) {
-  return number == kBubblescopeBfloat16 ? 2 : 4;
-}
+inline Bytes entry_bytes(BubblescopeDtype dtype) { return dtype == kBubblescopeBfloat16 ? 2 : 4; }
 
 }  // namespace bubblescope

@@ -27,8 +27,8 @@ std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOp
                                       const DeviceOptions& device) {
   std::vector<std::vector<SlicePool>> stages;
   for (std::int32_t stage = 0; stage < step.schedule->stages(); ++stage)
-    stages.push_back(try_stage(step.schedule, options, device, stage));
-  HeldMemory held(step.program.size(), step.program.ranks);
+    stages.push_back(dry_run_stage(step.schedule, options, device, stage));
+  MemoryTracker held(step.program.size(), step.program.ranks);
   for (InstructionId id = 0; id < step.program.size(); ++id) {
     const Instruction& instruction = step.program.instructions[id];
     const Op& op = instruction.op;

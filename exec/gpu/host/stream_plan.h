@@ -42,6 +42,6 @@ StreamPlan plan_streams(const Program& program);
 
 /// More streams than this share the driver's hardware queues, which makes lanes wait for each
 /// other.
-inline constexpr std::size_t kMostQueues = 32;
+inline constexpr std::size_t kMaxQueues = 32;
 
 }  // namespace bubblescope

@@ -14,20 +14,20 @@ constexpr Bytes kSizes[] = {std::int64_t{1} << 12, std::int64_t{1} << 16, std::i
                             std::int64_t{1} << 20, std::int64_t{1} << 22, std::int64_t{1} << 24,
                             std::int64_t{1} << 26};
 constexpr int kWarmups = 2;
-constexpr int kTimes = 9;
+constexpr int kRepetitions = 9;
 
 enum class CopyTo : std::uint8_t { kRank1, kHost };
 
 /// Times copies from rank 0 on a stream of its device.
-class CopyWatch {
+class CopyTimer {
  public:
-  CopyWatch(const GpuMachine& machine, Bytes most, CopyTo goes)
+  CopyTimer(const GpuMachine& machine, Bytes max_bytes, CopyTo target)
       : gpu_(machine.gpu()),
         device_(machine.place(0).device),
-        from_(gpu_.allocate(device_, static_cast<std::size_t>(most))),
-        to_(goes == CopyTo::kHost
-                ? gpu_.allocate_on_host(static_cast<std::size_t>(most))
-                : gpu_.allocate(machine.place(1).device, static_cast<std::size_t>(most))),
+        from_(gpu_.allocate(device_, static_cast<std::size_t>(max_bytes))),
+        to_(target == CopyTo::kHost
+                ? gpu_.allocate_on_host(static_cast<std::size_t>(max_bytes))
+                : gpu_.allocate(machine.place(1).device, static_cast<std::size_t>(max_bytes))),
         stream_(gpu_.create_stream(device_, nullptr)),
         begin_(gpu_.create_event(device_, true)),
         end_(gpu_.create_event(device_, true)),
@@ -35,7 +35,7 @@ class CopyWatch {
 
   Nanos time(Bytes bytes) {
     std::vector<Nanos> times;
-    for (int at = 0; at < kWarmups + kTimes; ++at) {
+    for (int at = 0; at < kWarmups + kRepetitions; ++at) {
       const Nanos time = time_once(bytes, at == 0);
       if (at >= kWarmups) times.push_back(time);
     }
@@ -45,12 +45,12 @@ class CopyWatch {
 
  private:
   /// Opens the gate even if enqueueing throws: work behind a closed gate would never end.
-  class OpenAtEnd {
+  class GateOpener {
    public:
-    explicit OpenAtEnd(GpuFlag& gate) : gate_(gate) {}
-    ~OpenAtEnd() { gate_.set(1); }
-    OpenAtEnd(const OpenAtEnd&) = delete;
-    OpenAtEnd& operator=(const OpenAtEnd&) = delete;
+    explicit GateOpener(GpuFlag& gate) : gate_(gate) {}
+    ~GateOpener() { gate_.set(1); }
+    GateOpener(const GateOpener&) = delete;
+    GateOpener& operator=(const GateOpener&) = delete;
 
    private:
     GpuFlag& gate_;
@@ -60,7 +60,7 @@ class CopyWatch {
   /// because loading kernels must not wait for it.
   Nanos time_once(Bytes bytes, bool open) {
     {
-      const OpenAtEnd opened(gate_);
+      const GateOpener opened(gate_);
       gate_.set(open ? 1 : 0);
       gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
       gpu_.record(begin_, stream_);
@@ -82,7 +82,7 @@ class CopyWatch {
 };
 
 std::vector<MessageTime> time_all(const GpuMachine& machine, CopyTo to) {
-  CopyWatch watch(machine, *std::rbegin(kSizes), to);
+  CopyTimer watch(machine, *std::rbegin(kSizes), to);
   std::vector<MessageTime> times;
   for (const Bytes bytes : kSizes) times.push_back({bytes, watch.time(bytes)});
   return times;

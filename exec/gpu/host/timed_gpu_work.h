@@ -12,6 +12,6 @@ namespace bubblescope {
 /// Instruction id takes durations[id]. kSleep: one thread sleeps on the device; kSpin: all
 /// multiprocessors of the rank are kept busy. Messages only take time. Copies only the durations.
 GpuWork play_on_gpu(const GpuMachine& machine, const Program& program, std::vector<Nanos> durations,
-                    Pass pass);
+                    WaitMode wait_mode);
 
 }  // namespace bubblescope

@@ -10,10 +10,11 @@ namespace bubblescope {
 namespace {
 
 /// The versions of one replica of a stage, while its micro-batches run.
-class HomeWalk {
+class ReplicaVersions {
  public:
   /// `uses` lists all micro-batches of the stage.
-  explicit HomeWalk(const std::vector<WeightUse>& uses) : uses_(uses), readers_(uses.size() + 1) {}
+  explicit ReplicaVersions(const std::vector<WeightUse>& uses)
+      : uses_(uses), readers_(uses.size() + 1) {}
 
   void add(const Op& op) { ++readers_[static_cast<std::size_t>(use_of(op).read)]; }
 
@@ -25,7 +26,7 @@ class HomeWalk {
     const std::int32_t newest = ++plan_.updates;
     std::int32_t oldest = 0;
     while (oldest < newest && readers_[static_cast<std::size_t>(oldest)] == 0) ++oldest;
-    plan_.at_once = std::max(plan_.at_once, newest - oldest + 1);
+    plan_.live_versions = std::max(plan_.live_versions, newest - oldest + 1);
   }
 
   /// Without updates in the step, no gradients are left for the next one.
@@ -50,19 +51,19 @@ bool ends_backward(const Op& op) { return op.slice == 0 && makes_weight_grad(op.
 }  // namespace
 
 std::vector<VersionPlan> plan_versions(const Schedule& schedule) {
-  const Homes homes(schedule);
+  const StageReplicas stage_replicas(schedule);
   const std::vector<std::vector<WeightUse>> uses = weight_uses(schedule);
-  std::vector<HomeWalk> walks;
-  for (Home home = 0; home < homes.size(); ++home)
-    walks.emplace_back(uses[static_cast<std::size_t>(homes.stage(home))]);
+  std::vector<ReplicaVersions> walks;
+  for (StageReplica replica = 0; replica < stage_replicas.size(); ++replica)
+    walks.emplace_back(uses[static_cast<std::size_t>(stage_replicas.stage(replica))]);
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (ends_backward(op)) walks[homes.find(op)].add(op);
+      if (ends_backward(op)) walks[stage_replicas.find(op)].add(op);
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      if (ends_backward(op)) walks[homes.find(op)].end_backward(op);
+      if (ends_backward(op)) walks[stage_replicas.find(op)].end_backward(op);
   std::vector<VersionPlan> plans;
-  for (HomeWalk& walk : walks) plans.push_back(walk.finish());
+  for (ReplicaVersions& walk : walks) plans.push_back(walk.finish());
   return plans;
 }
 

@@ -10,9 +10,9 @@ namespace bubblescope {
 
 /// The versions of a stage's weights in one step.
 struct VersionPlan {
-  std::int32_t updates = 0;       ///< within the step; 0: only one at its end
-  std::int32_t at_once = 1;       ///< the most versions that exist at once
-  bool leaves_gradients = false;  ///< to the first update of the next step
+  std::int32_t updates = 0;        ///< within the step; 0: only one at its end
+  std::int32_t live_versions = 1;  ///< the most versions that exist at once
+  bool leaves_gradients = false;   ///< to the first update of the next step
 };
 
 /// [replica of a stage].
